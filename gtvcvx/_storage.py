@@ -1,0 +1,83 @@
+"""Nested dicts and lists with arrays in them, as npz files with one JSON text; never pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from gtvcvx._files import atomic_write
+
+_STRUCTURE = "json"
+
+
+def save(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
+    """Write data, which names its "schema", atomically.
+
+    Raises
+    ------
+    TypeError
+        Naming the entry that is neither an array, a number, a string, None, a list nor a dict
+        with string keys.
+    """
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    structure = json.dumps(_flatten(data, "data", arrays), allow_nan=False)
+    with atomic_write(path, "wb") as file:
+        np.savez(file, **{_STRUCTURE: np.array(structure)}, **arrays)
+
+
+def load(path: str | os.PathLike[str], schema: str) -> dict[str, Any]:
+    """Read what `save` wrote, of the schema expected.
+
+    Raises
+    ------
+    ValueError
+        Naming the file: it is not of this kind, of another schema, or damaged.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        data = _unflatten(json.loads(str(arrays.pop(_STRUCTURE))), arrays)
+    except FileNotFoundError:
+        raise
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{os.fspath(path)}: not a {schema} file, or damaged ({error})") from error
+    found = data.get("schema") if isinstance(data, dict) else None
+    if found != schema:
+        raise ValueError(f"{os.fspath(path)}: schema {schema!r} is expected, found {found!r}")
+    return data
+
+
+def _flatten(value: Any, name: str, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        key = f"a{len(arrays)}"
+        arrays[key] = value
+        return {"array": key}
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError(f"{name}: keys must be strings to be written down")
+        return {key: _flatten(item, f"{name}[{key!r}]", arrays) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_flatten(item, f"{name}[{k}]", arrays) for k, item in enumerate(value)]
+    if isinstance(value, float) and not np.isfinite(value):
+        return {"float": str(value)}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return _flatten(value.item(), name, arrays)
+    raise TypeError(f"{name}: {value!r} of type {type(value).__name__} cannot be written down")
+
+
+def _unflatten(value: Any, arrays: dict[str, Any]) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"array"}:
+            return arrays[value["array"]]
+        if set(value) == {"float"}:
+            return float(value["float"])
+        return {key: _unflatten(item, arrays) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_unflatten(item, arrays) for item in value]
+    return value

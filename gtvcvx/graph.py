@@ -1,0 +1,250 @@
+"""The empirical graph: nodes that hold local datasets, weighted edges that join similar ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from gtvcvx._csv import read_edges
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class EmpiricalGraph:
+    """Undirected weighted graph with oriented incidence matrix.
+
+    Every edge ``e = {i, j}`` is oriented from its tail ``max(i, j)`` to its head ``min(i, j)``, so
+    that ``(D w)_e = w_head - w_tail`` ([GTV] section II). Parallel edges are merged by adding
+    their weights; edges are kept in lexicographic order of ``(head, tail)``. Isolated nodes and
+    several connected components are fine.
+
+    Parameters
+    ----------
+    n_nodes : int
+        Number of nodes n, at least 1.
+    edges : array_like of int, shape (m, 2)
+        Ends of the edges, in either order.
+    weights : array_like of float, shape (m,), optional
+        Edge weights A_e, positive and finite. Default 1.
+    nodes : sequence of hashable, length n, optional
+        Node labels, all different. Default ``0 .. n-1``.
+
+    Raises
+    ------
+    ValueError
+        Naming the edge: self-loop, end out of range, weight that is not positive and finite.
+    TypeError
+        Edge ends that are not integers.
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        edges: ArrayLike,
+        weights: ArrayLike | None = None,
+        nodes: Sequence[Hashable] | None = None,
+    ) -> None:
+        self.n_nodes = _checked_count(n_nodes)
+        ends = _checked_ends(edges, self.n_nodes)
+        given = _checked_weights(weights, ends)
+        self.edges, self.weights = _merged(ends, given, self.n_nodes)
+        self.nodes: Sequence[Any] = _checked_labels(nodes, self.n_nodes)
+
+    @classmethod
+    def from_networkx(cls, G: nx.Graph, weight: str | None = "weight") -> EmpiricalGraph:
+        """Take an undirected NetworkX graph, its labels and its weights.
+
+        Parameters
+        ----------
+        G : networkx.Graph or networkx.MultiGraph
+            Directed graphs are refused: their two directions would have to be merged by guessing.
+        weight : str or None
+            Edge attribute that holds A_e; edges without it weigh 1, as in NetworkX. ``None``: all
+            edges weigh 1.
+        """
+        if G.is_directed():
+            raise ValueError(
+                "G: an undirected graph is expected; convert a directed one with G.to_undirected()"
+            )
+        labels = list(G.nodes)
+        index = {label: i for i, label in enumerate(labels)}
+        ends, values = [], []
+        for tail, head, attributes in G.edges(data=True):
+            ends.append((index[tail], index[head]))
+            values.append(1.0 if weight is None else attributes.get(weight, 1.0))
+        try:
+            return cls(len(labels), np.array(ends, dtype=np.int64).reshape(-1, 2), values, labels)
+        except ValueError as error:
+            raise ValueError(f"G (nodes numbered in the order of G.nodes): {error}") from error
+
+    @classmethod
+    def from_adjacency(
+        cls, adjacency: Any, nodes: Sequence[Hashable] | None = None
+    ) -> EmpiricalGraph:
+        """Take a symmetric (n, n) weight matrix, SciPy sparse or dense; zero means no edge."""
+        matrix = sp.coo_array(adjacency)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"adjacency: a square matrix is expected, got shape {matrix.shape}")
+        matrix.sum_duplicates()
+        matrix.data = _as_float(matrix.data, "adjacency")
+        asymmetry = sp.coo_array(matrix - matrix.T)
+        wrong = np.flatnonzero(asymmetry.data != 0)
+        if wrong.size and not np.isnan(matrix.data).any():
+            i, j = int(asymmetry.row[wrong[0]]), int(asymmetry.col[wrong[0]])
+            raise ValueError(
+                f"adjacency: not symmetric, entries ({i}, {j}) and ({j}, {i}) differ"
+            )
+        keep = (matrix.row <= matrix.col) & (matrix.data != 0)
+        ends = np.column_stack([matrix.row[keep], matrix.col[keep]]).astype(np.int64)
+        return cls(matrix.shape[0], ends, matrix.data[keep], nodes)
+
+    @classmethod
+    def from_csv(cls, path: str | os.PathLike[str]) -> EmpiricalGraph:
+        """Read an edge list: two node columns and an optional weight column.
+
+        Labels are the strings or integers of the file, in order of first appearance.
+        """
+        table = read_edges(path)
+        return cls(len(table.labels), table.edges, table.weights, table.labels)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges m after parallel ones were merged."""
+        return len(self.edges)
+
+    @cached_property
+    def incidence(self) -> sp.csr_array:
+        """Incidence matrix D, sparse (m, n): +1 at the head, -1 at the tail of each edge."""
+        m = self.n_edges
+        data = np.tile([1.0, -1.0], m)
+        return sp.csr_array(
+            (data, self.edges.ravel(), np.arange(0, 2 * m + 1, 2)), shape=(m, self.n_nodes)
+        )
+
+    @cached_property
+    def divergence(self) -> sp.csr_array:
+        """Transpose of the incidence matrix, sparse (n, m): ``divergence @ u`` is D^T u."""
+        return self.incidence.T.tocsr()
+
+    @cached_property
+    def degrees(self) -> IntArray:
+        """Number of neighbours of each node, shape (n,)."""
+        return np.bincount(self.edges.ravel(), minlength=self.n_nodes).astype(np.int64)
+
+    @cached_property
+    def components(self) -> IntArray:
+        """Connected component of each node, shape (n,), numbered from 0."""
+        m, n = self.n_edges, self.n_nodes
+        adjacency = sp.coo_array((np.ones(m), (self.edges[:, 0], self.edges[:, 1])), shape=(n, n))
+        _, labels = sp.csgraph.connected_components(adjacency, directed=False)
+        return labels.astype(np.int64)
+
+    @cached_property
+    def index(self) -> dict[Any, int]:
+        """Row of each node label."""
+        return {label: i for i, label in enumerate(self.nodes)}
+
+    def to_networkx(self) -> nx.Graph:
+        """NetworkX graph with the same labels; weights in the edge attribute ``weight``."""
+        G = nx.Graph()
+        G.add_nodes_from(self.nodes)
+        ends = self.edges.tolist()
+        G.add_weighted_edges_from(
+            (self.nodes[i], self.nodes[j], a)
+            for (i, j), a in zip(ends, self.weights.tolist(), strict=True)
+        )
+        return G
+
+    def __repr__(self) -> str:
+        return f"EmpiricalGraph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
+
+
+def _checked_count(n_nodes: int) -> int:
+    if isinstance(n_nodes, bool) or not isinstance(n_nodes, (int, np.integer)):
+        raise TypeError(f"n_nodes: an integer is expected, got {n_nodes!r}")
+    if n_nodes < 1:
+        raise ValueError(f"n_nodes: at least one node is expected, got {n_nodes}")
+    return int(n_nodes)
+
+
+def _checked_ends(edges: ArrayLike, n_nodes: int) -> IntArray:
+    ends = np.asarray(edges)
+    if ends.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if ends.ndim != 2 or ends.shape[1] != 2:
+        raise ValueError(f"edges: shape (m, 2) is expected, got {ends.shape}")
+    if ends.dtype.kind not in "iu":
+        raise TypeError(f"edges: integer node numbers are expected, got dtype {ends.dtype}")
+    out = np.flatnonzero(((ends < 0) | (ends >= n_nodes)).any(axis=1))
+    if out.size:
+        k = int(out[0])
+        raise ValueError(
+            f"edges: edge {k} = {tuple(ends[k].tolist())} has an end outside 0..{n_nodes - 1}"
+        )
+    loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
+    if loops.size:
+        k = int(loops[0])
+        raise ValueError(f"edges: edge {k} is a self-loop at node {int(ends[k, 0])}")
+    return np.sort(ends.astype(np.int64), axis=1)
+
+
+def _as_float(values: Any, name: str) -> FloatArray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: numbers are expected ({error})") from error
+
+
+def _checked_weights(weights: ArrayLike | None, ends: IntArray) -> FloatArray:
+    if weights is None:
+        return np.ones(len(ends))
+    values = _as_float(weights, "weights")
+    if values.shape != (len(ends),):
+        raise ValueError(f"weights: shape ({len(ends)},) is expected, got {values.shape}")
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+    if wrong.size:
+        k = int(wrong[0])
+        raise ValueError(
+            f"weights: edge {k} = {tuple(ends[k].tolist())} has weight {values[k]}; "
+            "a positive finite number is expected"
+        )
+    return values
+
+
+def _merged(ends: IntArray, weights: FloatArray, n_nodes: int) -> tuple[IntArray, FloatArray]:
+    """Sort edges by (head, tail) and add up the weights of parallel ones."""
+    key = ends[:, 0] * n_nodes + ends[:, 1]
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.empty(0, np.int64)
+    with np.errstate(over="ignore"):
+        total = np.add.reduceat(weights[order], first) if len(key) else weights
+    edges = ends[order[first]]
+    if not np.isfinite(total).all():
+        k = int(np.flatnonzero(~np.isfinite(total))[0])
+        raise ValueError(
+            f"weights: the parallel edges {tuple(edges[k].tolist())} add up to infinity"
+        )
+    return np.ascontiguousarray(edges), np.ascontiguousarray(total)
+
+
+def _checked_labels(nodes: Iterable[Hashable] | None, n_nodes: int) -> Sequence[Any]:
+    if nodes is None:
+        return range(n_nodes)
+    labels = [label.item() if isinstance(label, np.generic) else label for label in nodes]
+    if len(labels) != n_nodes:
+        raise ValueError(f"nodes: {n_nodes} labels are expected, got {len(labels)}")
+    seen: set[Any] = set()
+    for label in labels:
+        if label in seen:
+            raise ValueError(f"nodes: label {label!r} occurs twice")
+        seen.add(label)
+    return labels

@@ -1,0 +1,145 @@
+"""What a local loss must offer: `Loss` for one node, `BatchedLoss` for many nodes of one kind."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class AffineProx(NamedTuple):
+    """The proximal operator of a quadratic loss, ``prox(v)_i = matrix_i v_i + offset_i``."""
+
+    matrix: FloatArray  # (k, d, d)
+    offset: FloatArray  # (k, d)
+
+
+class BatchedLoss(ABC):
+    """Convex losses L_1, ..., L_k of one kind at k nodes; all operations run over the batch.
+
+    Arrays ``w``, ``s``, ``v`` have shape (k, d), one row a node; results per node have shape (k,).
+    The solvers, the dual bounds and the CVXPY models need nothing else of a loss.
+    """
+
+    dim: int  # d
+
+    @property
+    @abstractmethod
+    def n_nodes(self) -> int:
+        """Number of nodes k in the batch."""
+
+    @abstractmethod
+    def value(self, w: FloatArray) -> FloatArray:
+        """Losses L_i(w_i), shape (k,)."""
+
+    @abstractmethod
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Gradients of L_i at w_i, shape (k, d); a subgradient where the loss is not smooth."""
+
+    @abstractmethod
+    def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
+        """Proximal points ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)``, shape (k, d)."""
+
+    def affine_prox(self, tau: FloatArray) -> AffineProx | None:
+        """Return the proximal operator as an affine map, or None where it is not affine."""
+        return None
+
+    @abstractmethod
+    def minimizer(self) -> FloatArray:
+        """One minimizer of each loss, shape (k, d)."""
+
+    @abstractmethod
+    def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
+        """Conjugates ``L_i*(s_i) = sup_w <s_i, w> - L_i(w)``, shape (k,).
+
+        +inf where s_i is farther than ``atol_i`` (k,) from the domain of L_i*.
+        """
+
+    @abstractmethod
+    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+        """Node gaps ``L_i(w_i) + L_i*(s_i) - <s_i, w_i> >= 0``, computed without cancellation.
+
+        The part of s_i outside the domain of L_i* along `null_projector` is ignored; the caller
+        accounts for it.
+        """
+
+    def null_projector(self) -> FloatArray | float:
+        """Orthogonal projectors (k, d, d) on the directions in which L_i* has no room.
+
+        L_i*(s) is finite only if the projection of s vanishes: flow is conserved exactly in these
+        directions. The scalar 0.0 (no such direction) or 1.0 (all of them) stands for all nodes.
+        """
+        return 0.0
+
+    @abstractmethod
+    def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of ``sum_i L_i(w_i)`` for an expression of shape (k, d)."""
+
+    @abstractmethod
+    def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of ``sum_i L_i*(s_i)`` for an expression of shape (k, d)."""
+
+    @abstractmethod
+    def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
+        """Plain data, as `GTVProblem.to_data` gives them, of these losses at the nodes (k,)."""
+
+
+class Loss(ABC):
+    """Convex loss of one node. Subclasses hold the data and say how many of them form a batch.
+
+    ``w``, ``s`` and ``v`` are vectors of length d here.
+    """
+
+    dim: int | None  # d, or None where any dimension fits
+
+    @classmethod
+    @abstractmethod
+    def batch(cls, losses: Sequence[Any], dim: int) -> BatchedLoss:
+        """Join losses of this class and of dimension dim, one per node, into a batch."""
+
+    def _alone(self, x: FloatArray) -> tuple[BatchedLoss, FloatArray]:
+        row = np.asarray(x, dtype=np.float64).reshape(1, -1)
+        if self.dim is not None and row.shape[1] != self.dim:
+            raise ValueError(f"a vector of length {self.dim} is expected, got {row.shape[1]}")
+        return type(self).batch([self], row.shape[1]), row
+
+    def value(self, w: FloatArray) -> float:
+        """Loss L(w)."""
+        batch, row = self._alone(w)
+        return float(batch.value(row)[0])
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Gradient (or a subgradient) of L at w, shape (d,)."""
+        batch, row = self._alone(w)
+        return batch.gradient(row)[0]
+
+    def prox(self, v: FloatArray, tau: float) -> FloatArray:
+        """Proximal point ``argmin_z L(z) + ||z - v||^2 / (2 tau)``, shape (d,)."""
+        batch, row = self._alone(v)
+        return batch.prox(row, np.array([float(tau)]))[0]
+
+    def conjugate(self, s: FloatArray, atol: float = 1e-9) -> float:
+        """Conjugate L*(s); +inf if s is farther than atol from its domain."""
+        batch, row = self._alone(s)
+        return float(batch.conjugate(row, np.array([float(atol)]))[0])
+
+
+def finite_array(values: Any, name: str, ndim: int) -> FloatArray:
+    """Convert to float64 of the given number of axes and refuse NaN and infinity by name."""
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: an array of numbers is expected ({error})") from error
+    if array.ndim != ndim:
+        raise ValueError(f"{name}: {ndim} axes are expected, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name}: entry {where} is {array[where]}, a finite number is expected")
+    return array

@@ -1,0 +1,302 @@
+"""Squared error loss of a linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from gtvcvx.losses._base import (
+    AffineProx,
+    BatchedLoss,
+    FloatArray,
+    IntArray,
+    Loss,
+    finite_array,
+)
+from gtvcvx.losses._zero import BatchedZero
+
+if TYPE_CHECKING:
+    from gtvcvx.losses._stacked import StackedLoss
+
+# Singular values of X_i below this share of the largest count as zero. Counting one too many as
+# zero only shrinks the set of dual points that are used, so bounds stay valid either way.
+RANK_TOLERANCE = 1e-10
+
+
+class SquaredLoss(Loss):
+    """Mean squared error of a linear model, ``L(w) = (1/m) ||X w - y||_2^2`` ([GTV] (38)).
+
+    Parameters
+    ----------
+    X : array_like, shape (m, d)
+        Features, one row a data point; m < d and rank-deficient X are fine.
+    y : array_like, shape (m,)
+        Targets.
+    """
+
+    def __init__(self, X: ArrayLike, y: ArrayLike) -> None:
+        self.X = finite_array(X, "X", 2)
+        self.y = finite_array(y, "y", 1)
+        if len(self.X) != len(self.y):
+            raise ValueError(f"y: {len(self.X)} targets are expected, as X has rows, got {len(y)}")
+        if self.X.size == 0:
+            raise ValueError(f"X: at least one row and one column, got {self.X.shape}; "
+                             "a node without data has the loss ZeroLoss()")
+        self.dim: int = self.X.shape[1]
+
+    @classmethod
+    def batch(cls, losses: Sequence[SquaredLoss], dim: int) -> BatchedSquared:
+        """Join squared losses of equal dimension; the numbers of rows may differ."""
+        indptr = np.cumsum([0] + [len(loss.y) for loss in losses])
+        return BatchedSquared(
+            np.concatenate([loss.X for loss in losses]),
+            np.concatenate([loss.y for loss in losses]),
+            indptr,
+        )
+
+    @staticmethod
+    def stack(X: ArrayLike, y: ArrayLike, labelled: ArrayLike | None = None) -> StackedLoss:
+        """Losses of all nodes at once, with the same number of rows at every node.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, m, d)
+        y : array_like, shape (n, m)
+        labelled : array_like of bool, shape (n,), optional
+            Nodes whose data are accessible; the others get the zero loss. Default: all.
+        """
+        features = finite_array(X, "X", 3)
+        targets = finite_array(y, "y", 2)
+        n, rows, d = features.shape
+        if targets.shape != (n, rows):
+            raise ValueError(f"y: shape {(n, rows)} is expected, got {targets.shape}")
+        if d == 0:
+            raise ValueError("X: at least one feature column is expected")
+        mask = np.ones(n, dtype=bool) if labelled is None else np.asarray(labelled)
+        if mask.dtype != np.bool_ or mask.shape != (n,):
+            raise ValueError(
+                f"labelled: a Boolean array of shape ({n},) is expected, "
+                f"got {mask.dtype} of shape {mask.shape}"
+            )
+        if rows == 0:
+            mask = np.zeros(n, dtype=bool)
+        nodes = np.flatnonzero(mask)
+        return _with_zeros(
+            features[nodes].reshape(-1, d),
+            targets[nodes].ravel(),
+            np.arange(len(nodes) + 1) * rows,
+            nodes,
+            n,
+        )
+
+    @staticmethod
+    def from_rows(
+        X: ArrayLike, y: ArrayLike, node: ArrayLike, n_nodes: int | None = None
+    ) -> StackedLoss:
+        """Losses of all nodes from one table of data points, any number of rows per node.
+
+        Parameters
+        ----------
+        X : array_like, shape (N, d)
+        y : array_like, shape (N,)
+        node : array_like of int, shape (N,)
+            Number of the node that holds each row. Nodes without rows get the zero loss.
+        n_nodes : int, optional
+            Number of nodes n of the graph. Default: as many as the graph that the losses meet.
+        """
+        from gtvcvx.losses._stacked import StackedLoss
+
+        features = finite_array(X, "X", 2)
+        targets = finite_array(y, "y", 1)
+        owner = np.asarray(node)
+        if owner.size and owner.dtype.kind not in "iu":
+            raise TypeError(f"node: integers are expected, got dtype {owner.dtype}")
+        for name, array in (("y", targets), ("node", owner)):
+            if array.shape != (len(features),):
+                raise ValueError(f"{name}: shape ({len(features)},) is expected, got {array.shape}")
+        if features.shape[1] == 0:
+            raise ValueError("X: at least one feature column is expected")
+        wrong = np.flatnonzero((owner < 0) | (owner >= (np.inf if n_nodes is None else n_nodes)))
+        if wrong.size:
+            k = int(wrong[0])
+            raise ValueError(
+                f"node: row {k} names node {int(owner[k])}, outside 0..{(n_nodes or 0) - 1}"
+            )
+        order = np.argsort(owner, kind="stable")
+        nodes, counts = np.unique(owner, return_counts=True)
+        batch = (features[order], targets[order], np.concatenate([[0], np.cumsum(counts)]))
+        if n_nodes is not None:
+            return _with_zeros(*batch, nodes.astype(np.int64), n_nodes)
+        parts = [(nodes.astype(np.int64), BatchedSquared(*batch))] if len(nodes) else []
+        return StackedLoss(parts, dim=features.shape[1])
+
+    def __repr__(self) -> str:
+        return f"SquaredLoss(X of shape {self.X.shape})"
+
+
+def _with_zeros(
+    X: FloatArray, y: FloatArray, indptr: IntArray, nodes: IntArray, n_nodes: int
+) -> StackedLoss:
+    from gtvcvx.losses._stacked import StackedLoss
+
+    rest = np.setdiff1d(np.arange(n_nodes), nodes, assume_unique=True)
+    parts: list[tuple[IntArray, BatchedLoss]] = []
+    if len(nodes):
+        parts.append((nodes, BatchedSquared(X, y, indptr)))
+    if len(rest):
+        parts.append((rest, BatchedZero(len(rest), X.shape[1])))
+    return StackedLoss(parts, dim=X.shape[1])
+
+
+class BatchedSquared(BatchedLoss):
+    """Squared losses at k nodes, rows of node i in ``X[indptr[i]:indptr[i + 1]]``.
+
+    With Q_i = (2/m_i) X_i^T X_i and b_i = (2/m_i) X_i^T y_i,
+    ``L_i(w) = (1/2) w^T Q_i w - b_i^T w + (1/m_i) ||y_i||^2``.
+    """
+
+    def __init__(self, X: FloatArray, y: FloatArray, indptr: IntArray) -> None:
+        self.X, self.y, self.indptr = X, y, np.asarray(indptr, dtype=np.int64)
+        self.dim = X.shape[1]
+        self._counts = np.diff(self.indptr)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes k in the batch."""
+        return len(self._counts)
+
+    def _buckets(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """Nodes with equal numbers of rows, and their rows, shape (nodes, m): batched algebra."""
+        for count in np.unique(self._counts):
+            nodes = np.flatnonzero(self._counts == count)
+            yield nodes, self.indptr[nodes][:, None] + np.arange(count)
+
+    @cached_property
+    def _owner(self) -> IntArray:
+        return np.repeat(np.arange(self.n_nodes), self._counts)
+
+    @cached_property
+    def _hessian(self) -> FloatArray:
+        hessian = np.empty((self.n_nodes, self.dim, self.dim))
+        for nodes, rows in self._buckets():
+            X = self.X[rows]
+            hessian[nodes] = (2.0 / rows.shape[1]) * (X.transpose(0, 2, 1) @ X)
+        return hessian
+
+    @cached_property
+    def _linear(self) -> FloatArray:
+        return -self.gradient(np.zeros((self.n_nodes, self.dim)))
+
+    @cached_property
+    def _range(self) -> tuple[FloatArray, FloatArray]:
+        """Factors K_i (r, d) with K_i^T K_i = pinv(2 Q_i), zero-padded, and null projectors."""
+        k, d = self.n_nodes, self.dim
+        rank = int(min(d, self._counts.max()))
+        factor = np.zeros((k, rank, d))
+        projector = np.zeros((k, d, d))
+        for nodes, rows in self._buckets():
+            count = rows.shape[1]
+            _, sigma, basis = np.linalg.svd(self.X[rows], full_matrices=False)
+            kept = sigma > RANK_TOLERANCE * sigma[:, :1]
+            inverse = np.divide(1.0, sigma, out=np.zeros_like(sigma), where=kept)
+            factor[nodes, : sigma.shape[1]] = (
+                0.5 * np.sqrt(count) * inverse[:, :, None] * basis
+            )
+            kept_basis = basis * kept[:, :, None]
+            projector[nodes] = np.eye(d) - kept_basis.transpose(0, 2, 1) @ kept_basis
+            # Full rank is full rank: no rounding error may pass for a null direction.
+            projector[nodes[kept.sum(axis=1) == d]] = 0.0
+        return factor, projector
+
+    def _residual(self, w: FloatArray) -> FloatArray:
+        return np.einsum("nd,nd->n", self.X, w[self._owner]) - self.y
+
+    def _per_node(self, rows: FloatArray) -> FloatArray:
+        return np.add.reduceat(rows, self.indptr[:-1], axis=0)
+
+    def value(self, w: FloatArray) -> FloatArray:
+        """Mean squared errors (k,)."""
+        return self._per_node(self._residual(w) ** 2) / self._counts
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Gradients (2/m_i) X_i^T (X_i w_i - y_i), shape (k, d)."""
+        rows = self.X * self._residual(w)[:, None]
+        return self._per_node(rows) * (2.0 / self._counts)[:, None]
+
+    def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
+        """Solutions of (I + tau_i Q_i) z = v_i + tau_i b_i."""
+        matrix, offset = self.affine_prox(tau)
+        return np.einsum("kij,kj->ki", matrix, v) + offset
+
+    def affine_prox(self, tau: FloatArray) -> AffineProx:
+        """Inverses of I + tau_i Q_i, and the offsets tau_i times them times b_i."""
+        t = tau[:, None, None]
+        matrix = np.linalg.inv(np.eye(self.dim) + t * self._hessian)
+        offset = np.einsum("kij,kj->ki", matrix, tau[:, None] * self._linear)
+        return AffineProx(matrix, offset)
+
+    def minimizer(self) -> FloatArray:
+        """Least-squares solutions of least norm."""
+        factor, _ = self._range
+        half = np.einsum("krd,kd->kr", factor, self._linear)
+        return 2.0 * np.einsum("krd,kr->kd", factor, half)
+
+    def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
+        """``min { r^T y + (m/4) ||r||^2 : X^T r = s }``; +inf where s is outside range(X^T)."""
+        base = self.minimizer()
+        value = np.sum(s * base, axis=1) - self.value(base) + self._half_norm(s)
+        outside = np.linalg.norm(np.einsum("kij,kj->ki", self._range[1], s), axis=1)
+        return np.where(outside <= atol, value, np.inf)
+
+    def _half_norm(self, x: FloatArray) -> FloatArray:
+        """Return (1/2) x_i^T pinv(Q_i) x_i."""
+        return np.sum(np.einsum("krd,kd->kr", self._range[0], x) ** 2, axis=1)
+
+    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+        """Node gaps (1/2) delta^T pinv(Q_i) delta, delta = s_i - grad L_i(w_i)."""
+        return self._half_norm(s - self.gradient(w))
+
+    def null_projector(self) -> FloatArray:
+        """Projectors on the null spaces of X_i."""
+        return self._range[1]
+
+    @cached_property
+    def _operator(self) -> sp.csr_array:
+        """Sparse (N, k d) matrix that takes the rows of w, one after the other, to X_i w_i."""
+        N, d = self.X.shape
+        columns = self._owner[:, None] * d + np.arange(d)
+        return sp.csr_array(
+            (self.X.ravel(), columns.ravel(), np.arange(N + 1) * d), shape=(N, self.n_nodes * d)
+        )
+
+    def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of the value."""
+        root = 1.0 / np.sqrt(self._counts)[self._owner]
+        flat = cp.reshape(w, (self.n_nodes * self.dim,), order="C")
+        return cp.sum_squares((self._operator * root[:, None]) @ flat - root * self.y), []
+
+    def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of the conjugate, with a witness r (N,) for X^T r = s.
+
+        The variable is r scaled by sqrt(m_i), which balances nodes of different size.
+        """
+        root = np.sqrt(self._counts)[self._owner].astype(float)
+        r = cp.Variable(len(self.y), name="r")
+        flat = cp.reshape(s, (self.n_nodes * self.dim,), order="C")
+        cost = (self.y / root) @ r + 0.25 * cp.sum_squares(r)
+        return cost, [(self._operator * (1.0 / root)[:, None]).T.tocsr() @ r == flat]
+
+    def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
+        """One squared term."""
+        order = np.argsort(nodes)
+        rows = np.concatenate(
+            [np.arange(self.indptr[i], self.indptr[i + 1]) for i in order]
+        ) if not np.array_equal(order, np.arange(len(order))) else slice(None)
+        owner = nodes[self._owner][rows]
+        return [{"kind": "squared", "node": owner, "X": self.X[rows], "y": self.y[rows]}]

@@ -1,0 +1,187 @@
+"""The losses of all nodes of a graph, grouped by kind so that every operation is batched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.losses._base import AffineProx, BatchedLoss, FloatArray, IntArray, Loss
+from gtvcvx.losses._zero import BatchedZero, ZeroLoss
+
+
+class StackedLoss:
+    """Losses of the n nodes of a graph, ``sum_i L_i(w_i)``, as batches of one kind each.
+
+    Made by ``SquaredLoss.stack``, ``SquaredLoss.from_rows``, ``PointLoss.stack``, or from single
+    losses by `GTVProblem`.
+
+    Parameters
+    ----------
+    parts : list of (nodes (k,), BatchedLoss)
+        Each node occurs at most once; nodes that do not occur have the zero loss.
+    dim : int, optional
+        Dimension d. Default: that of the parts.
+    """
+
+    def __init__(
+        self, parts: Sequence[tuple[IntArray, BatchedLoss]], dim: int | None = None
+    ) -> None:
+        dims = {batch.dim for _, batch in parts} | (set() if dim is None else {dim})
+        if len(dims) != 1:
+            raise ValueError(f"losses: one common dimension d is expected, got {sorted(dims)}")
+        self.dim = dims.pop()
+        self.parts = [(np.asarray(nodes, dtype=np.int64), batch) for nodes, batch in parts]
+        for nodes, batch in self.parts:
+            if nodes.shape != (batch.n_nodes,):
+                raise ValueError("losses: a part needs one node number for each of its losses")
+        named = np.concatenate([nodes for nodes, _ in self.parts] or [np.empty(0, np.int64)])
+        self.n_named = int(named.max()) + 1 if named.size else 0
+        if len(np.unique(named)) != len(named) or (named.size and named.min() < 0):
+            raise ValueError("losses: a node occurs in two parts or has a negative number")
+
+    def completed(self, n_nodes: int) -> StackedLoss:
+        """Return these losses with the zero loss at each of the n_nodes that is not named yet."""
+        if self.n_named > n_nodes:
+            raise ValueError(
+                f"losses: node {self.n_named - 1} has a loss but the graph has {n_nodes} nodes"
+            )
+        free = np.ones(n_nodes, dtype=bool)
+        for nodes, _ in self.parts:
+            free[nodes] = False
+        rest = np.flatnonzero(free)
+        if not len(rest):
+            return self
+        return StackedLoss([*self.parts, (rest, BatchedZero(len(rest), self.dim))], self.dim)
+
+    def _collect(
+        self, shape: tuple[int, ...], of: Callable[[BatchedLoss, IntArray], FloatArray]
+    ) -> FloatArray:
+        out = np.empty(shape)
+        for nodes, batch in self.parts:
+            out[nodes] = of(batch, nodes)
+        return out
+
+    def value(self, w: FloatArray) -> FloatArray:
+        """Losses L_i(w_i), shape (n,)."""
+        return self._collect((len(w),), lambda batch, at: batch.value(w[at]))
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Gradients (n, d)."""
+        return self._collect(w.shape, lambda batch, at: batch.gradient(w[at]))
+
+    def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
+        """Proximal points (n, d) for step sizes tau (n,)."""
+        return self._collect(v.shape, lambda batch, at: batch.prox(v[at], tau[at]))
+
+    def affine_prox(self, tau: FloatArray) -> AffineProx | None:
+        """Affine proximal operator of all nodes, or None if some node has none."""
+        n, d = len(tau), self.dim
+        matrix, offset = np.empty((n, d, d)), np.empty((n, d))
+        for nodes, batch in self.parts:
+            prox = batch.affine_prox(tau[nodes])
+            if prox is None:
+                return None
+            matrix[nodes], offset[nodes] = prox
+        return AffineProx(matrix, offset)
+
+    def minimizer(self, n_nodes: int) -> FloatArray:
+        """One minimizer of each loss, shape (n, d)."""
+        return self._collect((n_nodes, self.dim), lambda batch, _: batch.minimizer())
+
+    def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
+        """Conjugates L_i*(s_i), shape (n,); +inf farther than atol (n,) from the domain."""
+        return self._collect((len(s),), lambda batch, at: batch.conjugate(s[at], atol[at]))
+
+    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+        """Node gaps (n,), see `BatchedLoss.fenchel_gap`."""
+        return self._collect((len(w),), lambda batch, at: batch.fenchel_gap(w[at], s[at]))
+
+    def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of ``sum_i L_i(w_i)`` for an expression of shape (n, d)."""
+        return self._model(w, lambda batch, rows: batch.expression(rows))
+
+    def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of ``sum_i L_i*(s_i)`` for an expression of shape (n, d)."""
+        return self._model(s, lambda batch, rows: batch.conjugate_expression(rows))
+
+    def _model(
+        self,
+        x: cp.Expression,
+        of: Callable[[BatchedLoss, cp.Expression], tuple[cp.Expression, list[cp.Constraint]]],
+    ) -> tuple[cp.Expression, list[cp.Constraint]]:
+        costs, constraints = [cp.Constant(0.0)], []
+        for nodes, batch in self.parts:
+            cost, extra = of(batch, x if len(self.parts) == 1 else x[nodes, :])
+            costs.append(cost)
+            constraints += extra
+        return sum(costs[1:], costs[0]), constraints
+
+    def terms(self) -> list[dict[str, Any]]:
+        """Plain data of all losses, see `GTVProblem.to_data`."""
+        return [term for nodes, batch in self.parts for term in batch.terms(nodes)]
+
+
+Losses = StackedLoss | Sequence[Loss] | Mapping[Any, Loss]
+
+
+def stacked(losses: Losses, graph: EmpiricalGraph) -> StackedLoss:
+    """Bring what a user gives for `losses` into batches that cover all nodes of the graph."""
+    if isinstance(losses, StackedLoss):
+        return losses.completed(graph.n_nodes)
+    if isinstance(losses, Mapping):
+        named = [(_node_of(label, graph), loss) for label, loss in losses.items()]
+    elif isinstance(losses, Sequence):
+        if len(losses) != graph.n_nodes:
+            raise ValueError(
+                f"losses: one loss for each of the {graph.n_nodes} nodes is expected, "
+                f"got {len(losses)}"
+            )
+        named = list(enumerate(losses))
+    else:
+        raise TypeError(
+            "losses: a sequence of losses, a mapping of node label to loss, or a stacked loss is "
+            f"expected, got {type(losses).__name__}"
+        )
+    dim = _common_dim(named, graph)
+    kinds: dict[type[Loss], list[tuple[int, Loss]]] = {}
+    for i, loss in named:
+        kinds.setdefault(type(loss), []).append((i, loss))
+    parts = [
+        (np.array([i for i, _ in group]), kind.batch([loss for _, loss in group], dim))
+        for kind, group in kinds.items()
+    ]
+    return StackedLoss(parts, dim).completed(graph.n_nodes)
+
+
+def _node_of(label: Hashable, graph: EmpiricalGraph) -> int:
+    if label not in graph.index:
+        raise ValueError(f"losses: {label!r} is not a node of the graph")
+    return graph.index[label]
+
+
+def _common_dim(named: Sequence[tuple[int, Loss]], graph: EmpiricalGraph) -> int:
+    dim, first = None, None
+    for i, loss in named:
+        if not isinstance(loss, Loss):
+            raise TypeError(
+                f"losses: node {graph.nodes[i]!r} has {loss!r}, which is not a gtvcvx loss"
+            )
+        if loss.dim is None:
+            continue
+        if dim is None:
+            dim, first = loss.dim, i
+        elif loss.dim != dim:
+            raise ValueError(
+                f"losses: node {graph.nodes[i]!r} has dimension {loss.dim}, "
+                f"node {graph.nodes[first]!r} has {dim}"
+            )
+    if dim is None:
+        raise ValueError(
+            "losses: all nodes have "
+            f"{ZeroLoss()!r}, so the dimension d is not known; use StackedLoss([], dim=d)"
+        )
+    return dim

@@ -1,0 +1,289 @@
+"""GTV minimization over an empirical graph: the primal problem, its value and its plain data."""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import cached_property
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gtvcvx import _storage
+from gtvcvx._bounds import DualBounds
+from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.losses import Losses, stacked, stacked_from_terms
+from gtvcvx.network_flow import NetworkFlowProblem
+from gtvcvx.penalties import Penalty, as_penalty, penalty_from_data
+from gtvcvx.solution import Solution
+
+FloatArray = NDArray[np.float64]
+
+SCHEMA = "gtv-problem/1"
+
+
+class GTVProblem:
+    r"""Generalized total variation minimization ([GTV] (16)).
+
+    .. math:: \min_w P(w) = \sum_i L_i(w_i) + \lambda \sum_e A_e \phi(w_{e+} - w_{e-})
+
+    over one parameter vector w_i in R^d for each of the n nodes of a graph with m edges.
+
+    Parameters
+    ----------
+    graph : EmpiricalGraph
+    losses : sequence of Loss, mapping of node label to Loss, or StackedLoss
+        One loss per node; nodes that a mapping does not name get ``ZeroLoss()``.
+    penalty : {"l2", "l1", "linf", "squared"} or Penalty
+        The penalty phi; "squared" is one half of the squared Euclidean norm.
+    lam : float
+        The regularization parameter lambda, positive and finite.
+    """
+
+    def __init__(
+        self,
+        graph: EmpiricalGraph,
+        losses: Losses,
+        penalty: str | Penalty = "l2",
+        lam: float = 0.1,
+    ) -> None:
+        if not isinstance(graph, EmpiricalGraph):
+            raise TypeError(
+                f"graph: an EmpiricalGraph is expected, got {type(graph).__name__}; "
+                "see EmpiricalGraph.from_networkx, .from_adjacency and .from_csv"
+            )
+        self.graph = graph
+        self.losses = stacked(losses, graph)
+        self.dim = self.losses.dim
+        self.penalty = as_penalty(penalty, self.dim)
+        self.lam = _checked_lam(lam)
+
+    @cached_property
+    def capacities(self) -> FloatArray:
+        """Edge capacities lambda A_e of the dual network-flow problem, shape (m,)."""
+        capacities = self.lam * self.graph.weights
+        wrong = np.flatnonzero(~(np.isfinite(capacities) & (capacities > 0)))
+        if wrong.size:
+            k = int(wrong[0])
+            raise ValueError(
+                f"lam: times the weight {self.graph.weights[k]} of edge "
+                f"{tuple(self.graph.edges[k].tolist())} it is {capacities[k]} in double precision"
+            )
+        return capacities
+
+    def value(self, w: ArrayLike) -> float:
+        """Primal objective P(w) for w of shape (n, d)."""
+        return self._value(self.checked_w(w))
+
+    def _value(self, w: FloatArray) -> float:
+        variation = self.capacities * self.penalty.value(self.differences(w))
+        return float(np.sum(self.losses.value(w)) + np.sum(variation))
+
+    def differences(self, w: FloatArray) -> FloatArray:
+        """Differences (D w)_e = w_head - w_tail, shape (m, d)."""
+        return w[self.graph.edges[:, 0]] - w[self.graph.edges[:, 1]]
+
+    def dual_value(self, u: ArrayLike, tol: float = 1e-9) -> float:
+        r"""Dual objective of a flow u of shape (m, d) ([GTV] (19), (24)).
+
+        .. math:: -\sum_i L_i^*(-(D^T u)_i) - \sum_e \lambda A_e \phi^*(u_e / (\lambda A_e))
+
+        Returns -inf if u violates a capacity or flow conservation by more than tol relative to
+        the capacity, or to the flow through the node. What lies within the tolerance is not
+        repaired: a bound that is valid whatever u is comes from `lower_bound`.
+        """
+        flow = self.checked_u(u)
+        through = abs(self.graph.divergence) @ np.linalg.norm(flow, axis=1)
+        injection = -(self.graph.divergence @ flow)
+        cost = np.sum(self.losses.conjugate(injection, tol * through))
+        capacities = self.capacities
+        edge = capacities * self.penalty.conjugate(flow / capacities[:, None], tol)
+        return float(-cost - np.sum(edge))
+
+    def lower_bound(self, u: ArrayLike) -> tuple[float, FloatArray]:
+        """Lower bound on the optimum from any flow u (m, d), and the feasible flow that gives it.
+
+        u is projected on flow conservation at unlabelled and rank-deficient nodes, then brought
+        inside the capacities; see ``spec`` of `gtvcvx._bounds.DualBounds`.
+        """
+        return self.bounds.lower_bound(self.checked_u(u))
+
+    @cached_property
+    def bounds(self) -> DualBounds:
+        """Dual repair and gaps of this problem; factorizations are kept."""
+        return DualBounds(self.graph, self.losses, self.penalty, self.capacities)
+
+    def checked_w(self, w: ArrayLike, name: str = "w") -> FloatArray:
+        """Return w as a float64 array after checking its shape (n, d) and that it is finite."""
+        return self._checked(w, name, (self.graph.n_nodes, self.dim), "node")
+
+    def checked_u(self, u: ArrayLike, name: str = "u") -> FloatArray:
+        """Return u as a float64 array after checking its shape (m, d) and that it is finite."""
+        return self._checked(u, name, (self.graph.n_edges, self.dim), "edge")
+
+    def _checked(
+        self, values: ArrayLike, name: str, shape: tuple[int, int], place: str
+    ) -> FloatArray:
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name}: an array of numbers is expected ({error})") from error
+        if array.shape != shape:
+            raise ValueError(f"{name}: shape {shape} is expected, got {array.shape}")
+        if not np.isfinite(array).all():
+            k = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+            label = self.graph.nodes[k] if place == "node" else tuple(self.graph.edges[k].tolist())
+            raise ValueError(f"{name}: {place} {label!r} has an entry that is not finite")
+        return array
+
+    def cvxpy(self) -> cp.Problem:
+        """Primal problem in CVXPY, vectorized and DPP.
+
+        Its variable "w" has shape (n, d), its parameter "lam" holds lambda, and the constraint
+        ``D w - z == 0`` (the first one) has the optimal flow u as its dual value, with the sign
+        of `Solution.u`: CVXPY's Lagrangian adds <u, D w - z>, so that -(D^T u)_i is a
+        subgradient of L_i.
+        """
+        n, m = self.graph.n_nodes, self.graph.n_edges
+        w = cp.Variable((n, self.dim), name="w")
+        lam = cp.Parameter(pos=True, name="lam", value=self.lam)
+        loss, constraints = self.losses.expression(w)
+        if m == 0:
+            return cp.Problem(cp.Minimize(loss), constraints)
+        z = cp.Variable((m, self.dim), name="z")
+        variation = self.penalty.weighted_expression(z, self.graph.weights)
+        flow = self.graph.incidence @ w - z == 0
+        return cp.Problem(cp.Minimize(loss + lam * variation), [flow, *constraints])
+
+    def dual(self) -> NetworkFlowProblem:
+        """Return the dual network-flow problem ([GTV] (24), (27), (30))."""
+        return NetworkFlowProblem(self.graph, self.losses, self.penalty, self.lam)
+
+    def solve(
+        self,
+        solver: str = "AUTO",
+        *,
+        rtol: float | None = None,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        warm_start: Solution | None = None,
+        callback: Any = None,
+        verbose: bool | None = None,
+        **options: Any,
+    ) -> Solution:
+        """Solve the problem; whatever the solver, the gap of the answer is a valid one.
+
+        Parameters
+        ----------
+        solver : str
+            "AUTO": the fast module. "PDHG": Algorithm 1 of [GTV] to the letter. Otherwise the
+            name of a conic solver of CVXPY ("CLARABEL", "SCS", ...): the exact reference.
+        rtol : float, optional
+            Stop at gap <= rtol * max(1, |value|). Default 1e-6 for "AUTO".
+        max_iter : int, optional
+            Largest number of iterations.
+        time_limit : float, optional
+            Seconds after which the incumbent is returned.
+        warm_start : Solution, optional
+            Start from its w and u.
+        callback : callable, optional
+            Called with a `gtvcvx.Progress` at every check; a true return value stops the run.
+        verbose : bool, optional
+            Show progress. Default: only on a terminal.
+        **options
+            Of the solver: ``stop`` for "PDHG"; anything that CVXPY passes on otherwise.
+
+        Returns
+        -------
+        Solution
+            After a limit, Ctrl-C or a stop by the callback: the incumbent with its gap, status
+            ``"user_limit"``.
+
+        Raises
+        ------
+        cvxpy.SolverError
+            The backend failed.
+        """
+        from gtvcvx import solvers
+
+        return solvers.solve(
+            self,
+            solver,
+            rtol=rtol,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            warm_start=warm_start,
+            callback=callback,
+            verbose=verbose,
+            **options,
+        )
+
+    def with_lam(self, lam: float) -> GTVProblem:
+        """Return the same problem with another lambda."""
+        return GTVProblem(self.graph, self.losses, self.penalty, lam)
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain dict of arrays, numbers and strings: all that the package ``verify`` needs.
+
+        Keys: ``schema``, ``n_nodes``, ``dim``, ``edges`` (m, 2), ``weights`` (m,), ``lam``,
+        ``penalty`` (dict), ``terms`` (list of dicts; the local losses as sums of blocks) and
+        ``nodes`` (labels).
+        """
+        return {
+            "schema": SCHEMA,
+            "n_nodes": self.graph.n_nodes,
+            "dim": self.dim,
+            "edges": self.graph.edges,
+            "weights": self.graph.weights,
+            "lam": self.lam,
+            "penalty": self.penalty.to_data(),
+            "terms": self.losses.terms(),
+            "nodes": list(self.graph.nodes),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the problem to an npz file of arrays and one JSON text, atomically.
+
+        Raises
+        ------
+        TypeError
+            Something cannot be written down: a loss given as a Python callable, or a node label
+            that is neither a string nor an integer.
+        """
+        for label in self.graph.nodes:
+            if isinstance(label, bool) or not isinstance(label, (str, int)):
+                raise TypeError(
+                    f"graph: node label {label!r} is neither a string nor an integer and cannot "
+                    "be written down"
+                )
+        _storage.save(path, self.to_data())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> GTVProblem:
+        """Read a problem that `save` wrote."""
+        data = _storage.load(path, SCHEMA)
+        try:
+            n, dim = data["n_nodes"], data["dim"]
+            graph = EmpiricalGraph(n, data["edges"], data["weights"], data["nodes"])
+            losses = stacked_from_terms(data["terms"], dim)
+            return GTVProblem(graph, losses, penalty_from_data(data["penalty"]), data["lam"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{os.fspath(path)}: not a complete problem ({error})") from error
+
+    def __repr__(self) -> str:
+        return (
+            f"GTVProblem(n_nodes={self.graph.n_nodes}, n_edges={self.graph.n_edges}, "
+            f"dim={self.dim}, penalty={self.penalty.name!r}, lam={self.lam})"
+        )
+
+
+def _checked_lam(lam: float) -> float:
+    try:
+        value = float(lam)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"lam: a number is expected, got {lam!r}") from error
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"lam: a positive finite number is expected, got {value}")
+    return value

@@ -1,0 +1,134 @@
+"""What a solver returns: the incumbent, its flow, and a valid gap."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gtvcvx import _storage
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+SCHEMA = "gtv-solution/1"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of a solver's history, written at every check of the gap."""
+
+    n_iter: int
+    seconds: float
+    value: float  # of the incumbent
+    dual_value: float  # best lower bound so far
+
+    @property
+    def gap(self) -> float:
+        """Upper minus lower bound."""
+        return self.value - self.dual_value
+
+
+@dataclass
+class Solution:
+    """A point w, a dual feasible flow u, and how far w can be from optimal at most.
+
+    Attributes
+    ----------
+    w : ndarray, shape (n, d)
+        Parameter vectors.
+    u : ndarray, shape (m, d)
+        Dual feasible flow along the oriented edges; ``-(D^T u)_i`` is the injection of node i.
+    value : float
+        P(w).
+    dual_value : float
+        Lower bound on the optimum, value - gap.
+    gap, rel_gap : float
+        Duality gap, and gap / max(1, \\|value\\|). The true suboptimality of w is never larger.
+    status : str
+        In CVXPY's words: "optimal" (rel_gap within rtol, or the backend says so),
+        "optimal_inaccurate", "user_limit".
+    n_iter : int
+        Iterations of the method.
+    seconds : float
+        Wall-clock time, checks of the gap included.
+    solver : str
+        Name of the method.
+    nodes : sequence
+        Node labels in the order of the rows of w.
+    node_gaps, edge_gaps : ndarray, shapes (n,) and (m,)
+        Shares of the nodes and edges in the gap, each >= 0.
+    history : list of Record
+        One record per check.
+    info : dict
+        Particulars of the method, such as the last primal weight.
+    """
+
+    w: FloatArray
+    u: FloatArray
+    value: float
+    dual_value: float
+    gap: float
+    status: str
+    n_iter: int
+    seconds: float
+    solver: str
+    nodes: Sequence[Any]
+    node_gaps: FloatArray
+    edge_gaps: FloatArray
+    history: list[Record] = field(default_factory=list)
+    info: dict[str, Any] = field(default_factory=dict)
+    edges: IntArray = field(default_factory=lambda: np.empty((0, 2), np.int64), repr=False)
+    slack: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+
+    @property
+    def rel_gap(self) -> float:
+        """Gap relative to max(1, |value|)."""
+        return self.gap / max(1.0, abs(self.value))
+
+    def clusters(self, tol: float = 1e-3) -> IntArray:
+        """Clusters of nodes that share one parameter vector, labels (n,) from 0.
+
+        An edge whose flow stays below its capacity fuses its ends in every solution
+        (complementary slackness): no solution jumps there by more than gap / slack. Where the
+        flow is at capacity the dual does not decide, and the jump of w does.
+
+        Parameters
+        ----------
+        tol : float
+            Jumps up to tol times the spread of w count as none.
+        """
+        n = len(self.w)
+        ends = self.edges
+        spread = float(np.ptp(self.w, axis=0).max()) if n else 0.0
+        threshold = tol * spread if spread > 0 else np.inf
+        jumps = np.linalg.norm(self.w[ends[:, 0]] - self.w[ends[:, 1]], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            decided = self.gap / self.slack <= threshold
+        fused = (jumps <= threshold) | (decided & (self.slack > 0))
+        kept = ends[fused]
+        links = sp.coo_array((np.ones(len(kept)), (kept[:, 0], kept[:, 1])), shape=(n, n))
+        _, labels = sp.csgraph.connected_components(links, directed=False)
+        return labels.astype(np.int64)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the solution to an npz file of arrays and one JSON text, atomically."""
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        data["history"] = [list(astuple(record)) for record in self.history]
+        data["nodes"] = list(self.nodes)
+        _storage.save(path, {"schema": SCHEMA, **data})
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Solution:
+        """Read a solution that `save` wrote."""
+        data = _storage.load(path, SCHEMA)
+        try:
+            data["history"] = [Record(*record) for record in data["history"]]
+            return Solution(**{item.name: data[item.name] for item in fields(Solution)})
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{os.fspath(path)}: not a complete solution ({error})") from error

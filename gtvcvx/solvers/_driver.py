@@ -1,0 +1,247 @@
+"""Runs an iterative method: checks of the gap, stopping, history, display, the incumbent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gtvcvx._bounds import Gap
+from gtvcvx._progress import Progress as Display
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solution import Record, Solution
+
+FloatArray = NDArray[np.float64]
+
+FIRST_CHECK = 40
+GROWTH = 1.25
+# A check is made when it is expected to pass, or when its cost is at most this share of the run.
+CHECK_SHARE = 0.1
+# Iterations run in chunks of about this many seconds, so that limits and Ctrl-C take effect.
+CHUNK_SECONDS = 0.25
+FIRST_CHUNK = 10
+LARGEST_CHUNK = 20
+
+
+class Method(Protocol):
+    """An iterative method: its current point, and how to go on."""
+
+    name: str
+    n_iter: int
+    w: FloatArray
+    u: FloatArray
+
+    def run(self, n_iter: int) -> None:
+        """Do n_iter iterations."""
+
+    def signal(self) -> float:
+        """Cheap number that falls with the gap, up to an unknown factor."""
+
+    def info(self) -> dict[str, Any]:
+        """Return particulars for `Solution.info`."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees at every check: the incumbent and its bounds."""
+
+    n_iter: int
+    seconds: float
+    w: FloatArray
+    u: FloatArray
+    value: float
+    dual_value: float
+    gap: float
+    rel_gap: float
+
+
+@dataclass
+class Limits:
+    """When to stop."""
+
+    rtol: float
+    max_iter: int
+    time_limit: float = np.inf
+    stop: str = "gap"  # "gap" | "objective" | "iterations"
+    callback: Callable[[Progress], Any] | None = None
+    verbose: bool | None = None
+
+
+@dataclass
+class Incumbent:
+    """Best point and best flow so far; they need not come from the same iteration."""
+
+    problem: GTVProblem
+    w: FloatArray = field(init=False)
+    u: FloatArray = field(init=False)
+    value: float = np.inf
+    dual_value: float = -np.inf
+    gap: float = np.inf
+    parts: Gap = field(init=False)
+
+    def offer(self, w: FloatArray, u: FloatArray, keep_last: bool = False) -> None:
+        """Take w if its value is lower, and the repaired u if its bound is higher."""
+        value = self.problem.value(w)
+        parts, flow = self.problem.bounds.gap(w, u)
+        dual_value = value - parts.total
+        better_w = value < self.value or keep_last
+        better_u = dual_value > self.dual_value
+        if better_w:
+            self.w, self.value = w.copy(), value
+        if better_u:
+            self.u, self.dual_value = flow, dual_value
+        if better_w and better_u:
+            self.parts, self.gap = parts, parts.total
+        elif better_w or better_u:
+            self.parts = self.problem.bounds.gap_of(self.w, self.u)
+            self.gap = self.parts.total
+            self.dual_value = self.value - self.gap
+
+    @property
+    def rel_gap(self) -> float:
+        """Gap relative to max(1, |value|)."""
+        return self.gap / max(1.0, abs(self.value))
+
+    def solution(self, **fields: Any) -> Solution:
+        """Return the incumbent as a Solution."""
+        problem = self.problem
+        return Solution(
+            w=self.w,
+            u=self.u,
+            value=self.value,
+            dual_value=self.dual_value,
+            gap=self.gap,
+            nodes=problem.graph.nodes,
+            node_gaps=self.parts.node,
+            edge_gaps=self.parts.edge,
+            edges=problem.graph.edges,
+            slack=problem.bounds.slack(self.u),
+            **fields,
+        )
+
+
+class Schedule:
+    """Decides at which iterations the gap is checked."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._last = 0
+        self._ratio = np.nan  # rel_gap / signal at the last check
+        self._check_seconds = 0.0
+
+    def due(self, n_iter: int, run_seconds: float, signal: float) -> bool:
+        """Say whether to check now."""
+        if n_iter >= self._limits.max_iter:
+            return True
+        if self._limits.stop == "iterations" or n_iter < FIRST_CHECK:
+            return False
+        if self._ratio * signal <= 0.5 * self._limits.rtol:
+            return n_iter >= 1.02 * self._last
+        affordable = self._check_seconds <= CHECK_SHARE * run_seconds
+        return n_iter >= GROWTH * self._last and affordable
+
+    def checked(self, n_iter: int, seconds: float, rel_gap: float, signal: float) -> None:
+        """Learn from a check that took some seconds."""
+        self._last = n_iter
+        self._check_seconds += seconds
+        self._ratio = rel_gap / signal if signal > 0 else np.nan
+
+
+class Run:
+    """One run of a method: the state that the checks, the history and the display share."""
+
+    def __init__(self, problem: GTVProblem, method: Method, limits: Limits) -> None:
+        self._method, self._limits = method, limits
+        self._start = time.perf_counter()
+        self._run_seconds = 0.0
+        self._chunk = FIRST_CHUNK
+        self._schedule = Schedule(limits)
+        self.history: list[Record] = []
+        self.incumbent = Incumbent(problem)
+        # The zero flow is feasible for every problem, so there is a finite gap from the start.
+        self.incumbent.offer(method.w, np.zeros_like(method.u))
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time since the start."""
+        return time.perf_counter() - self._start
+
+    def advance(self) -> bool:
+        """Run some iterations; say whether the gap is to be checked now."""
+        method, limits = self._method, self._limits
+        steps = min(self._chunk, limits.max_iter - method.n_iter)
+        before = self.seconds
+        method.run(steps)
+        took = self.seconds - before
+        self._run_seconds += took
+        affordable = CHUNK_SECONDS * steps / max(took, 1e-9)
+        self._chunk = int(np.clip(affordable, 1, LARGEST_CHUNK))
+        due = self._schedule.due(method.n_iter, self._run_seconds, method.signal())
+        return due or self.seconds >= limits.time_limit
+
+    def check(self) -> bool:
+        """Evaluate the gap of the current point; say whether to stop."""
+        method, limits, incumbent = self._method, self._limits, self.incumbent
+        previous, before = incumbent.value, self.seconds
+        incumbent.offer(method.w, method.u, keep_last=limits.stop == "iterations")
+        self._schedule.checked(
+            method.n_iter, self.seconds - before, incumbent.rel_gap, method.signal()
+        )
+        self.history.append(
+            Record(method.n_iter, self.seconds, incumbent.value, incumbent.dual_value)
+        )
+        asked = limits.callback is not None and bool(limits.callback(self._progress()))
+        if asked or self.seconds >= limits.time_limit or method.n_iter >= limits.max_iter:
+            return True
+        if limits.stop == "objective":
+            decrease = previous - incumbent.value
+            return len(self.history) > 1 and decrease <= limits.rtol * max(1.0, abs(previous))
+        return limits.stop == "gap" and incumbent.rel_gap <= limits.rtol
+
+    def _progress(self) -> Progress:
+        best = self.incumbent
+        return Progress(
+            n_iter=self._method.n_iter,
+            seconds=self.seconds,
+            w=best.w,
+            u=best.u,
+            value=best.value,
+            dual_value=best.dual_value,
+            gap=best.gap,
+            rel_gap=best.rel_gap,
+        )
+
+
+def drive(problem: GTVProblem, method: Method, limits: Limits) -> Solution:
+    """Run the method until its gap is small enough or a limit is met.
+
+    Every stop, Ctrl-C included, returns the incumbent with a valid gap.
+    """
+    run = Run(problem, method, limits)
+    goal = limits.rtol if limits.stop == "gap" else None
+    display = Display(
+        method.name, verbose=limits.verbose, total=limits.max_iter, gap_goal=goal
+    )
+    try:
+        with display:
+            stopped = False
+            while not stopped:
+                if run.advance():
+                    stopped = run.check()
+                display.update(method.n_iter, run.incumbent.rel_gap)
+    except KeyboardInterrupt:
+        # Ctrl-C ends the run, not the session: what was found so far is returned.
+        pass
+    incumbent = run.incumbent
+    return incumbent.solution(
+        status="optimal" if incumbent.rel_gap <= limits.rtol else "user_limit",
+        n_iter=method.n_iter,
+        seconds=run.seconds,
+        solver=method.name,
+        history=run.history,
+        info=method.info(),
+    )
