@@ -12,6 +12,7 @@ import numpy as np
 from gtvcvx._files import atomic_write
 
 _STRUCTURE = "json"
+_MARKS = ({"array"}, {"float"}, {"dict"})
 
 
 def save(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
@@ -25,8 +26,9 @@ def save(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
     """
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     structure = json.dumps(_flatten(data, "data", arrays), allow_nan=False)
+    members: dict[str, Any] = {_STRUCTURE: np.array(structure), **arrays}
     with atomic_write(path, "wb") as file:
-        np.savez(file, **{_STRUCTURE: np.array(structure)}, **arrays)
+        np.savez(file, **members)
 
 
 def load(path: str | os.PathLike[str], schema: str) -> dict[str, Any]:
@@ -38,7 +40,10 @@ def load(path: str | os.PathLike[str], schema: str) -> dict[str, Any]:
         Naming the file: it is not of this kind, of another schema, or damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError("not an npz archive")
+        with file:
             arrays = {name: file[name] for name in file.files}
         data = _unflatten(json.loads(str(arrays.pop(_STRUCTURE))), arrays)
     except FileNotFoundError:
@@ -59,7 +64,9 @@ def _flatten(value: Any, name: str, arrays: dict[str, np.ndarray[Any, Any]]) -> 
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise TypeError(f"{name}: keys must be strings to be written down")
-        return {key: _flatten(item, f"{name}[{key!r}]", arrays) for key, item in value.items()}
+        flat = {key: _flatten(item, f"{name}[{key!r}]", arrays) for key, item in value.items()}
+        # A dict that looks like one of the marks is marked itself.
+        return {"dict": flat} if set(flat) in _MARKS else flat
     if isinstance(value, list):
         return [_flatten(item, f"{name}[{k}]", arrays) for k, item in enumerate(value)]
     if isinstance(value, float) and not np.isfinite(value):
@@ -77,6 +84,8 @@ def _unflatten(value: Any, arrays: dict[str, Any]) -> Any:
             return arrays[value["array"]]
         if set(value) == {"float"}:
             return float(value["float"])
+        if set(value) == {"dict"}:
+            value = value["dict"]
         return {key: _unflatten(item, arrays) for key, item in value.items()}
     if isinstance(value, list):
         return [_unflatten(item, arrays) for item in value]

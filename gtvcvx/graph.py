@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gtvcvx._arrays import integer_array, real_array
 from gtvcvx._csv import read_edges
 
 FloatArray = NDArray[np.float64]
@@ -40,9 +41,10 @@ class EmpiricalGraph:
     Raises
     ------
     ValueError
-        Naming the edge: self-loop, end out of range, weight that is not positive and finite.
+        Naming the edge by its labels: self-loop, end out of range, weight that is not positive
+        and finite.
     TypeError
-        Edge ends that are not integers.
+        Edge ends that are not integers, weights that are not numbers, labels without a hash.
     """
 
     def __init__(
@@ -53,10 +55,10 @@ class EmpiricalGraph:
         nodes: Sequence[Hashable] | None = None,
     ) -> None:
         self.n_nodes = _checked_count(n_nodes)
-        ends = _checked_ends(edges, self.n_nodes)
-        given = _checked_weights(weights, ends)
-        self.edges, self.weights = _merged(ends, given, self.n_nodes)
         self.nodes: Sequence[Any] = _checked_labels(nodes, self.n_nodes)
+        ends = _checked_ends(edges, self.nodes)
+        given = _checked_weights(weights, ends, self.nodes)
+        self.edges, self.weights = _merged(ends, given, self.nodes)
 
     @classmethod
     def from_networkx(cls, G: nx.Graph, weight: str | None = "weight") -> EmpiricalGraph:
@@ -70,6 +72,8 @@ class EmpiricalGraph:
             Edge attribute that holds A_e; edges without it weigh 1, as in NetworkX. ``None``: all
             edges weigh 1.
         """
+        if not isinstance(G, nx.Graph):
+            raise TypeError(f"G: a networkx.Graph is expected, got {type(G).__name__}")
         if G.is_directed():
             raise ValueError(
                 "G: an undirected graph is expected; convert a directed one with G.to_undirected()"
@@ -82,26 +86,32 @@ class EmpiricalGraph:
             values.append(1.0 if weight is None else attributes.get(weight, 1.0))
         try:
             return cls(len(labels), np.array(ends, dtype=np.int64).reshape(-1, 2), values, labels)
-        except ValueError as error:
-            raise ValueError(f"G (nodes numbered in the order of G.nodes): {error}") from error
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"G: {error}") from error
 
     @classmethod
     def from_adjacency(
         cls, adjacency: Any, nodes: Sequence[Hashable] | None = None
     ) -> EmpiricalGraph:
         """Take a symmetric (n, n) weight matrix, SciPy sparse or dense; zero means no edge."""
-        matrix = sp.coo_array(adjacency)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(f"adjacency: a square matrix is expected, got shape {matrix.shape}")
+        given = adjacency if sp.issparse(adjacency) else real_array(adjacency, "adjacency")
+        if given.ndim != 2 or given.shape[0] != given.shape[1]:
+            raise ValueError(f"adjacency: a square matrix is expected, got shape {given.shape}")
+        matrix = sp.coo_array(given)
+        matrix.data = real_array(matrix.data, "adjacency")
         matrix.sum_duplicates()
-        matrix.data = _as_float(matrix.data, "adjacency")
+        wrong = np.flatnonzero(~np.isfinite(matrix.data))
+        if wrong.size:
+            i, j = int(matrix.row[wrong[0]]), int(matrix.col[wrong[0]])
+            raise ValueError(
+                f"adjacency: entry ({i}, {j}) is {matrix.data[wrong[0]]}, "
+                "a finite number is expected"
+            )
         asymmetry = sp.coo_array(matrix - matrix.T)
         wrong = np.flatnonzero(asymmetry.data != 0)
-        if wrong.size and not np.isnan(matrix.data).any():
+        if wrong.size:
             i, j = int(asymmetry.row[wrong[0]]), int(asymmetry.col[wrong[0]])
-            raise ValueError(
-                f"adjacency: not symmetric, entries ({i}, {j}) and ({j}, {i}) differ"
-            )
+            raise ValueError(f"adjacency: not symmetric, entries ({i}, {j}) and ({j}, {i}) differ")
         keep = (matrix.row <= matrix.col) & (matrix.data != 0)
         ends = np.column_stack([matrix.row[keep], matrix.col[keep]]).astype(np.int64)
         return cls(matrix.shape[0], ends, matrix.data[keep], nodes)
@@ -175,67 +185,6 @@ def _checked_count(n_nodes: int) -> int:
     return int(n_nodes)
 
 
-def _checked_ends(edges: ArrayLike, n_nodes: int) -> IntArray:
-    ends = np.asarray(edges)
-    if ends.size == 0:
-        return np.empty((0, 2), dtype=np.int64)
-    if ends.ndim != 2 or ends.shape[1] != 2:
-        raise ValueError(f"edges: shape (m, 2) is expected, got {ends.shape}")
-    if ends.dtype.kind not in "iu":
-        raise TypeError(f"edges: integer node numbers are expected, got dtype {ends.dtype}")
-    out = np.flatnonzero(((ends < 0) | (ends >= n_nodes)).any(axis=1))
-    if out.size:
-        k = int(out[0])
-        raise ValueError(
-            f"edges: edge {k} = {tuple(ends[k].tolist())} has an end outside 0..{n_nodes - 1}"
-        )
-    loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
-    if loops.size:
-        k = int(loops[0])
-        raise ValueError(f"edges: edge {k} is a self-loop at node {int(ends[k, 0])}")
-    return np.sort(ends.astype(np.int64), axis=1)
-
-
-def _as_float(values: Any, name: str) -> FloatArray:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name}: numbers are expected ({error})") from error
-
-
-def _checked_weights(weights: ArrayLike | None, ends: IntArray) -> FloatArray:
-    if weights is None:
-        return np.ones(len(ends))
-    values = _as_float(weights, "weights")
-    if values.shape != (len(ends),):
-        raise ValueError(f"weights: shape ({len(ends)},) is expected, got {values.shape}")
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-    if wrong.size:
-        k = int(wrong[0])
-        raise ValueError(
-            f"weights: edge {k} = {tuple(ends[k].tolist())} has weight {values[k]}; "
-            "a positive finite number is expected"
-        )
-    return values
-
-
-def _merged(ends: IntArray, weights: FloatArray, n_nodes: int) -> tuple[IntArray, FloatArray]:
-    """Sort edges by (head, tail) and add up the weights of parallel ones."""
-    key = ends[:, 0] * n_nodes + ends[:, 1]
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.empty(0, np.int64)
-    with np.errstate(over="ignore"):
-        total = np.add.reduceat(weights[order], first) if len(key) else weights
-    edges = ends[order[first]]
-    if not np.isfinite(total).all():
-        k = int(np.flatnonzero(~np.isfinite(total))[0])
-        raise ValueError(
-            f"weights: the parallel edges {tuple(edges[k].tolist())} add up to infinity"
-        )
-    return np.ascontiguousarray(edges), np.ascontiguousarray(total)
-
-
 def _checked_labels(nodes: Iterable[Hashable] | None, n_nodes: int) -> Sequence[Any]:
     if nodes is None:
         return range(n_nodes)
@@ -244,7 +193,69 @@ def _checked_labels(nodes: Iterable[Hashable] | None, n_nodes: int) -> Sequence[
         raise ValueError(f"nodes: {n_nodes} labels are expected, got {len(labels)}")
     seen: set[Any] = set()
     for label in labels:
+        if not isinstance(label, Hashable):
+            raise TypeError(f"nodes: label {label!r} has no hash")
         if label in seen:
             raise ValueError(f"nodes: label {label!r} occurs twice")
         seen.add(label)
     return labels
+
+
+def _checked_ends(edges: ArrayLike, nodes: Sequence[Any]) -> IntArray:
+    ends = integer_array(edges, "edges")
+    if ends.shape == (0,):
+        return np.empty((0, 2), dtype=np.int64)
+    if ends.ndim != 2 or ends.shape[1] != 2:
+        raise ValueError(f"edges: shape (m, 2) is expected, got {ends.shape}")
+    out = np.flatnonzero(((ends < 0) | (ends >= len(nodes))).any(axis=1))
+    if out.size:
+        k = int(out[0])
+        raise ValueError(
+            f"edges: edge {k} = {tuple(ends[k].tolist())} has an end outside 0..{len(nodes) - 1}"
+        )
+    loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
+    if loops.size:
+        k = int(loops[0])
+        raise ValueError(f"edges: edge {k} is a self-loop at node {nodes[ends[k, 0]]!r}")
+    return np.sort(ends.astype(np.int64), axis=1)
+
+
+def _checked_weights(weights: ArrayLike | None, ends: IntArray, nodes: Sequence[Any]) -> FloatArray:
+    if weights is None:
+        return np.ones(len(ends))
+    values = real_array(weights, "weights")
+    if values.shape != (len(ends),):
+        raise ValueError(f"weights: shape ({len(ends)},) is expected, got {values.shape}")
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+    if wrong.size:
+        k = int(wrong[0])
+        raise ValueError(
+            f"weights: edge {k} = {_named(ends[k], nodes)} has weight {values[k]}; "
+            "a positive finite number is expected"
+        )
+    return values
+
+
+def _merged(
+    ends: IntArray, weights: FloatArray, nodes: Sequence[Any]
+) -> tuple[IntArray, FloatArray]:
+    """Sort edges by (head, tail) and add up the weights of parallel ones."""
+    if not len(ends):
+        return ends, weights.copy()
+    key = ends[:, 0] * len(nodes) + ends[:, 1]
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
+    with np.errstate(over="ignore"):
+        total = np.add.reduceat(weights[order], first)
+    edges = ends[order[first]]
+    wrong = np.flatnonzero(~np.isfinite(total))
+    if wrong.size:
+        pair = _named(edges[wrong[0]], nodes)
+        raise ValueError(f"weights: the parallel edges {pair} add up to infinity")
+    return edges, total
+
+
+def _named(ends: IntArray, nodes: Sequence[Any]) -> tuple[Any, Any]:
+    """Labels of the ends of one edge."""
+    return nodes[ends[0]], nodes[ends[1]]

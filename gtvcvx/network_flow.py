@@ -23,7 +23,7 @@ class NetworkFlowProblem:
     Attributes
     ----------
     flow : cvxpy.Variable, shape (m, d)
-        The flow u.
+        The flow u, with the sign of `Solution.u`; shape (1, d) if there is no edge.
     injection : cvxpy.Variable, shape (n, d)
         The injections s_i = -(D^T u)_i.
     conservation : cvxpy.Constraint
@@ -36,7 +36,7 @@ class NetworkFlowProblem:
     ) -> None:
         self._graph, self._losses, self._penalty, self._lam = graph, losses, penalty, lam
         self.injection = cp.Variable((graph.n_nodes, losses.dim), name="s")
-        # CVXPY has no empty variables; without edges the flow variable is not used.
+        # CVXPY has no empty variables: without edges there is one row, which nothing depends on.
         self.flow = cp.Variable((max(graph.n_edges, 1), losses.dim), name="u")
         balance = graph.divergence @ self.flow if graph.n_edges else 0.0
         self.conservation = balance + self.injection == 0
@@ -46,10 +46,10 @@ class NetworkFlowProblem:
         lam = cp.Parameter(pos=True, name="lam", value=self._lam)
         cost, constraints = self._losses.conjugate_expression(self.injection)
         if self._graph.n_edges:
-            edge_cost, capacity = self._penalty.dual_expression(
-                self.flow, self._graph.weights, lam
-            )
+            edge_cost, capacity = self._penalty.dual_expression(self.flow, self._graph.weights, lam)
             cost, constraints = cost + edge_cost, constraints + capacity
+        else:
+            cost = cost + lam * cp.sum(0.0 * self.flow)
         return cp.Problem(cp.Maximize(-cost), [self.conservation, *constraints])
 
     def cvxpy(self) -> cp.Problem:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gtvcvx import _storage
+from gtvcvx._arrays import real_array
 from gtvcvx._bounds import DualBounds
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import Losses, stacked, stacked_from_terms
@@ -40,6 +41,16 @@ class GTVProblem:
         The penalty phi; "squared" is one half of the squared Euclidean norm.
     lam : float
         The regularization parameter lambda, positive and finite.
+
+    Attributes
+    ----------
+    capacities : ndarray, shape (m,)
+        Edge capacities lambda A_e of the dual network-flow problem.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument and the node or edge.
     """
 
     def __init__(
@@ -59,19 +70,24 @@ class GTVProblem:
         self.dim = self.losses.dim
         self.penalty = as_penalty(penalty, self.dim)
         self.lam = _checked_lam(lam)
+        self.capacities = self._checked_capacities()
 
-    @cached_property
-    def capacities(self) -> FloatArray:
+    def _checked_capacities(self) -> FloatArray:
         """Edge capacities lambda A_e of the dual network-flow problem, shape (m,)."""
-        capacities = self.lam * self.graph.weights
+        with np.errstate(over="ignore", under="ignore"):
+            capacities = self.lam * self.graph.weights
         wrong = np.flatnonzero(~(np.isfinite(capacities) & (capacities > 0)))
         if wrong.size:
             k = int(wrong[0])
             raise ValueError(
-                f"lam: times the weight {self.graph.weights[k]} of edge "
-                f"{tuple(self.graph.edges[k].tolist())} it is {capacities[k]} in double precision"
+                f"lam: times the weight {self.graph.weights[k]} of edge {self._edge_name(k)} "
+                f"it is {capacities[k]} in double precision"
             )
         return capacities
+
+    def _edge_name(self, k: int) -> str:
+        head, tail = (self.graph.nodes[i] for i in self.graph.edges[k])
+        return f"({head!r}, {tail!r})"
 
     def value(self, w: ArrayLike) -> float:
         """Primal objective P(w) for w of shape (n, d)."""
@@ -95,6 +111,8 @@ class GTVProblem:
         repaired: a bound that is valid whatever u is comes from `lower_bound`.
         """
         flow = self.checked_u(u)
+        if not (math.isfinite(tol) and tol >= 0):
+            raise ValueError(f"tol: a finite number >= 0 is expected, got {tol}")
         through = abs(self.graph.divergence) @ np.linalg.norm(flow, axis=1)
         injection = -(self.graph.divergence @ flow)
         cost = np.sum(self.losses.conjugate(injection, tol * through))
@@ -106,7 +124,7 @@ class GTVProblem:
         """Lower bound on the optimum from any flow u (m, d), and the feasible flow that gives it.
 
         u is projected on flow conservation at unlabelled and rank-deficient nodes, then brought
-        inside the capacities; see ``spec`` of `gtvcvx._bounds.DualBounds`.
+        inside the capacities; see `gtvcvx._bounds.DualBounds`.
         """
         return self.bounds.lower_bound(self.checked_u(u))
 
@@ -126,32 +144,30 @@ class GTVProblem:
     def _checked(
         self, values: ArrayLike, name: str, shape: tuple[int, int], place: str
     ) -> FloatArray:
-        try:
-            array = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"{name}: an array of numbers is expected ({error})") from error
+        array = real_array(values, name)
         if array.shape != shape:
             raise ValueError(f"{name}: shape {shape} is expected, got {array.shape}")
         if not np.isfinite(array).all():
             k = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
-            label = self.graph.nodes[k] if place == "node" else tuple(self.graph.edges[k].tolist())
-            raise ValueError(f"{name}: {place} {label!r} has an entry that is not finite")
+            label = repr(self.graph.nodes[k]) if place == "node" else self._edge_name(k)
+            raise ValueError(f"{name}: {place} {label} has an entry that is not finite")
         return array
 
     def cvxpy(self) -> cp.Problem:
         """Primal problem in CVXPY, vectorized and DPP.
 
         Its variable "w" has shape (n, d), its parameter "lam" holds lambda, and the constraint
-        ``D w - z == 0`` (the first one) has the optimal flow u as its dual value, with the sign
-        of `Solution.u`: CVXPY's Lagrangian adds <u, D w - z>, so that -(D^T u)_i is a
-        subgradient of L_i.
+        ``D w - z == 0`` (the first one, unless there is no edge) has the optimal flow u as its
+        dual value, with the sign of `Solution.u`: CVXPY's Lagrangian adds <u, D w - z>, so that
+        -(D^T u)_i is a subgradient of L_i.
         """
         n, m = self.graph.n_nodes, self.graph.n_edges
         w = cp.Variable((n, self.dim), name="w")
         lam = cp.Parameter(pos=True, name="lam", value=self.lam)
         loss, constraints = self.losses.expression(w)
         if m == 0:
-            return cp.Problem(cp.Minimize(loss), constraints)
+            # CVXPY forgets what nothing refers to: zero losses alone would leave no variable.
+            return cp.Problem(cp.Minimize(loss + lam * cp.sum(0.0 * w)), constraints)
         z = cp.Variable((m, self.dim), name="z")
         variation = self.penalty.weighted_expression(z, self.graph.weights)
         flow = self.graph.incidence @ w - z == 0
@@ -280,6 +296,8 @@ class GTVProblem:
 
 
 def _checked_lam(lam: float) -> float:
+    if isinstance(lam, (bool, str, bytes)):
+        raise TypeError(f"lam: a number is expected, got {lam!r}")
     try:
         value = float(lam)
     except (TypeError, ValueError) as error:

@@ -49,7 +49,7 @@ class Solution:
     dual_value : float
         Lower bound on the optimum, value - gap.
     gap, rel_gap : float
-        Duality gap, and gap / max(1, \\|value\\|). The true suboptimality of w is never larger.
+        Duality gap, and gap / max(1, abs(value)). The true suboptimality of w is never larger.
     status : str
         In CVXPY's words: "optimal" (rel_gap within rtol, or the backend says so),
         "optimal_inaccurate", "user_limit".
@@ -101,8 +101,10 @@ class Solution:
         Parameters
         ----------
         tol : float
-            Jumps up to tol times the spread of w count as none.
+            Jumps up to tol >= 0 times the spread of w count as none.
         """
+        if not tol >= 0:
+            raise ValueError(f"tol: a number >= 0 is expected, got {tol!r}")
         n = len(self.w)
         ends = self.edges
         spread = float(np.ptp(self.w, axis=0).max()) if n else 0.0

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from gtvcvx._arrays import finite_array
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -94,7 +96,8 @@ class BatchedLoss(ABC):
 class Loss(ABC):
     """Convex loss of one node. Subclasses hold the data and say how many of them form a batch.
 
-    ``w``, ``s`` and ``v`` are vectors of length d here.
+    ``w``, ``s`` and ``v`` are vectors of length d here; anything else, NaN and infinity are refused
+    by name (ValueError, TypeError).
     """
 
     dim: int | None  # d, or None where any dimension fits
@@ -104,42 +107,35 @@ class Loss(ABC):
     def batch(cls, losses: Sequence[Any], dim: int) -> BatchedLoss:
         """Join losses of this class and of dimension dim, one per node, into a batch."""
 
-    def _alone(self, x: FloatArray) -> tuple[BatchedLoss, FloatArray]:
-        row = np.asarray(x, dtype=np.float64).reshape(1, -1)
-        if self.dim is not None and row.shape[1] != self.dim:
-            raise ValueError(f"a vector of length {self.dim} is expected, got {row.shape[1]}")
-        return type(self).batch([self], row.shape[1]), row
+    def _alone(self, x: ArrayLike, name: str) -> tuple[BatchedLoss, FloatArray]:
+        vector = finite_array(x, name, 1)
+        if len(vector) != self.dim and (self.dim is not None or not len(vector)):
+            expected = "d >= 1" if self.dim is None else self.dim
+            raise ValueError(
+                f"{name}: a vector of length {expected} is expected, got {len(vector)}"
+            )
+        return type(self).batch([self], len(vector)), vector[None, :]
 
-    def value(self, w: FloatArray) -> float:
+    def value(self, w: ArrayLike) -> float:
         """Loss L(w)."""
-        batch, row = self._alone(w)
+        batch, row = self._alone(w, "w")
         return float(batch.value(row)[0])
 
-    def gradient(self, w: FloatArray) -> FloatArray:
+    def gradient(self, w: ArrayLike) -> FloatArray:
         """Gradient (or a subgradient) of L at w, shape (d,)."""
-        batch, row = self._alone(w)
+        batch, row = self._alone(w, "w")
         return batch.gradient(row)[0]
 
-    def prox(self, v: FloatArray, tau: float) -> FloatArray:
-        """Proximal point ``argmin_z L(z) + ||z - v||^2 / (2 tau)``, shape (d,)."""
-        batch, row = self._alone(v)
+    def prox(self, v: ArrayLike, tau: float) -> FloatArray:
+        """Proximal point ``argmin_z L(z) + ||z - v||^2 / (2 tau)``, shape (d,), for tau > 0."""
+        batch, row = self._alone(v, "v")
+        if not (np.isfinite(tau) and tau > 0):
+            raise ValueError(f"tau: a positive finite number is expected, got {tau}")
         return batch.prox(row, np.array([float(tau)]))[0]
 
-    def conjugate(self, s: FloatArray, atol: float = 1e-9) -> float:
-        """Conjugate L*(s); +inf if s is farther than atol from its domain."""
-        batch, row = self._alone(s)
+    def conjugate(self, s: ArrayLike, atol: float = 1e-9) -> float:
+        """Conjugate L*(s); +inf if s is farther than atol >= 0 from its domain."""
+        batch, row = self._alone(s, "s")
+        if not atol >= 0:
+            raise ValueError(f"atol: a number >= 0 is expected, got {atol}")
         return float(batch.conjugate(row, np.array([float(atol)]))[0])
-
-
-def finite_array(values: Any, name: str, ndim: int) -> FloatArray:
-    """Convert to float64 of the given number of axes and refuse NaN and infinity by name."""
-    try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name}: an array of numbers is expected ({error})") from error
-    if array.ndim != ndim:
-        raise ValueError(f"{name}: {ndim} axes are expected, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{name}: entry {where} is {array[where]}, a finite number is expected")
-    return array

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from gtvcvx.losses._base import BatchedLoss, IntArray, finite_array
+from gtvcvx._arrays import finite_array, integer_array
+from gtvcvx.losses._base import BatchedLoss, IntArray
 from gtvcvx.losses._point import BatchedPoint
 from gtvcvx.losses._squared import SquaredLoss
 from gtvcvx.losses._stacked import StackedLoss
@@ -19,7 +18,7 @@ def _squared(term: dict[str, Any]) -> StackedLoss:
 
 def _point(term: dict[str, Any]) -> StackedLoss:
     points = BatchedPoint(finite_array(term["a"], "a", 2))
-    return StackedLoss([(np.asarray(term["node"]), points)])
+    return StackedLoss([(integer_array(term["node"], "node"), points)])
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], StackedLoss]] = {

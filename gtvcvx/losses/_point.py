@@ -9,13 +9,13 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gtvcvx._arrays import finite_array, real_array
 from gtvcvx.losses._base import (
     AffineProx,
     BatchedLoss,
     FloatArray,
     IntArray,
     Loss,
-    finite_array,
 )
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ class PointLoss(Loss):
     Parameters
     ----------
     a : array_like, shape (d,)
-        The node's point.
+        The node's point; a number stands for d = 1.
     """
 
     def __init__(self, a: ArrayLike) -> None:
-        self.a = finite_array(np.atleast_1d(np.asarray(a)), "a", 1)
+        self.a = finite_array(np.atleast_1d(real_array(a, "a")), "a", 1).copy()
         self.dim: int = len(self.a)
         if self.dim == 0:
             raise ValueError("a: at least one coordinate is expected")
@@ -53,7 +53,7 @@ class PointLoss(Loss):
         """
         from gtvcvx.losses._stacked import StackedLoss
 
-        points = finite_array(a, "a", 2)
+        points = finite_array(a, "a", 2).copy()
         if points.shape[1] == 0:
             raise ValueError("a: at least one coordinate is expected")
         return StackedLoss([(np.arange(len(points)), BatchedPoint(points))])

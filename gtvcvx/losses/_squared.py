@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from gtvcvx._arrays import finite_array, integer_array
 from gtvcvx.losses._base import (
     AffineProx,
     BatchedLoss,
     FloatArray,
     IntArray,
     Loss,
-    finite_array,
 )
 from gtvcvx.losses._zero import BatchedZero
 
 if TYPE_CHECKING:
     from gtvcvx.losses._stacked import StackedLoss
 
-# Singular values of X_i below this share of the largest count as zero. Counting one too many as
-# zero only shrinks the set of dual points that are used, so bounds stay valid either way.
-RANK_TOLERANCE = 1e-10
+EPS = float(np.finfo(np.float64).eps)
+# Along singular directions of X_i below this share of the largest, L_i* is too ill conditioned to
+# be evaluated: flow is conserved there, as if X_i had no such direction. That shrinks the set of
+# dual points that are used. The data along these directions still count in the least value of
+# L_i, unless the singular value is zero up to rounding; or bounds would come out too high.
+FLOW_TOLERANCE = 1e-10
 
 
 class SquaredLoss(Loss):
@@ -41,13 +44,17 @@ class SquaredLoss(Loss):
     """
 
     def __init__(self, X: ArrayLike, y: ArrayLike) -> None:
-        self.X = finite_array(X, "X", 2)
-        self.y = finite_array(y, "y", 1)
+        self.X = finite_array(X, "X", 2).copy()
+        self.y = finite_array(y, "y", 1).copy()
         if len(self.X) != len(self.y):
-            raise ValueError(f"y: {len(self.X)} targets are expected, as X has rows, got {len(y)}")
+            raise ValueError(
+                f"y: {len(self.X)} targets are expected, as X has rows, got {len(self.y)}"
+            )
         if self.X.size == 0:
-            raise ValueError(f"X: at least one row and one column, got {self.X.shape}; "
-                             "a node without data has the loss ZeroLoss()")
+            raise ValueError(
+                f"X: at least one row and one column, got {self.X.shape}; "
+                "a node without data has the loss ZeroLoss()"
+            )
         self.dim: int = self.X.shape[1]
 
     @classmethod
@@ -114,20 +121,19 @@ class SquaredLoss(Loss):
 
         features = finite_array(X, "X", 2)
         targets = finite_array(y, "y", 1)
-        owner = np.asarray(node)
-        if owner.size and owner.dtype.kind not in "iu":
-            raise TypeError(f"node: integers are expected, got dtype {owner.dtype}")
+        owner = integer_array(node, "node")
         for name, array in (("y", targets), ("node", owner)):
             if array.shape != (len(features),):
                 raise ValueError(f"{name}: shape ({len(features)},) is expected, got {array.shape}")
         if features.shape[1] == 0:
             raise ValueError("X: at least one feature column is expected")
+        if n_nodes is not None and (not isinstance(n_nodes, (int, np.integer)) or n_nodes < 1):
+            raise ValueError(f"n_nodes: a positive integer is expected, got {n_nodes!r}")
         wrong = np.flatnonzero((owner < 0) | (owner >= (np.inf if n_nodes is None else n_nodes)))
         if wrong.size:
             k = int(wrong[0])
-            raise ValueError(
-                f"node: row {k} names node {int(owner[k])}, outside 0..{(n_nodes or 0) - 1}"
-            )
+            last = "n-1" if n_nodes is None else n_nodes - 1
+            raise ValueError(f"node: row {k} names node {int(owner[k])}, outside 0..{last}")
         order = np.argsort(owner, kind="stable")
         nodes, counts = np.unique(owner, return_counts=True)
         batch = (features[order], targets[order], np.concatenate([[0], np.cumsum(counts)]))
@@ -152,6 +158,17 @@ def _with_zeros(
     if len(rest):
         parts.append((rest, BatchedZero(len(rest), X.shape[1])))
     return StackedLoss(parts, dim=X.shape[1])
+
+
+class _Spectrum(NamedTuple):
+    """What the singular value decompositions of the X_i give; directions: see FLOW_TOLERANCE."""
+
+    factor: FloatArray  # (k, r, d), K_i^T K_i = pinv(2 Q_i) on the strong directions, zero-padded
+    projector: FloatArray  # (k, d, d), on the orthogonal complement of the strong directions
+    centre: FloatArray  # (k, d), least-squares solution within the strong directions
+    minimizer: FloatArray  # (k, d), least-squares solution of least norm
+    minimum: FloatArray  # (k,), its loss
+    weak: FloatArray  # (N, q), left singular vectors of weak directions; q = 0 if there are none
 
 
 class BatchedSquared(BatchedLoss):
@@ -194,25 +211,34 @@ class BatchedSquared(BatchedLoss):
         return -self.gradient(np.zeros((self.n_nodes, self.dim)))
 
     @cached_property
-    def _range(self) -> tuple[FloatArray, FloatArray]:
-        """Factors K_i (r, d) with K_i^T K_i = pinv(2 Q_i), zero-padded, and null projectors."""
+    def _spectrum(self) -> _Spectrum:
+        """Singular value decompositions X_i = U S V^T, as far as conjugates and gaps need them."""
         k, d = self.n_nodes, self.dim
         rank = int(min(d, self._counts.max()))
-        factor = np.zeros((k, rank, d))
+        factor, weak = np.zeros((k, rank, d)), np.zeros((len(self.y), rank))
         projector = np.zeros((k, d, d))
+        centre, minimizer, minimum = np.zeros((k, d)), np.zeros((k, d)), np.zeros(k)
         for nodes, rows in self._buckets():
-            count = rows.shape[1]
-            _, sigma, basis = np.linalg.svd(self.X[rows], full_matrices=False)
-            kept = sigma > RANK_TOLERANCE * sigma[:, :1]
-            inverse = np.divide(1.0, sigma, out=np.zeros_like(sigma), where=kept)
+            count, y = rows.shape[1], self.y[rows]
+            U, sigma, basis = np.linalg.svd(self.X[rows], full_matrices=False)
+            strong = sigma > FLOW_TOLERANCE * sigma[:, :1]
+            nonzero = sigma > 8.0 * max(count, d) * EPS * sigma[:, :1]
+            inverse = np.divide(1.0, sigma, out=np.zeros_like(sigma), where=nonzero)
+            explained = np.einsum("bmr,bm->br", U, y) * nonzero
             factor[nodes, : sigma.shape[1]] = (
-                0.5 * np.sqrt(count) * inverse[:, :, None] * basis
+                0.5 * np.sqrt(count) * (inverse * strong)[:, :, None] * basis
             )
-            kept_basis = basis * kept[:, :, None]
-            projector[nodes] = np.eye(d) - kept_basis.transpose(0, 2, 1) @ kept_basis
+            weak[rows, : sigma.shape[1]] = U * (nonzero & ~strong)[:, None, :]
+            kept = basis * strong[:, :, None]
+            projector[nodes] = np.eye(d) - kept.transpose(0, 2, 1) @ kept
             # Full rank is full rank: no rounding error may pass for a null direction.
-            projector[nodes[kept.sum(axis=1) == d]] = 0.0
-        return factor, projector
+            projector[nodes[strong.sum(axis=1) == d]] = 0.0
+            centre[nodes] = np.einsum("brd,br->bd", kept, inverse * explained)
+            minimizer[nodes] = np.einsum("brd,br->bd", basis, inverse * explained)
+            remainder = y - np.einsum("bmr,br->bm", U, explained)
+            minimum[nodes] = np.sum(remainder**2, axis=1) / count
+        weak = weak[:, weak.any(axis=0)]
+        return _Spectrum(factor, projector, centre, minimizer, minimum, weak)
 
     def _residual(self, w: FloatArray) -> FloatArray:
         return np.einsum("nd,nd->n", self.X, w[self._owner]) - self.y
@@ -237,34 +263,39 @@ class BatchedSquared(BatchedLoss):
     def affine_prox(self, tau: FloatArray) -> AffineProx:
         """Inverses of I + tau_i Q_i, and the offsets tau_i times them times b_i."""
         t = tau[:, None, None]
-        matrix = np.linalg.inv(np.eye(self.dim) + t * self._hessian)
+        inverse = np.linalg.inv(np.eye(self.dim) + t * self._hessian)
+        matrix = np.asarray(inverse, dtype=np.float64)
         offset = np.einsum("kij,kj->ki", matrix, tau[:, None] * self._linear)
         return AffineProx(matrix, offset)
 
     def minimizer(self) -> FloatArray:
         """Least-squares solutions of least norm."""
-        factor, _ = self._range
-        half = np.einsum("krd,kd->kr", factor, self._linear)
-        return 2.0 * np.einsum("krd,kr->kd", factor, half)
+        return self._spectrum.minimizer.copy()
 
     def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
         """``min { r^T y + (m/4) ||r||^2 : X^T r = s }``; +inf where s is outside range(X^T)."""
-        base = self.minimizer()
-        value = np.sum(s * base, axis=1) - self.value(base) + self._half_norm(s)
-        outside = np.linalg.norm(np.einsum("kij,kj->ki", self._range[1], s), axis=1)
+        spectrum = self._spectrum
+        value = np.sum(s * spectrum.centre, axis=1) - spectrum.minimum + self._half_norm(s)
+        outside = np.linalg.norm(np.einsum("kij,kj->ki", spectrum.projector, s), axis=1)
         return np.where(outside <= atol, value, np.inf)
 
     def _half_norm(self, x: FloatArray) -> FloatArray:
         """Return (1/2) x_i^T pinv(Q_i) x_i."""
-        return np.sum(np.einsum("krd,kd->kr", self._range[0], x) ** 2, axis=1)
+        return np.sum(np.einsum("krd,kd->kr", self._spectrum.factor, x) ** 2, axis=1)
 
     def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
         """Node gaps (1/2) delta^T pinv(Q_i) delta, delta = s_i - grad L_i(w_i)."""
-        return self._half_norm(s - self.gradient(w))
+        gap = self._half_norm(s - self.gradient(w))
+        weak = self._spectrum.weak
+        if not weak.shape[1]:
+            return gap
+        # What the data along weak directions could still gain, from the residual itself.
+        parts = self._per_node(weak * self._residual(w)[:, None])
+        return gap + np.sum(parts**2, axis=1) / self._counts
 
     def null_projector(self) -> FloatArray:
         """Projectors on the null spaces of X_i."""
-        return self._range[1]
+        return self._spectrum.projector
 
     @cached_property
     def _operator(self) -> sp.csr_array:
@@ -295,8 +326,8 @@ class BatchedSquared(BatchedLoss):
     def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
         """One squared term."""
         order = np.argsort(nodes)
-        rows = np.concatenate(
-            [np.arange(self.indptr[i], self.indptr[i + 1]) for i in order]
-        ) if not np.array_equal(order, np.arange(len(order))) else slice(None)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        rows = np.argsort(rank[self._owner], kind="stable")
         owner = nodes[self._owner][rows]
         return [{"kind": "squared", "node": owner, "X": self.X[rows], "y": self.y[rows]}]

@@ -8,6 +8,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from gtvcvx._arrays import integer_array
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses._base import AffineProx, BatchedLoss, FloatArray, IntArray, Loss
 from gtvcvx.losses._zero import BatchedZero, ZeroLoss
@@ -34,14 +35,21 @@ class StackedLoss:
         if len(dims) != 1:
             raise ValueError(f"losses: one common dimension d is expected, got {sorted(dims)}")
         self.dim = dims.pop()
-        self.parts = [(np.asarray(nodes, dtype=np.int64), batch) for nodes, batch in parts]
+        if not isinstance(self.dim, (int, np.integer)) or self.dim < 1:
+            raise ValueError(f"dim: a positive integer is expected, got {self.dim!r}")
+        self.parts = [
+            (integer_array(nodes, "losses").astype(np.int64), batch) for nodes, batch in parts
+        ]
         for nodes, batch in self.parts:
             if nodes.shape != (batch.n_nodes,):
                 raise ValueError("losses: a part needs one node number for each of its losses")
         named = np.concatenate([nodes for nodes, _ in self.parts] or [np.empty(0, np.int64)])
-        self.n_named = int(named.max()) + 1 if named.size else 0
-        if len(np.unique(named)) != len(named) or (named.size and named.min() < 0):
-            raise ValueError("losses: a node occurs in two parts or has a negative number")
+        self.n_named = max(int(named.max()) + 1, 1) if named.size else 0
+        if self.n_named and named.min() < 0:
+            raise ValueError(f"losses: node number {int(named.min())} is negative")
+        twice = np.flatnonzero(np.bincount(named) > 1)
+        if twice.size:
+            raise ValueError(f"losses: node {int(twice[0])} has two losses")
 
     def completed(self, n_nodes: int) -> StackedLoss:
         """Return these losses with the zero loss at each of the n_nodes that is not named yet."""
@@ -164,7 +172,7 @@ def _node_of(label: Hashable, graph: EmpiricalGraph) -> int:
 
 
 def _common_dim(named: Sequence[tuple[int, Loss]], graph: EmpiricalGraph) -> int:
-    dim, first = None, None
+    dim, first = None, 0
     for i, loss in named:
         if not isinstance(loss, Loss):
             raise TypeError(

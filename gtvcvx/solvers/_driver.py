@@ -17,9 +17,11 @@ from gtvcvx.solution import Record, Solution
 
 FloatArray = NDArray[np.float64]
 
-FIRST_CHECK = 40
-GROWTH = 1.25
-# A check is made when it is expected to pass, or when its cost is at most this share of the run.
+FIRST_CHECK = 100
+# The gap falls somewhat faster than the signal: check when it is predicted this close to rtol.
+OPTIMISM = 2.0
+RECHECK = 1.1
+GROWTH = 1.5
 CHECK_SHARE = 0.1
 # Iterations run in chunks of about this many seconds, so that limits and Ctrl-C take effect.
 CHUNK_SECONDS = 0.25
@@ -125,12 +127,17 @@ class Incumbent:
 
 
 class Schedule:
-    """Decides at which iterations the gap is checked."""
+    """Decides at which iterations the gap is checked.
+
+    A check costs as much as some hundred iterations. It is made when the gap is expected to be
+    small enough, judging by the method's cheap signal and its ratio to the gap at the last check;
+    otherwise seldom, so that all such checks take a small share of the run.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._last = 0
-        self._ratio = np.nan  # rel_gap / signal at the last check
+        self._ratio = np.inf  # rel_gap / signal at the last check
         self._check_seconds = 0.0
 
     def due(self, n_iter: int, run_seconds: float, signal: float) -> bool:
@@ -139,8 +146,10 @@ class Schedule:
             return True
         if self._limits.stop == "iterations" or n_iter < FIRST_CHECK:
             return False
-        if self._ratio * signal <= 0.5 * self._limits.rtol:
-            return n_iter >= 1.02 * self._last
+        if self._last == 0:
+            return True
+        if self._ratio * signal <= OPTIMISM * self._limits.rtol:
+            return n_iter >= RECHECK * self._last
         affordable = self._check_seconds <= CHECK_SHARE * run_seconds
         return n_iter >= GROWTH * self._last and affordable
 
@@ -148,7 +157,7 @@ class Schedule:
         """Learn from a check that took some seconds."""
         self._last = n_iter
         self._check_seconds += seconds
-        self._ratio = rel_gap / signal if signal > 0 else np.nan
+        self._ratio = rel_gap / signal if signal > 0 else 0.0
 
 
 class Run:
@@ -223,9 +232,7 @@ def drive(problem: GTVProblem, method: Method, limits: Limits) -> Solution:
     """
     run = Run(problem, method, limits)
     goal = limits.rtol if limits.stop == "gap" else None
-    display = Display(
-        method.name, verbose=limits.verbose, total=limits.max_iter, gap_goal=goal
-    )
+    display = Display(method.name, verbose=limits.verbose, total=limits.max_iter, gap_goal=goal)
     try:
         with display:
             stopped = False

@@ -1,8 +1,9 @@
-"""The default solver: Algorithm 1's iteration over-relaxed, with adaptive primal weight and restarts.
+"""The default solver: Algorithm 1 over-relaxed, with restarts and an adaptive primal weight.
 
 Every pair tau_i = gamma / deg_i, sigma_e = 1 / (2 gamma) converges [2]_; the paper takes gamma = 1.
-Here gamma, the primal weight, follows the observed movement of primal and dual as in PDLP [3]_,
-and the iteration is over-relaxed [4]_, fused and compiled.
+Here the iteration restarts as in PDLP [3]_, at the current point or at the average since the last
+restart, whichever moves less in one step; gamma, the primal weight, then follows what primal and
+dual have moved since. The iteration is over-relaxed [4]_, fused and compiled.
 
 References
 ----------
@@ -30,12 +31,17 @@ from gtvcvx.solvers import _kernels
 FloatArray = NDArray[np.float64]
 
 RELAXATION = 1.9
-# The primal weight is reset after this many iterations, and then each time the count has doubled.
-FIRST_EPOCH = 40
+# The average is taken over every so many iterations, and restarts are decided as often.
+SAMPLE = 10
+# No epoch, from restart to restart, is shorter than this.
+SHORTEST_EPOCH = 40
+# Restart when the residual is down to SUFFICIENT times that of the last restart, or down to
+# NECESSARY times it and rising, or when the epoch is longer than LONGEST times the whole run.
+SUFFICIENT, NECESSARY, LONGEST = 0.4, 0.8, 0.36
 
 
 class PrimalDual:
-    """Over-relaxed primal-dual iteration with adaptive primal weight."""
+    """Over-relaxed primal-dual iteration with restarts and an adaptive primal weight."""
 
     name = "AUTO"
 
@@ -61,7 +67,7 @@ class PrimalDual:
         self._balance = np.asarray(graph.divergence @ self.u)
         self._moved = np.inf
         self._set_weight(weight)
-        self._start_epoch(FIRST_EPOCH)
+        self._start_epoch()
 
     def _set_weight(self, weight: float) -> None:
         """Set gamma, and what depends on it: step sizes and the proximal maps."""
@@ -75,21 +81,52 @@ class PrimalDual:
             prox.offset[self._isolated] = self._minimizer
         self._prox = prox
 
-    def _start_epoch(self, length: int) -> None:
-        self._epoch_end = self.n_iter + length
+    def _start_epoch(self) -> None:
+        self._epoch_start = self.n_iter
+        self._epoch_residual = self._previous = self._moved
         self._origin = self.w.copy(), self.u.copy()
+        self._sum = np.zeros_like(self.w), np.zeros_like(self.u)
+        self._samples = 0
 
     def run(self, n_iter: int) -> None:
         """Do n_iter iterations."""
         end = self.n_iter + n_iter
         while self.n_iter < end:
-            steps = min(end, self._epoch_end) - self.n_iter
-            primal, dual = self._iterate(steps)
-            self._moved = float(np.sqrt(primal + dual))
-            self.n_iter += steps
-            if self.n_iter == self._epoch_end:
-                self._adapt_weight()
-                self._start_epoch(self.n_iter)
+            self._advance(min(SAMPLE, end - self.n_iter))
+            self._sum[0][:] += self.w
+            self._sum[1][:] += self.u
+            self._samples += 1
+            if self.n_iter < end and self._restart_due():
+                self._restart()
+            self._previous = self._moved
+
+    def _advance(self, n_iter: int) -> None:
+        primal, dual = self._iterate(n_iter)
+        self._moved = float(np.sqrt(primal + dual))
+        self.n_iter += n_iter
+
+    def _restart_due(self) -> bool:
+        length = self.n_iter - self._epoch_start
+        if length < SHORTEST_EPOCH:
+            return False
+        if not np.isfinite(self._epoch_residual):
+            return True
+        ratio = self._moved / max(self._epoch_residual, np.finfo(float).tiny)
+        rising = self._moved > self._previous
+        long = length >= max(LONGEST * self.n_iter, 5 * SHORTEST_EPOCH)
+        return ratio <= SUFFICIENT or (ratio <= NECESSARY and rising) or long
+
+    def _restart(self) -> None:
+        """Go on from the average if it is the better point, and adapt the primal weight."""
+        current = self.w.copy(), self.u.copy(), self._balance.copy(), self._moved
+        self.w[:] = self._sum[0] / self._samples
+        self.u[:] = self._sum[1] / self._samples
+        self._balance[:] = self._problem.graph.divergence @ self.u
+        self._advance(1)
+        if self._moved >= current[3]:
+            self.w[:], self.u[:], self._balance[:], self._moved = current
+        self._adapt_weight()
+        self._start_epoch()
 
     def _adapt_weight(self) -> None:
         """Move gamma half way, on a logarithmic scale, to the ratio of what w and u moved."""

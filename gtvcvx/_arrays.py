@@ -1,0 +1,56 @@
+"""Arrays that users give: converted once, refused by the name of the argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def real_array(values: Any, name: str) -> FloatArray:
+    """Convert to float64; what is not a regular array of real numbers is refused by name.
+
+    Text is refused even where it spells a number, and so are complex numbers.
+    """
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind in "biuf" or raw.size == 0:
+            return np.asarray(raw, dtype=np.float64)
+        if raw.dtype.kind == "O":
+            return np.array([_as_float(x) for x in raw.flat], dtype=np.float64).reshape(raw.shape)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{name}: an array of numbers is expected ({error})") from error
+    raise TypeError(f"{name}: an array of numbers is expected, got dtype {raw.dtype}")
+
+
+def _as_float(value: Any) -> float:
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"got {value!r}")
+    return float(value)
+
+
+def integer_array(values: Any, name: str) -> NDArray[Any]:
+    """Convert to an array of an integer dtype; floats are refused even where they are whole."""
+    try:
+        raw = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name}: a regular array is expected ({error})") from error
+    if raw.size == 0:
+        return raw.astype(np.int64)
+    if raw.dtype.kind not in "iu":
+        raise TypeError(f"{name}: integers are expected, got dtype {raw.dtype}")
+    return raw
+
+
+def finite_array(values: Any, name: str, ndim: int) -> FloatArray:
+    """Convert to contiguous float64 of some number of axes; refuse NaN and infinity by name."""
+    array = real_array(values, name)
+    if array.ndim != ndim:
+        raise ValueError(f"{name}: {ndim} axes are expected, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name}: entry {where} is {array[where]}, a finite number is expected")
+    return np.ascontiguousarray(array)

@@ -1,0 +1,124 @@
+"""Flow conservation: where the losses give a flow no room, and the projection on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse.linalg as sla
+from numpy.typing import NDArray
+
+from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.losses import StackedLoss
+from gtvcvx.penalties import Penalty
+
+FloatArray = NDArray[np.float64]
+
+EPS = float(np.finfo(np.float64).eps)
+# One run of conjugate gradients is not asked for more than this; further digits come from
+# further runs on what is left, which rounding does not disturb.
+REFINEMENT = 1e-6
+MAX_REFINEMENTS = 5
+
+
+class NullDirections:
+    """Per node, the orthogonal projector T_i on the directions in which flow is conserved.
+
+    They are the directions in which L_i^* has no room: all of R^d at unlabelled nodes, the null
+    space of X_i at nodes with squared error, none at nodes with a point.
+    """
+
+    def __init__(self, losses: StackedLoss, n_nodes: int) -> None:
+        self.full = np.zeros(n_nodes)
+        nodes, projectors = [], []
+        for at, batch in losses.parts:
+            projector = batch.null_projector()
+            if isinstance(projector, float):
+                self.full[at] = projector
+            else:
+                some = projector.any(axis=(1, 2))
+                nodes.append(at[some])
+                projectors.append(projector[some])
+        d = losses.dim
+        self.partial = np.concatenate([*nodes, np.empty(0, np.int64)]).astype(np.int64)
+        self.projectors = np.concatenate([*projectors, np.empty((0, d, d))])
+        self.any = bool(self.full.any() or len(self.partial))
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        """Return T_i x_i for all rows of x (n, d)."""
+        out = x * self.full[:, None]
+        if len(self.partial):
+            out[self.partial] = np.einsum("kij,kj->ki", self.projectors, x[self.partial])
+        return out
+
+
+class FlowConservation:
+    """The linear constraint ``T_i (D^T u)_i = 0`` on flows u, and the projection on it.
+
+    The projection of u is ``u - D T x`` with x from ``T D^T D T x = T D^T u``, solved by
+    conjugate gradients. For a singular quadratic penalty all flows stay in range(Q).
+
+    Parameters
+    ----------
+    graph, losses, penalty
+        Of the problem.
+    """
+
+    def __init__(self, graph: EmpiricalGraph, losses: StackedLoss, penalty: Penalty) -> None:
+        self._penalty = penalty
+        self._null = NullDirections(losses, graph.n_nodes)
+        self._incidence, self._divergence = graph.incidence, graph.divergence
+        self._laplacian = (self._divergence @ self._incidence).tocsr()
+        self._degrees = np.maximum(graph.degrees, 1).astype(np.float64)
+        self._shape = graph.n_nodes, losses.dim
+
+    @property
+    def trivial(self) -> bool:
+        """Whether every flow satisfies the constraint."""
+        return not self._null.any
+
+    def excess(self, u: FloatArray) -> FloatArray:
+        """Return ``T_i (D^T u)_i``, shape (n, d): what violates the constraint."""
+        return self._null.apply(self._divergence @ u)
+
+    def project(self, u: FloatArray, rtol: float) -> FloatArray:
+        """Project u (m, d); the excess that is left is at most rtol times that of u, or rounding."""
+        u = self._admissible(u)
+        if self.trivial:
+            return u
+        excess = self.excess(u)
+        size = float(np.linalg.norm(excess))
+        # Below this the excess is rounding, and conjugate gradients would only amplify it.
+        floor = 4.0 * EPS * float(np.linalg.norm(u)) * float(np.sqrt(self._degrees.max()))
+        goal = max(rtol * size, floor)
+        for _ in range(MAX_REFINEMENTS):
+            if size <= goal:
+                break
+            candidate = u - self._correction(excess, max(REFINEMENT, goal / size))
+            excess = self.excess(candidate)
+            if not np.linalg.norm(excess) < size:
+                break
+            u, size = candidate, float(np.linalg.norm(excess))
+        return u
+
+    def _correction(self, excess: FloatArray, rtol: float) -> FloatArray:
+        def normal(x: FloatArray) -> FloatArray:
+            y = self._null.apply(x.reshape(self._shape))
+            return self._null.apply(self._admissible(self._laplacian @ y)).ravel()
+
+        def jacobi(x: FloatArray) -> FloatArray:
+            return (x.reshape(self._shape) / self._degrees[:, None]).ravel()
+
+        size = excess.size
+        potential, _ = sla.cg(
+            sla.LinearOperator((size, size), matvec=normal, dtype=np.float64),
+            excess.ravel(),
+            rtol=0.5 * rtol,
+            maxiter=10 * self._shape[0] + 100,
+            M=sla.LinearOperator((size, size), matvec=jacobi, dtype=np.float64),
+        )
+        return self._admissible(self._incidence @ self._null.apply(potential.reshape(self._shape)))
+
+    def _admissible(self, rows: FloatArray) -> FloatArray:
+        """Project on the subspace of flows that the penalty allows: range(Q) of a quadratic."""
+        if self._penalty.is_norm:
+            return rows
+        return self._penalty.project_domain(rows, np.ones(len(rows)))

@@ -1,0 +1,37 @@
+"""Settings of the whole suite, and the instances that its files share."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+MULTIPLIER = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
+
+# Repeatable examples, none kept on disk, and no time limit on a machine that others use as well.
+settings.register_profile(
+    "gtvcvx",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=25 * MULTIPLIER,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("gtvcvx")
+
+
+def _share(name: str) -> None:
+    """Let every test file, in whatever folder, say ``from _instances import ...``.
+
+    Putting this folder on the path instead would let tests/verify hide the package verify.
+    """
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+
+_share("_instances")

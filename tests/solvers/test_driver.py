@@ -1,0 +1,145 @@
+"""Limits, callbacks, history, warm starts and interruptions, for every iterative method."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+
+METHODS = ["AUTO", "PDHG"]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """A path with few labels: thousands of iterations for many digits."""
+    rng = np.random.default_rng(0)
+    n = 60
+    graph = gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)])
+    labelled = np.zeros(n, dtype=bool)
+    labelled[::6] = True
+    losses = gtv.SquaredLoss.stack(
+        rng.standard_normal((n, 2, 2)), rng.standard_normal((n, 2)) + 2.0, labelled
+    )
+    return gtv.GTVProblem(graph, losses, "l2", 0.05)
+
+
+@pytest.fixture(scope="module")
+def optimum(problem):
+    return problem.solve(solver="CLARABEL", rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_max_iter_returns_the_incumbent_with_a_true_gap(problem, optimum, method):
+    solution = problem.solve(solver=method, rtol=1e-12, max_iter=50)
+    assert solution.status == "user_limit"
+    assert solution.n_iter == 50
+    assert solution.gap >= solution.value - optimum.value > 0
+    assert solution.dual_value <= optimum.value
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_time_limit(problem, optimum, method):
+    solution = problem.solve(solver=method, rtol=1e-15, time_limit=0.2, max_iter=10**9)
+    assert solution.status == "user_limit"
+    assert 0.2 <= solution.seconds < 5.0
+    assert np.isfinite(solution.gap)
+    assert solution.gap >= solution.value - optimum.value
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_callback_sees_the_incumbent_and_can_stop(problem, method):
+    seen = []
+
+    def stop_at_third(progress):
+        seen.append(progress)
+        return len(seen) == 3
+
+    solution = problem.solve(solver=method, rtol=1e-15, callback=stop_at_third)
+    assert len(seen) == len(solution.history) == 3
+    assert solution.gap <= min(p.gap for p in seen)
+    assert solution.value == min(p.value for p in seen)
+    assert seen[-1].rel_gap == seen[-1].gap / max(1.0, abs(seen[-1].value))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ctrl_c_returns_the_incumbent(problem, optimum, method):
+    calls = []
+
+    def interrupt(progress):
+        calls.append(progress.gap)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    solution = problem.solve(solver=method, rtol=1e-15, callback=interrupt)
+    assert solution.status == "user_limit"
+    assert solution.gap == calls[-1]
+    assert solution.gap >= solution.value - optimum.value
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_history_improves_and_ends_with_the_solution(problem, method):
+    solution = problem.solve(solver=method, rtol=1e-5)
+    assert solution.history
+    values = [record.value for record in solution.history]
+    bounds = [record.dual_value for record in solution.history]
+    # Bounds are recomputed for the pair that is kept, hence the last bit of room.
+    assert values == sorted(values, reverse=True)
+    assert all(b >= a - 1e-12 for a, b in itertools.pairwise(bounds))
+    assert solution.history[-1].value == solution.value
+    assert solution.history[-1].gap == pytest.approx(solution.gap, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_warm_start_takes_primal_and_dual(problem, method):
+    cold = problem.solve(solver=method, rtol=1e-6)
+    warm = problem.solve(solver=method, rtol=1e-6, warm_start=cold)
+    assert warm.status == "optimal"
+    assert warm.n_iter < cold.n_iter / 2
+    neighbour = problem.with_lam(0.0505)
+    assert neighbour.solve(solver=method, warm_start=cold, rtol=1e-4).status == "optimal"
+
+
+def test_the_parts_of_the_gap_add_up(problem):
+    solution = problem.solve(rtol=1e-4)
+    parts = solution.node_gaps.sum() + solution.edge_gaps.sum()
+    assert (solution.node_gaps >= 0).all()
+    assert (solution.edge_gaps >= 0).all()
+    assert parts == pytest.approx(solution.gap, rel=1e-6)
+    assert solution.value - solution.dual_value == pytest.approx(solution.gap, rel=1e-9)
+
+
+def test_verbose_writes_progress_and_quiet_does_not(problem, capsys):
+    problem.solve(rtol=1e-5, verbose=False)
+    assert capsys.readouterr().err == ""
+    problem.solve(rtol=1e-5, verbose=True)
+    assert "gap" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rtol": 0.0}, "rtol"),
+        ({"rtol": float("nan")}, "rtol"),
+        ({"time_limit": -1.0}, "time_limit"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"max_iter": 2.5}, "max_iter"),
+        ({"stop": "never"}, "stop"),
+        ({"solver": "NO_SUCH"}, "NO_SUCH"),
+        ({"solver": "CLARABEL", "callback": print}, "callback"),
+        ({"solver": "HIGHS", "time_limit": 1.0}, "time_limit"),
+    ],
+)
+def test_bad_options_are_named(problem, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        problem.solve(**arguments)
+
+
+def test_unknown_options_and_foreign_warm_starts_are_named(problem, optimum):
+    with pytest.raises(TypeError, match="gamma"):
+        problem.solve(gamma=2.0)
+    with pytest.raises(TypeError, match="warm_start"):
+        problem.solve(warm_start=optimum.w)
+    small = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), gtv.PointLoss.stack([[0.0], [1.0]]))
+    with pytest.raises(ValueError, match=r"warm_start\.w"):
+        small.solve(warm_start=optimum)

@@ -1,0 +1,152 @@
+"""Gaps that are true: no reported gap below the suboptimality, at whatever iterate."""
+
+import os
+
+import numpy as np
+import pytest
+from _instances import PENALTIES, Case, cases, reference
+
+import gtvcvx as gtv
+from gtvcvx._conservation import FlowConservation
+
+# 126 cases (7 families, 3 losses, 6 penalties) with 8 random iterates each: 1,008.
+ITERATES = 8 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
+# What the reference may be off by: it only has to be an upper bound on the optimum.
+ULPS = 1e-13
+
+
+def true_suboptimality(case, value):
+    """At least P(w) - P(w_ref): the optimum is not above P(w_ref)."""
+    return value - case.problem().value(reference(case).w)
+
+
+def random_iterates(case, count):
+    """Points between noise and the optimum, with flows that need not be feasible."""
+    rng, ref, problem = case.rng, reference(case), case.problem()
+    for k in range(count):
+        noise = 10.0 ** -rng.integers(0, 10)
+        w = ref.w + noise * rng.standard_normal(ref.w.shape)
+        if k % 3 == 0:
+            u = np.zeros((problem.graph.n_edges, problem.dim))
+        else:
+            u = ref.u + noise * rng.standard_normal(ref.u.shape) * rng.choice([0.1, 1.0, 30.0])
+        yield w, u
+
+
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_no_gap_is_below_the_true_suboptimality(case):
+    problem = case.problem()
+    best = problem.value(reference(case).w)
+    for w, u in random_iterates(case, ITERATES):
+        value = problem.value(w)
+        gap, _ = problem.bounds.gap(w, u)
+        bound, _ = problem.lower_bound(u)
+        room = ULPS * max(1.0, abs(value))
+        assert gap.total >= value - best - room
+        assert bound <= best + room
+        assert (gap.node >= 0).all()
+        assert (gap.edge >= 0).all()
+
+
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_the_bound_is_tight_at_the_optimum(case):
+    problem, ref = case.problem(), reference(case)
+    bound, flow = problem.lower_bound(ref.u)
+    assert problem.value(ref.w) - bound <= 1e-6 * max(1.0, abs(ref.value))
+    assert problem.dual_value(flow) == pytest.approx(bound, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("case", cases(losses=["mix"]), ids=str)
+def test_every_iterate_of_a_solver_has_a_true_gap(case):
+    problem = case.problem()
+    best = problem.value(reference(case).w)
+    for solver in ("AUTO", "PDHG"):
+        for n_iter in (1, 3, 10, 30, 100):
+            solution = problem.solve(solver=solver, max_iter=n_iter, rtol=1e-15)
+            assert solution.gap >= solution.value - best - ULPS * max(1.0, abs(best))
+            assert solution.dual_value <= best + ULPS * max(1.0, abs(best))
+
+
+@pytest.mark.parametrize("case", cases(penalties=["l2"]), ids=str)
+def test_projection_is_the_least_change_that_conserves_flow(case):
+    """Against the dense least-norm correction."""
+    problem = case.problem()
+    graph, d = problem.graph, problem.dim
+    u = case.rng.standard_normal((graph.n_edges, d))
+    projectors = np.zeros((graph.n_nodes, d, d))
+    for nodes, batch in problem.losses.parts:
+        projector = batch.null_projector()
+        projectors[nodes] = np.eye(d) * projector if np.isscalar(projector) else projector
+    # Rows of the linear map u -> T D^T u, on flattened arrays.
+    divergence = np.kron(graph.divergence.toarray(), np.eye(d))
+    constraint = np.zeros((graph.n_nodes * d, graph.n_nodes * d))
+    for i, projector in enumerate(projectors):
+        constraint[i * d : (i + 1) * d, i * d : (i + 1) * d] = projector
+    linear = constraint @ divergence
+    expected = u.ravel() - np.linalg.pinv(linear, rcond=1e-10) @ (linear @ u.ravel())
+    projected = FlowConservation(graph, problem.losses, problem.penalty).project(u, rtol=1e-15)
+    np.testing.assert_allclose(projected.ravel(), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_repaired_flows_are_dual_feasible(penalty):
+    for case in cases(penalties=[penalty]):
+        problem = case.problem()
+        u = 10.0 * case.rng.standard_normal((problem.graph.n_edges, problem.dim))
+        assert problem.dual_value(problem.bounds.repair(u), tol=1e-9) > -np.inf
+
+
+def test_repair_keeps_a_feasible_flow():
+    problem = Case("unlabelled", "squared", "l2").problem()
+    flow = problem.solve(rtol=1e-9).u
+    np.testing.assert_allclose(problem.bounds.repair(flow), flow, atol=1e-9)
+
+
+def test_gap_is_the_difference_of_the_objectives():
+    for case in cases(losses=["mix"], penalties=["l2", "quadratic"]):
+        problem, (w, u) = case.problem(), next(random_iterates(case, 1))
+        gap, flow = problem.bounds.gap(w, u)
+        difference = problem.value(w) - problem.dual_value(flow)
+        assert gap.total == pytest.approx(difference, rel=1e-9, abs=1e-9)
+
+
+def test_bad_flows_are_named():
+    problem = Case("connected", "squared", "l2").problem()
+    u = np.zeros((problem.graph.n_edges, problem.dim))
+    u[3, 0] = np.nan
+    edge = tuple(problem.graph.edges[3].tolist())
+    with pytest.raises(ValueError, match=rf"u: edge {edge[0]}-{edge[1]}|u: edge \({edge[0]}"):
+        problem.lower_bound(u)
+    with pytest.raises(ValueError, match="u: shape"):
+        problem.dual_value(u[:-1])
+
+
+def test_the_gap_of_the_printed_34_is_infinite_and_its_pseudo_inverse_version_negative():
+    """[GTV] (34) evaluates L_i^* where it is infinite; the pseudo-inverse answers nonsense."""
+    rng = np.random.default_rng(0)
+    n, d, rows = 40, 3, 2
+    edges = [(i, i + 1) for i in range(n - 1)] + [(i, (7 * i + 3) % n) for i in range(n)]
+    graph = gtv.EmpiricalGraph(n, [e for e in edges if e[0] != e[1]])
+    X = rng.standard_normal((n, rows, d))
+    y = X @ np.array([1.0, -2.0, 3.0])
+    labelled = rng.random(n) < 0.4
+    problem = gtv.GTVProblem(graph, gtv.SquaredLoss.stack(X, y, labelled), "l2", 0.3)
+    best = problem.solve(rtol=1e-9)
+    negative = 0
+    for n_iter in (5, 20, 60):
+        # An early iterate of Algorithm 1 itself, before any repair.
+        method = gtv.solvers._pdhg.Algorithm1(problem)
+        method.run(n_iter)
+        w, u = method.w, method.u
+        assert problem.dual_value(u) == -np.inf
+        s = -(graph.divergence @ u)
+        gram = np.einsum("nri,nrj->nij", X, X) * (2 / rows) * labelled[:, None, None]
+        linear = np.einsum("nri,nr->ni", X, y) * (2 / rows) * labelled[:, None]
+        inverse = np.linalg.pinv(gram, rcond=1e-9)
+        conjugate = 0.5 * np.einsum("ni,nij,nj->n", s + linear, inverse, s + linear)
+        constant = np.sum(y**2, axis=1) / rows * labelled
+        naive = problem.value(w) + np.sum(conjugate - constant)
+        gap, _ = problem.bounds.gap(w, u)
+        assert gap.total >= problem.value(w) - best.value
+        negative += naive < problem.value(w) - best.value
+    assert negative
