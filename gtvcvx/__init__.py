@@ -1,5 +1,6 @@
 """Generalized total variation minimization on graphs: solved exactly, solved fast, and proved."""
 
+from gtvcvx import generators
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import Loss, PointLoss, SquaredLoss, StackedLoss, ZeroLoss
 from gtvcvx.network_flow import NetworkFlowProblem
@@ -36,4 +37,5 @@ __all__ = [
     "SquaredNorm",
     "StackedLoss",
     "ZeroLoss",
+    "generators",
 ]
