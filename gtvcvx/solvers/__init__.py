@@ -9,8 +9,8 @@ from typing import Any
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers._driver import Limits, Progress, drive
+from gtvcvx.solvers._fast import solve_fast
 from gtvcvx.solvers._pdhg import Algorithm1
-from gtvcvx.solvers._primal_dual import PrimalDual
 from gtvcvx.solvers._reference import solve_reference
 
 __all__ = ["Progress", "solve"]
@@ -75,8 +75,9 @@ def solve(
         callback=callback,
         verbose=verbose,
     )
-    method = (Algorithm1 if name == "PDHG" else PrimalDual)(problem, warm_start)
-    return drive(problem, method, limits)
+    if name == "PDHG":
+        return drive(problem, Algorithm1(problem, warm_start), limits)
+    return solve_fast(problem, warm_start, limits)
 
 
 def _check_positive(name: str, value: float | None) -> None:

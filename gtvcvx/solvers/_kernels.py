@@ -1,7 +1,13 @@
-"""Compiled inner loops of the primal-dual method; their NumPy twin is in the tests.
+"""Compiled inner loops of the primal-dual method; their NumPy twins are in the tests.
 
-One iteration is a pass over the nodes and a pass over the edges. D^T u is kept per node and
-updated in place by the edge pass, so that no other pass over the edges is needed.
+One iteration is a pass over the nodes and a pass over the edges, sorted by head. D^T u is kept
+per node and updated in place by the edge pass, so that no other pass over the edges is needed.
+What an edge needs of a node, the extrapolated point and the balance, lies side by side in
+``nodes``, of shape (threads, n, 2 d): each thread has its copy, in which it alone adds up its
+edges' flow, and the node pass adds the copies.
+
+The dimension comes as a tuple of length d, whose length is a constant to the compiler: loops over
+it are unrolled, and the function is compiled, and cached, once for each d.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from numpy.typing import NDArray
 from gtvcvx.penalties import KernelCode
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int32]
+IntArray = NDArray[np.int64]
 
 _L2 = int(KernelCode.L2)
 _L1 = int(KernelCode.L1)
@@ -25,26 +31,30 @@ _FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 
 @nb.njit(cache=True, fastmath=_FAST)
-def node_pass(
+def node_block(
+    dims: tuple[int, ...],
+    first: int,
+    last: int,
     w: FloatArray,
-    bar: FloatArray,
-    balance: FloatArray,
+    nodes: FloatArray,
     matrix: FloatArray,
     offset: FloatArray,
     tau: FloatArray,
     relaxation: float,
 ) -> float:
-    """Relaxed update of w (n, d) by an affine prox; bar = 2 prox - w.
+    """Relaxed update of w (n, d) by an affine prox, and of the extrapolated points 2 prox - w.
 
-    Returns ``sum_i ||prox_i - w_i||^2 / tau_i``.
+    Returns ``sum_i ||prox_i - w_i||^2 / tau_i`` over the nodes first .. last - 1.
     """
-    n, d = w.shape
+    d = len(dims)
     v = np.empty(d)
     moved = 0.0
-    for i in range(n):
-        t = tau[i]
+    for i in range(first, last):
         for k in range(d):
-            v[k] = w[i, k] - t * balance[i, k]
+            balance = 0.0
+            for thread in range(len(nodes)):
+                balance += nodes[thread, i, d + k]
+            v[k] = w[i, k] - tau[i] * balance
         square = 0.0
         for k in range(d):
             z = offset[i, k]
@@ -52,100 +62,103 @@ def node_pass(
                 z += matrix[i, k, j] * v[j]
             step = z - w[i, k]
             square += step * step
-            bar[i, k] = z + step
+            for thread in range(len(nodes)):
+                nodes[thread, i, k] = z + step
             w[i, k] += relaxation * step
-        moved += square / t
+        moved += square / tau[i]
     return moved
 
 
 @nb.njit(cache=True, fastmath=_FAST)
-def _project(z: FloatArray, cap: float, sigma: float, code: int) -> None:
-    """Proximal step of the edge cost in place: projection on the dual ball, or a shrinkage."""
-    d = len(z)
-    if code == _L2:
-        square = 0.0
-        for k in range(d):
-            square += z[k] * z[k]
-        if square > cap * cap:
-            scale = cap / np.sqrt(square)
-            for k in range(d):
-                z[k] *= scale
-    elif code == _L1:
-        for k in range(d):
-            z[k] = min(cap, max(-cap, z[k]))
-    elif code == _SQUARED:
-        scale = 1.0 / (1.0 + sigma / cap)
-        for k in range(d):
-            z[k] *= scale
-    else:
-        _project_l1_ball(z, cap)
-
-
-@nb.njit(cache=True, fastmath=_FAST)
-def _project_l1_ball(z: FloatArray, cap: float) -> None:
-    """Project on the l1 ball: the threshold rises until no entry falls below it any more."""
-    d = len(z)
+def _l1_threshold(z: FloatArray, cap: float) -> float:
+    """Soft threshold of the projection on the l1 ball; it rises until no entry falls below it."""
     total = 0.0
-    for k in range(d):
+    for k in range(len(z)):
         total += abs(z[k])
     if total <= cap:
-        return
-    threshold, active = (total - cap) / d, d
+        return 0.0
+    threshold, active = (total - cap) / len(z), len(z)
     while True:
         total, count = 0.0, 0
-        for k in range(d):
+        for k in range(len(z)):
             if abs(z[k]) > threshold:
                 total += abs(z[k])
                 count += 1
         if count == active or count == 0:
-            break
+            return threshold
         threshold, active = (total - cap) / count, count
-    for k in range(d):
-        size = max(abs(z[k]) - threshold, 0.0)
-        z[k] = size if z[k] > 0 else -size
 
 
 @nb.njit(cache=True, fastmath=_FAST)
-def edge_pass(
+def edge_block(
+    dims: tuple[int, ...],
+    first: int,
+    last: int,
     u: FloatArray,
-    bar: FloatArray,
-    balance: FloatArray,
-    edges: IntArray,
+    nodes: FloatArray,
+    starts: IntArray,
+    tails: NDArray[np.int32],
     capacities: FloatArray,
     sigma: float,
     relaxation: float,
     code: int,
 ) -> float:
-    """Relaxed update of u (m, d), and of balance = D^T u (n, d) along with it.
+    """Relaxed update of u (m, d) by the prox of the conjugate, and of D^T u along with it.
 
-    Returns ``sum_e ||prox_e - u_e||^2 / sigma``.
+    Edges ``starts[i] .. starts[i + 1] - 1`` have node i as their head. Returns
+    ``sum_e ||prox_e - u_e||^2 / sigma`` over the edges with heads first .. last - 1.
     """
-    m, d = u.shape
-    z = np.empty(d)
+    d = len(dims)
+    gathered, z = np.empty(d), np.empty(d)
     moved = 0.0
-    for e in range(m):
-        i, j = edges[e, 0], edges[e, 1]
+    for i in range(first, last):
         for k in range(d):
-            z[k] = u[e, k] + sigma * (bar[i, k] - bar[j, k])
-        _project(z, capacities[e], sigma, code)
+            gathered[k] = 0.0
+        for e in range(starts[i], starts[i + 1]):
+            j, cap = tails[e], capacities[e]
+            scale, threshold, limit = 1.0, 0.0, np.inf
+            if code == _L2:
+                square = 0.0
+                for k in range(d):
+                    a = u[e, k] + sigma * (nodes[i, k] - nodes[j, k])
+                    square += a * a
+                if square > cap * cap:
+                    scale = cap / np.sqrt(square)
+            elif code == _L1:
+                limit = cap
+            elif code == _SQUARED:
+                scale = 1.0 / (1.0 + sigma / cap)
+            else:
+                for k in range(d):
+                    z[k] = u[e, k] + sigma * (nodes[i, k] - nodes[j, k])
+                threshold = _l1_threshold(z, cap)
+            for k in range(d):
+                a = scale * (u[e, k] + sigma * (nodes[i, k] - nodes[j, k]))
+                if code == _L1:
+                    a = min(limit, max(-limit, a))
+                elif code == _LINF:
+                    a = max(a - threshold, 0.0) + min(a + threshold, 0.0)
+                step = a - u[e, k]
+                moved += step * step
+                step *= relaxation
+                u[e, k] += step
+                gathered[k] += step
+                nodes[j, d + k] -= step
         for k in range(d):
-            step = z[k] - u[e, k]
-            moved += step * step
-            step *= relaxation
-            u[e, k] += step
-            balance[i, k] += step
-            balance[j, k] -= step
+            nodes[i, d + k] += gathered[k]
     return moved / sigma
 
 
 @nb.njit(cache=True, fastmath=_FAST)
 def iterate(
     n_iter: int,
+    dims: tuple[int, ...],
+    blocks: IntArray,
     w: FloatArray,
     u: FloatArray,
-    bar: FloatArray,
-    balance: FloatArray,
-    edges: IntArray,
+    nodes: FloatArray,
+    starts: IntArray,
+    tails: NDArray[np.int32],
     capacities: FloatArray,
     matrix: FloatArray,
     offset: FloatArray,
@@ -154,9 +167,54 @@ def iterate(
     relaxation: float,
     code: int,
 ) -> tuple[float, float]:
-    """Run n_iter iterations in place; returns what the last one moved, primal and dual."""
-    primal, dual = 0.0, 0.0
+    """Run n_iter iterations in place, on one thread; returns what the last one moved."""
+    primal, dual, n = 0.0, 0.0, len(w)
     for _ in range(n_iter):
-        primal = node_pass(w, bar, balance, matrix, offset, tau, relaxation)
-        dual = edge_pass(u, bar, balance, edges, capacities, sigma, relaxation, code)
+        primal = node_block(dims, 0, n, w, nodes, matrix, offset, tau, relaxation)
+        dual = edge_block(
+            dims, 0, n, u, nodes[0], starts, tails, capacities, sigma, relaxation, code
+        )
     return primal, dual
+
+
+@nb.njit(cache=True, fastmath=_FAST, parallel=True)
+def iterate_parallel(
+    n_iter: int,
+    dims: tuple[int, ...],
+    blocks: IntArray,
+    w: FloatArray,
+    u: FloatArray,
+    nodes: FloatArray,
+    starts: IntArray,
+    tails: NDArray[np.int32],
+    capacities: FloatArray,
+    matrix: FloatArray,
+    offset: FloatArray,
+    tau: FloatArray,
+    sigma: float,
+    relaxation: float,
+    code: int,
+) -> tuple[float, float]:
+    """Run the same iterations with one thread for each of the blocks of nodes."""
+    threads = len(nodes)
+    primal, dual = np.zeros(threads), np.zeros(threads)
+    for _ in range(n_iter):
+        for t in nb.prange(threads):
+            primal[t] = node_block(
+                dims, blocks[t], blocks[t + 1], w, nodes, matrix, offset, tau, relaxation
+            )
+        for t in nb.prange(threads):
+            dual[t] = edge_block(
+                dims,
+                blocks[t],
+                blocks[t + 1],
+                u,
+                nodes[t],
+                starts,
+                tails,
+                capacities,
+                sigma,
+                relaxation,
+                code,
+            )
+    return primal.sum(), dual.sum()

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,6 +32,8 @@ from gtvcvx.solvers import _kernels
 FloatArray = NDArray[np.float64]
 
 RELAXATION = 1.9
+# From this many flow variables on, all threads that numba has are used.
+PARALLEL_SIZE = 100_000
 # The average is taken over every so many iterations, and restarts are decided as often.
 SAMPLE = 10
 # No epoch, from restart to restart, is shorter than this.
@@ -49,7 +52,6 @@ class PrimalDual:
         graph = problem.graph
         n, d = graph.n_nodes, problem.dim
         self._problem = problem
-        self._edges = graph.edges.astype(np.int32)
         self._degrees = graph.degrees.astype(np.float64)
         self._isolated = np.flatnonzero(graph.degrees == 0)
         self._code = problem.penalty.kernel_code
@@ -63,8 +65,13 @@ class PrimalDual:
             weight = float(warm_start.info.get("primal_weight", 1.0))
         self._minimizer = problem.losses.minimizer(n)[self._isolated]
         self.w[self._isolated] = self._minimizer
-        self._bar = self.w.copy()
-        self._balance = np.asarray(graph.divergence @ self.u)
+        self._dims = (0,) * d
+        self._starts = np.searchsorted(graph.edges[:, 0], np.arange(n + 1)).astype(np.int64)
+        self._tails = np.ascontiguousarray(graph.edges[:, 1], dtype=np.int32)
+        threads = nb.get_num_threads() if graph.n_edges * d >= PARALLEL_SIZE else 1
+        self._blocks = _balanced_blocks(self._starts, threads)
+        self._nodes = np.zeros((threads, n, 2 * d))
+        self._reset_balance()
         self._moved = np.inf
         self._set_weight(weight)
         self._start_epoch()
@@ -87,6 +94,12 @@ class PrimalDual:
         self._origin = self.w.copy(), self.u.copy()
         self._sum = np.zeros_like(self.w), np.zeros_like(self.u)
         self._samples = 0
+
+    def _reset_balance(self) -> None:
+        """Set the balance D^T u that goes with u, in the first thread's copy."""
+        d = len(self._dims)
+        self._nodes[:, :, d:] = 0.0
+        self._nodes[0, :, d:] = self._problem.graph.divergence @ self.u
 
     def run(self, n_iter: int) -> None:
         """Do n_iter iterations."""
@@ -118,13 +131,14 @@ class PrimalDual:
 
     def _restart(self) -> None:
         """Go on from the average if it is the better point, and adapt the primal weight."""
-        current = self.w.copy(), self.u.copy(), self._balance.copy(), self._moved
+        current = self.w.copy(), self.u.copy(), self._moved
         self.w[:] = self._sum[0] / self._samples
         self.u[:] = self._sum[1] / self._samples
-        self._balance[:] = self._problem.graph.divergence @ self.u
+        self._reset_balance()
         self._advance(1)
-        if self._moved >= current[3]:
-            self.w[:], self.u[:], self._balance[:], self._moved = current
+        if self._moved >= current[2]:
+            self.w[:], self.u[:], self._moved = current
+            self._reset_balance()
         self._adapt_weight()
         self._start_epoch()
 
@@ -139,65 +153,48 @@ class PrimalDual:
                 self._set_weight(weight)
 
     def _iterate(self, n_iter: int) -> tuple[float, float]:
-        problem = self._problem
-        if self._prox is not None and self._code != KernelCode.OTHER:
-            return _kernels.iterate(
-                n_iter,
-                self.w,
-                self.u,
-                self._bar,
-                self._balance,
-                self._edges,
-                problem.capacities,
-                self._prox.matrix,
-                self._prox.offset,
-                self._tau,
-                self._sigma,
-                RELAXATION,
-                self._code,
-            )
-        moved = (0.0, 0.0)
-        for _ in range(n_iter):
-            moved = self._node_step(), self._edge_step()
-        return moved
+        if self._prox is None or self._code == KernelCode.OTHER:
+            moved = (0.0, 0.0)
+            for _ in range(n_iter):
+                moved = self._node_step(), self._edge_step()
+            return moved
+        kernel = _kernels.iterate if len(self._nodes) == 1 else _kernels.iterate_parallel
+        return kernel(
+            n_iter,
+            self._dims,
+            self._blocks,
+            self.w,
+            self.u,
+            self._nodes,
+            self._starts,
+            self._tails,
+            self._problem.capacities,
+            self._prox.matrix,
+            self._prox.offset,
+            self._tau,
+            self._sigma,
+            RELAXATION,
+            self._code,
+        )
 
     def _node_step(self) -> float:
-        """Node pass for losses whose prox is not affine."""
-        if self._prox is not None:
-            return _kernels.node_pass(
-                self.w,
-                self._bar,
-                self._balance,
-                self._prox.matrix,
-                self._prox.offset,
-                self._tau,
-                RELAXATION,
-            )
-        v = self.w - self._tau[:, None] * self._balance
+        """Node pass for losses whose prox need not be affine."""
+        d = len(self._dims)
+        balance = self._nodes[:, :, d:].sum(axis=0)
+        v = self.w - self._tau[:, None] * balance
         step = self._problem.losses.prox(v, self._tau) - self.w
         step[self._isolated] = self._minimizer - self.w[self._isolated]
-        self._bar = self.w + 2.0 * step
+        self._nodes[:, :, :d] = self.w + 2.0 * step
         self.w += RELAXATION * step
         return float(np.sum(step**2 / self._tau[:, None]))
 
     def _edge_step(self) -> float:
-        """Edge pass for penalties that the compiled kernels do not know."""
-        problem = self._problem
-        if self._code != KernelCode.OTHER:
-            return _kernels.edge_pass(
-                self.u,
-                self._bar,
-                self._balance,
-                self._edges,
-                problem.capacities,
-                self._sigma,
-                RELAXATION,
-                self._code,
-            )
-        z = self.u + self._sigma * problem.differences(self._bar)
+        """Edge pass for penalties that the compiled kernels need not know."""
+        problem, d = self._problem, len(self._dims)
+        z = self.u + self._sigma * problem.differences(self._nodes[0, :, :d])
         step = problem.penalty.prox_conjugate(z, self._sigma, problem.capacities) - self.u
         self.u += RELAXATION * step
-        self._balance += RELAXATION * (problem.graph.divergence @ step)
+        self._nodes[0, :, d:] += RELAXATION * (problem.graph.divergence @ step)
         return float(np.sum(step**2)) / self._sigma
 
     def signal(self) -> float:
@@ -207,3 +204,10 @@ class PrimalDual:
     def info(self) -> dict[str, Any]:
         """Return the last primal weight gamma."""
         return {"primal_weight": self._weight}
+
+
+def _balanced_blocks(starts: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
+    """Cut the nodes into blocks with equally many edges (and nodes) each."""
+    work = starts + np.arange(len(starts))
+    goals = np.linspace(0, work[-1], blocks + 1)
+    return np.searchsorted(work, goals).astype(np.int64)

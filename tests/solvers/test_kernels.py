@@ -26,58 +26,88 @@ def naive_edge_pass(u, bar, edges, capacities, sigma, relaxation, penalty):
     return u + relaxation * (prox - u), np.sum((prox - u) ** 2) / sigma
 
 
-def random_state(d, seed):
+def random_state(d, seed, threads=1):
+    """A random graph and state, in the layout of the kernels: balance split over the threads."""
     rng = np.random.default_rng(seed)
-    n = 7
+    n = 9
     edges = np.array([(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.6])
     graph = gtv.EmpiricalGraph(n, edges, rng.uniform(0.2, 2.0, len(edges)))
-    return rng, graph, rng.standard_normal((n, d)), rng.standard_normal((graph.n_edges, d))
+    w, u = rng.standard_normal((n, d)), rng.standard_normal((graph.n_edges, d))
+    nodes = np.zeros((threads, n, 2 * d))
+    nodes[:, :, d:] = rng.standard_normal((threads, n, d))
+    nodes[0, :, d:] += graph.divergence @ u - nodes[:, :, d:].sum(axis=0)
+    starts = np.searchsorted(graph.edges[:, 0], np.arange(n + 1))
+    return rng, graph, w, u, nodes, starts
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
-def test_node_pass_is_its_naive_twin(d):
-    rng, graph, w, u = random_state(d, seed=d)
-    balance = graph.divergence @ u
-    matrix = rng.standard_normal((len(w), d, d))
-    offset = rng.standard_normal((len(w), d))
-    tau = rng.uniform(0.1, 2.0, len(w))
-    new, bar, moved = naive_node_pass(w, balance, matrix, offset, tau, 1.9)
-    out = np.empty_like(w)
-    total = _kernels.node_pass(w, out, balance, matrix, offset, tau, 1.9)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_node_block_is_its_naive_twin(d, threads):
+    rng, graph, w, u, nodes, _ = random_state(d, d, threads)
+    matrix, offset = rng.standard_normal((9, d, d)), rng.standard_normal((9, d))
+    tau = rng.uniform(0.1, 2.0, 9)
+    new, bar, moved = naive_node_pass(w, graph.divergence @ u, matrix, offset, tau, 1.9)
+    total = _kernels.node_block((0,) * d, 0, 9, w, nodes, matrix, offset, tau, 1.9)
     np.testing.assert_allclose(w, new, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(out, bar, rtol=1e-12, atol=1e-12)
+    for copy in nodes:
+        np.testing.assert_allclose(copy[:, :d], bar, rtol=1e-12, atol=1e-12)
     assert total == pytest.approx(moved, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", PENALTIES)
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
 @pytest.mark.parametrize("scale", [0.05, 1.0, 30.0])
-def test_edge_pass_is_its_naive_twin(name, d, scale):
+def test_edge_block_is_its_naive_twin(name, d, scale):
     penalty = PENALTIES[name]
-    _, graph, w, u = random_state(d, seed=10 + d)
+    rng, graph, _, u, nodes, starts = random_state(d, 10 + d)
     u *= scale
-    balance = np.asarray(graph.divergence @ u)
-    expected, moved = naive_edge_pass(u, w, graph.edges, graph.weights, 0.7, 1.9, penalty)
-    edges = graph.edges.astype(np.int32)
-    total = _kernels.edge_pass(u, w, balance, edges, graph.weights, 0.7, 1.9, penalty.kernel_code)
+    bar = rng.standard_normal((9, d))
+    nodes[0] = np.hstack([bar, graph.divergence @ u])
+    expected, moved = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
+    tails = graph.edges[:, 1].astype(np.int32)
+    edges = (starts, tails, graph.weights)
+    total = _kernels.edge_block((0,) * d, 0, 9, u, nodes[0], *edges, 0.7, 1.9, penalty.kernel_code)
     np.testing.assert_allclose(u, expected, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(balance, graph.divergence @ expected, rtol=1e-11, atol=1e-10)
+    np.testing.assert_allclose(nodes[0, :, d:], graph.divergence @ expected, rtol=1e-11, atol=1e-10)
     assert total == pytest.approx(moved, rel=1e-10)
 
 
-def test_fused_iterations_are_the_two_passes_in_turn():
-    rng, graph, w, u = random_state(2, seed=3)
-    n, d = w.shape
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_iterations_are_the_naive_passes_in_turn_on_any_number_of_threads(threads):
+    d = 2
+    rng, graph, w, u, nodes, starts = random_state(d, 3, threads)
     tau = 1.0 / np.maximum(graph.degrees, 1)
-    matrix = np.broadcast_to(0.5 * np.eye(d), (n, d, d)).copy()
-    offset = rng.standard_normal((n, d))
-    edges = graph.edges.astype(np.int32)
-    one = [w.copy(), u.copy(), w.copy(), np.asarray(graph.divergence @ u)]
-    many = [x.copy() for x in one]
-    fixed = (edges, graph.weights, matrix, offset, tau, 0.5, 1.9, gtv.L2Norm().kernel_code)
+    matrix = np.broadcast_to(0.5 * np.eye(d), (9, d, d)).copy()
+    offset = rng.standard_normal((9, d))
+    expected_w, expected_u = w.copy(), u.copy()
     for _ in range(5):
-        _kernels.node_pass(one[0], one[2], one[3], matrix, offset, tau, 1.9)
-        _kernels.edge_pass(one[1], one[2], one[3], edges, graph.weights, 0.5, 1.9, fixed[-1])
-    _kernels.iterate(5, *many, *fixed)
-    for left, right in zip(one, many, strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-13)
+        expected_w, bar, primal = naive_node_pass(
+            expected_w, graph.divergence @ expected_u, matrix, offset, tau, 1.9
+        )
+        expected_u, dual = naive_edge_pass(
+            expected_u, bar, graph.edges, graph.weights, 0.5, 1.9, gtv.L2Norm()
+        )
+    kernel = _kernels.iterate if threads == 1 else _kernels.iterate_parallel
+    moved = kernel(
+        5,
+        (0,) * d,
+        np.linspace(0, 9, threads + 1).astype(np.int64),
+        w,
+        u,
+        nodes,
+        starts,
+        graph.edges[:, 1].astype(np.int32),
+        graph.weights,
+        matrix,
+        offset,
+        tau,
+        0.5,
+        1.9,
+        gtv.L2Norm().kernel_code,
+    )
+    np.testing.assert_allclose(w, expected_w, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(u, expected_u, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        nodes[:, :, d:].sum(axis=0), graph.divergence @ expected_u, rtol=1e-10, atol=1e-11
+    )
+    assert moved == pytest.approx((primal, dual), rel=1e-9)
