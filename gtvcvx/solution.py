@@ -107,7 +107,8 @@ class Solution:
             raise ValueError(f"tol: a number >= 0 is expected, got {tol!r}")
         n = len(self.w)
         ends = self.edges
-        spread = float(np.ptp(self.w, axis=0).max()) if n else 0.0
+        # In consensus the spread is rounding; the floor keeps nodes that agree together.
+        spread = max(float(np.ptp(self.w, axis=0).max()), 1e-3 * float(np.abs(self.w).max()))
         threshold = tol * spread if spread > 0 else np.inf
         jumps = np.linalg.norm(self.w[ends[:, 0]] - self.w[ends[:, 1]], axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):

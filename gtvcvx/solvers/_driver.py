@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gtvcvx._bounds import Gap
@@ -25,6 +26,8 @@ GROWTH = 1.5
 CHECK_SHARE = 0.1
 # Iterations run in chunks of about this many seconds, so that limits and Ctrl-C take effect.
 CHUNK_SECONDS = 0.25
+# Edges with this share of their capacity left are taken as fused when the incumbent is polished.
+FUSED_SLACK = 1e-4
 FIRST_CHUNK = 10
 LARGEST_CHUNK = 20
 
@@ -86,10 +89,23 @@ class Incumbent:
     parts: Gap = field(init=False)
 
     def offer(self, w: FloatArray, u: FloatArray, keep_last: bool = False) -> None:
-        """Take w if its value is lower, and the repaired u if its bound is higher."""
+        """Take w, or w made constant on fused clusters, if its value is lower than the best.
+
+        The repaired u is taken if its bound is higher. With keep_last, w is taken as it is.
+        """
         value = self.problem.value(w)
         parts, flow = self.problem.bounds.gap(w, u)
         dual_value = value - parts.total
+        if not np.isfinite(dual_value):
+            raise ValueError(
+                "losses, lam: the objective and its bound overflow double precision; scale the data"
+            )
+        if not keep_last:
+            fused = _fused(self.problem, w, flow)
+            if (fused_value := self.problem.value(fused)) < value:
+                w, value = fused, fused_value
+                parts = self.problem.bounds.gap_of(w, flow)
+                dual_value = value - parts.total
         better_w = value < self.value or keep_last
         better_u = dual_value > self.dual_value
         if better_w:
@@ -124,6 +140,23 @@ class Incumbent:
             slack=problem.bounds.slack(self.u),
             **fields,
         )
+
+
+def _fused(problem: GTVProblem, w: FloatArray, flow: FloatArray) -> FloatArray:
+    """Average w over clusters whose edges have flow below capacity.
+
+    Every solution is constant there, while iterates only come close.
+    """
+    if not problem.penalty.is_norm:
+        return w
+    below = problem.bounds.slack(flow) > FUSED_SLACK * problem.capacities
+    ends = problem.graph.edges[below]
+    n = problem.graph.n_nodes
+    links = sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
+    count, labels = sp.csgraph.connected_components(links, directed=False)
+    members = sp.csr_array((np.ones(n), (labels, np.arange(n))), shape=(count, n))
+    means = (members @ w) / np.bincount(labels, minlength=count)[:, None]
+    return means[labels]
 
 
 class Schedule:
@@ -242,7 +275,7 @@ def drive(problem: GTVProblem, method: Method, limits: Limits) -> Solution:
                 display.update(method.n_iter, run.incumbent.rel_gap)
     except KeyboardInterrupt:
         # Ctrl-C ends the run, not the session: what was found so far is returned.
-        pass
+        run.incumbent.offer(method.w, method.u)
     incumbent = run.incumbent
     return incumbent.solution(
         status="optimal" if incumbent.rel_gap <= limits.rtol else "user_limit",

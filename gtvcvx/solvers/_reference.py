@@ -69,7 +69,7 @@ def solve_reference(
             options |= dict.fromkeys(_names_of(limit, solver), value)
     with warnings.catch_warnings():
         # The status says so, and the gap says how much.
-        warnings.filterwarnings("ignore", message="Solution may be inaccurate", module="cvxpy")
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         model.solve(
             solver=solver,
             verbose=bool(verbose),

@@ -1,0 +1,80 @@
+"""The command line: ``gtvcvx demo``, ``fit``, ``certify``, ``check`` and ``well-connected``.
+
+Exit status: 0 done and proved, 1 not proved or refuted (or interrupted, or the backend failed),
+2 bad input or usage. Results go to standard output, errors and progress to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import cvxpy as cp
+
+from gtvcvx.cli import _certify, _check, _demo, _fit, _well_connected
+from gtvcvx.cli._arguments import ArgumentParser
+from gtvcvx.cli._report import BAD_INPUT, NOT_PROVED
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name. Default: those of the process.
+
+    Returns
+    -------
+    int
+        Exit status.
+    """
+    try:
+        args, surplus = _parser().parse_known_args(argv)
+        if surplus:
+            args.parser.error(f"unrecognized arguments: {' '.join(surplus)}")
+    except SystemExit as stop:  # argparse's way to end --help, --version and usage errors
+        return stop.code if isinstance(stop.code, int) else BAD_INPUT
+    try:
+        return int(args.run(args))
+    except (ValueError, OSError) as error:
+        return _failed(args.command, error, BAD_INPUT)
+    except cp.error.SolverError as error:
+        return _failed(args.command, error, NOT_PROVED)
+    except KeyboardInterrupt as stop:
+        return _failed(args.command, stop.args[0] if stop.args else "interrupted", NOT_PROVED)
+
+
+def _parser() -> ArgumentParser:
+    from gtvcvx import __version__
+
+    parser = ArgumentParser(
+        prog="gtvcvx",
+        description="Generalized total variation minimization on graphs: solve, certify, check.",
+        epilog="Exit status: 0 done and proved, 1 not proved or refuted, 2 bad input or usage.",
+    )
+    parser.add_argument("--version", action="version", version=f"gtvcvx {__version__}")
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, title="commands"
+    )
+    for module in (_demo, _fit, _certify, _check, _well_connected):
+        module.add_parser(commands)
+    return parser
+
+
+def _failed(command: str, problem: object, status: int) -> int:
+    """Say in one line on standard error what went wrong."""
+    text = " ".join(_message(problem).split())
+    print(f"gtvcvx {command}: error: {text}", file=sys.stderr)
+    return status
+
+
+def _message(problem: object) -> str:
+    if isinstance(problem, FileNotFoundError):
+        return f"{problem.filename}: there is no such file"
+    if isinstance(problem, OSError) and problem.strerror:
+        where = f"{problem.filename}: " if problem.filename is not None else ""
+        return f"{where}{problem.strerror}"
+    return str(problem)

@@ -1,0 +1,63 @@
+"""``gtvcvx certify``: prove how far a solution is from optimal, and write the proof."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from gtvcvx.cli._arguments import (
+    DEFAULT_RTOL,
+    check_outputs,
+    command_parser,
+    load_problem,
+    load_solution,
+    positive,
+)
+from gtvcvx.cli._proof import certificate_data, certificate_lines, certify, exit_status
+from gtvcvx.cli._report import emit, entry, working
+
+_DESCRIPTION = """\
+Build an exact certificate for a solution: a proof, in rational numbers, that its objective is
+within RTOL * max(1, |objective|) of the optimum. The certificate is written whatever the verdict.
+Anyone can check it, with the standard library of Python alone: 'gtvcvx check CERTIFICATE' or
+'python -m verify check CERTIFICATE'.
+
+Exit status 0 if CERTIFIED, 1 if UNPROVED or REFUTED."""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = command_parser(commands, "certify", "prove a solution", _DESCRIPTION)
+    parser.set_defaults(run=run)
+    parser.add_argument("problem", metavar="PROBLEM", help="problem, npz, as 'fit' writes it")
+    parser.add_argument("solution", metavar="SOLUTION", help="solution, npz, as 'fit' writes it")
+    parser.add_argument(
+        "--rtol",
+        type=positive,
+        default=DEFAULT_RTOL,
+        help=f"relative gap to certify (default: {DEFAULT_RTOL:g})",
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="CERTIFICATE", help="certificate, JSON"
+    )
+
+
+def run(args: Namespace) -> int:
+    """Load, certify, write, report."""
+    check_outputs({"--output": args.output}, {"PROBLEM": args.problem, "SOLUTION": args.solution})
+    with working(args, "reading"):
+        problem = load_problem(args.problem)
+        solution = load_solution(args.solution, problem, args.problem)
+    certificate = certify(args, problem, solution, args.rtol)
+    with working(args, "writing"):
+        certificate.save(args.output)
+    lines = [
+        *certificate_lines(certificate),
+        entry("Written", args.output),
+    ]
+    data = {
+        "certificate": certificate_data(certificate),
+        "written": {"output": args.output},
+    }
+    emit(args, lines, data)
+    return exit_status(certificate)

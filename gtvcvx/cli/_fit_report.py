@@ -1,0 +1,104 @@
+"""What ``gtvcvx fit`` says about the problem it read and the solution it found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gtvcvx._progress import format_seconds
+from gtvcvx.cli._design import Design
+from gtvcvx.cli._report import counted, entry, listed
+from gtvcvx.solution import Solution
+
+
+def problem_lines(design: Design) -> list[str]:
+    """Return what was read."""
+    graph, data = _graph_data(design), _points_data(design)
+    isolated, skipped = graph["isolated"], data["rows_without_target"]
+    lines = [
+        entry(
+            "Graph",
+            f"{counted(graph['nodes'], 'node')}, {counted(graph['edges'], 'edge')}, "
+            f"{counted(graph['components'], 'component')}"
+            + (f", {counted(isolated, 'isolated node')}" if isolated else ""),
+        ),
+        entry(
+            "Data",
+            f"{counted(data['points'], 'point')} at {counted(data['labelled'], 'node')}, "
+            f"{counted(data['unlabelled'], 'node')} unlabelled"
+            + (f", {counted(skipped, 'row')} without target left out" if skipped else ""),
+        ),
+        entry("Features", listed(design.features)),
+    ]
+    if design.scaling is not None:
+        constant = design.scaling["constant"]
+        scaled = [name for name in design.table.features if name not in constant]
+        left = f"; constant, left as they are: {listed(constant)}" if constant else ""
+        lines.append(
+            entry("", f"scaled to mean 0 and variance 1: {listed(scaled) or 'none'}{left}")
+        )
+    penalty = design.problem.penalty.to_data()
+    name = penalty["kind"] + (f" with p = {penalty['p']:g}" if "p" in penalty else "")
+    lines.append(entry("Problem", f"penalty {name}, lambda {design.problem.lam:g}"))
+    return lines
+
+
+def problem_data(design: Design) -> dict[str, Any]:
+    """Return the same for JSON."""
+    return {
+        "graph": _graph_data(design),
+        "data": {**_points_data(design), **design.info()},
+        "problem": {"penalty": design.problem.penalty.to_data(), "lam": design.problem.lam},
+    }
+
+
+def solution_lines(design: Design, solution: Solution) -> list[str]:
+    """Return how the solver fared."""
+    status = solution.status
+    if status == "user_limit":
+        status = "user_limit (a limit or Ctrl-C came before the gap was reached)"
+    error = design.mean_squared_error(solution.w)
+    return [
+        entry(
+            "Solver",
+            f"{solution.solver}: {status}, {counted(solution.n_iter, 'iteration')}, "
+            f"{format_seconds(solution.seconds)}",
+        ),
+        entry("Objective", f"{solution.value:.9g}; mean squared error of the data {error:.6g}"),
+    ]
+
+
+def solution_data(design: Design, solution: Solution) -> dict[str, Any]:
+    """Return the same for JSON."""
+    return {
+        "solver": {
+            "name": solution.solver,
+            "status": solution.status,
+            "n_iter": solution.n_iter,
+            "seconds": solution.seconds,
+            "value": solution.value,
+            "rel_gap": solution.rel_gap,
+        },
+        "mean_squared_error": design.mean_squared_error(solution.w),
+    }
+
+
+def _graph_data(design: Design) -> dict[str, int]:
+    graph = design.problem.graph
+    return {
+        "nodes": graph.n_nodes,
+        "edges": graph.n_edges,
+        "components": int(graph.components.max()) + 1,
+        "isolated": int(np.sum(graph.degrees == 0)),
+    }
+
+
+def _points_data(design: Design) -> dict[str, int]:
+    labelled = design.n_labelled
+    return {
+        "points": len(design.table.y),
+        "labelled": labelled,
+        "unlabelled": design.problem.graph.n_nodes - labelled,
+        "rows_without_target": design.table.n_skipped,
+    }
