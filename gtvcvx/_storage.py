@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy as np
 from gtvcvx._files import atomic_write
 
 _STRUCTURE = "json"
+# What reading a damaged archive raises; RuntimeError: encrypted, or a later version of the format.
+_DAMAGE = (OSError, KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 _MARKS = ({"array"}, {"float"}, {"dict"})
 
 
@@ -40,15 +43,16 @@ def load(path: str | os.PathLike[str], schema: str) -> dict[str, Any]:
         Naming the file: it is not of this kind, of another schema, or damaged.
     """
     try:
-        file = np.load(path, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError("not an npz archive")
-        with file:
-            arrays = {name: file[name] for name in file.files}
+        # Opened here: np.load leaves a file that is no archive open.
+        with open(path, "rb") as file:
+            members = np.load(file, allow_pickle=False)
+            if not isinstance(members, np.lib.npyio.NpzFile):
+                raise ValueError("not an npz archive")
+            arrays = {name: members[name] for name in members.files}
         data = _unflatten(json.loads(str(arrays.pop(_STRUCTURE))), arrays)
     except FileNotFoundError:
         raise
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         raise ValueError(f"{os.fspath(path)}: not a {schema} file, or damaged ({error})") from error
     found = data.get("schema") if isinstance(data, dict) else None
     if found != schema:

@@ -245,14 +245,14 @@ class GTVProblem:
 
         Keys: ``schema``, ``n_nodes``, ``dim``, ``edges`` (m, 2), ``weights`` (m,), ``lam``,
         ``penalty`` (dict), ``terms`` (list of dicts; the local losses as sums of blocks) and
-        ``nodes`` (labels).
+        ``nodes`` (labels). The arrays are copies.
         """
         return {
             "schema": SCHEMA,
             "n_nodes": self.graph.n_nodes,
             "dim": self.dim,
-            "edges": self.graph.edges,
-            "weights": self.graph.weights,
+            "edges": self.graph.edges.copy(),
+            "weights": self.graph.weights.copy(),
             "lam": self.lam,
             "penalty": self.penalty.to_data(),
             "terms": self.losses.terms(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, fields
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,51 @@ class Record:
     def gap(self) -> float:
         """Upper minus lower bound."""
         return self.value - self.dual_value
+
+
+@dataclass(frozen=True)
+class ExactSolution:
+    """An optimal pair (w, u) in rational numbers; its duality gap is zero.
+
+    Attributes
+    ----------
+    w : list of n lists of d Fractions
+    u : list of m lists of d Fractions
+        Along the oriented edges, with the sign of `Solution.u`.
+    value : Fraction
+        The optimum P(w), and the dual value of u.
+    """
+
+    w: list[list[Fraction]]
+    u: list[list[Fraction]]
+    value: Fraction
+
+    def to_data(self) -> dict[str, Any]:
+        """Nested lists of strings "numerator/denominator", hexadecimal."""
+        return {
+            "w": [[_text(x) for x in row] for row in self.w],
+            "u": [[_text(x) for x in row] for row in self.u],
+            "value": _text(self.value),
+        }
+
+    @staticmethod
+    def from_data(data: dict[str, Any]) -> ExactSolution:
+        """Read what `to_data` wrote."""
+        return ExactSolution(
+            w=[[_ratio(x) for x in row] for row in data["w"]],
+            u=[[_ratio(x) for x in row] for row in data["u"]],
+            value=_ratio(data["value"]),
+        )
+
+
+def _text(x: Fraction) -> str:
+    # Hexadecimal: Python limits the length of decimal integers that it reads and writes.
+    return f"{x.numerator:x}/{x.denominator:x}"
+
+
+def _ratio(text: str) -> Fraction:
+    numerator, denominator = text.split("/")
+    return Fraction(int(numerator, 16), int(denominator, 16))
 
 
 @dataclass
@@ -67,6 +113,8 @@ class Solution:
         One record per check.
     info : dict
         Particulars of the method, such as the last primal weight.
+    exact : ExactSolution or None
+        The rational solution that solver="EXACT" proved; w, u and the values are it, rounded.
     """
 
     w: FloatArray
@@ -85,6 +133,7 @@ class Solution:
     info: dict[str, Any] = field(default_factory=dict)
     edges: IntArray = field(default_factory=lambda: np.empty((0, 2), np.int64), repr=False)
     slack: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+    exact: ExactSolution | None = field(default=None, repr=False)
 
     @property
     def rel_gap(self) -> float:
@@ -124,6 +173,7 @@ class Solution:
         data = {item.name: getattr(self, item.name) for item in fields(self)}
         data["history"] = [list(astuple(record)) for record in self.history]
         data["nodes"] = list(self.nodes)
+        data["exact"] = None if self.exact is None else self.exact.to_data()
         _storage.save(path, {"schema": SCHEMA, **data})
 
     @staticmethod
@@ -132,6 +182,8 @@ class Solution:
         data = _storage.load(path, SCHEMA)
         try:
             data["history"] = [Record(*record) for record in data["history"]]
+            exact = data.get("exact")  # files of earlier versions have none
+            data["exact"] = None if exact is None else ExactSolution.from_data(exact)
             return Solution(**{item.name: data[item.name] for item in fields(Solution)})
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise ValueError(f"{os.fspath(path)}: not a complete solution ({error})") from error

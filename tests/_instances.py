@@ -46,9 +46,9 @@ FAMILIES: dict[str, Family] = {
     "disconnected": Family(7, ((0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 6), (6, 3), (4, 6))),
     # Node 5 is isolated and has data, node 6 is isolated and has none.
     "isolated": Family(7, ((0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3)), unlabelled=(2, 6)),
-    # Nodes 3 to 6 form a component without any data.
+    # Nodes 3 to 6 form a component without any data, and 0 conserves flow where losses are mixed.
     "unlabelled": Family(
-        7, ((0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 6), (6, 3)), unlabelled=(1, 3, 4, 5, 6)
+        7, ((0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 6), (6, 3)), unlabelled=(3, 4, 5, 6)
     ),
     "few-rows": Family(7, _RING, dim=4, rows=(1, 2), unlabelled=(3,)),
     "d=1": Family(7, _RING, dim=1, unlabelled=(3,)),

@@ -215,7 +215,7 @@ class BatchedSquared(BatchedLoss):
         """Singular value decompositions X_i = U S V^T, as far as conjugates and gaps need them."""
         k, d = self.n_nodes, self.dim
         rank = int(min(d, self._counts.max()))
-        factor, weak = np.zeros((k, rank, d)), np.zeros((len(self.y), rank))
+        factor, weak = np.zeros((k, rank, d)), np.zeros((len(self.y), 0))
         projector = np.zeros((k, d, d))
         centre, minimizer, minimum = np.zeros((k, d)), np.zeros((k, d)), np.zeros(k)
         for nodes, rows in self._buckets():
@@ -228,7 +228,9 @@ class BatchedSquared(BatchedLoss):
             factor[nodes, : sigma.shape[1]] = (
                 0.5 * np.sqrt(count) * (inverse * strong)[:, :, None] * basis
             )
-            weak[rows, : sigma.shape[1]] = U * (nonzero & ~strong)[:, None, :]
+            if (nonzero & ~strong).any():
+                weak = weak if weak.shape[1] else np.zeros((len(self.y), rank))
+                weak[rows, : sigma.shape[1]] = U * (nonzero & ~strong)[:, None, :]
             kept = basis * strong[:, :, None]
             projector[nodes] = np.eye(d) - kept.transpose(0, 2, 1) @ kept
             # Full rank is full rank: no rounding error may pass for a null direction.

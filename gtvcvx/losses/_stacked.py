@@ -69,7 +69,7 @@ class StackedLoss:
         self, shape: tuple[int, ...], of: Callable[[BatchedLoss, IntArray], FloatArray]
     ) -> FloatArray:
         out = np.empty(shape)
-        for nodes, batch in self.parts:
+        for nodes, batch in self.completed(shape[0]).parts:
             out[nodes] = of(batch, nodes)
         return out
 
@@ -89,7 +89,7 @@ class StackedLoss:
         """Affine proximal operator of all nodes, or None if some node has none."""
         n, d = len(tau), self.dim
         matrix, offset = np.empty((n, d, d)), np.empty((n, d))
-        for nodes, batch in self.parts:
+        for nodes, batch in self.completed(n).parts:
             prox = batch.affine_prox(tau[nodes])
             if prox is None:
                 return None
@@ -122,8 +122,10 @@ class StackedLoss:
         of: Callable[[BatchedLoss, cp.Expression], tuple[cp.Expression, list[cp.Constraint]]],
     ) -> tuple[cp.Expression, list[cp.Constraint]]:
         costs, constraints = [cp.Constant(0.0)], []
-        for nodes, batch in self.parts:
-            cost, extra = of(batch, x if len(self.parts) == 1 else x[nodes, :])
+        parts = self.completed(x.shape[0]).parts
+        for nodes, batch in parts:
+            in_order = np.array_equal(nodes, np.arange(x.shape[0]))
+            cost, extra = of(batch, x if in_order else x[nodes, :])
             costs.append(cost)
             constraints += extra
         return sum(costs[1:], costs[0]), constraints

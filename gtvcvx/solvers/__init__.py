@@ -1,4 +1,4 @@
-"""Solvers: the fast module, the paper's Algorithm 1, and every conic solver of CVXPY."""
+"""Solvers: the fast module, the paper's Algorithm 1, exact solutions, conic solvers of CVXPY."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers._driver import Limits, Progress, drive
+from gtvcvx.solvers._exact import solve_exact
 from gtvcvx.solvers._fast import solve_fast
 from gtvcvx.solvers._pdhg import Algorithm1
 from gtvcvx.solvers._reference import solve_reference
@@ -45,6 +46,20 @@ def solve(
     if not isinstance(solver, str):
         raise TypeError(f"solver: a name is expected, got {type(solver).__name__}")
     name = solver.upper()
+    if name == "EXACT":
+        refused = {"rtol": rtol, "callback": callback, "stop": stop, **options}
+        for option, value in refused.items():
+            if value is not None:
+                raise ValueError(
+                    f"{option}: EXACT proves that the gap is zero and does not take it"
+                )
+        return solve_exact(
+            problem,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            warm_start=warm_start,
+            verbose=verbose,
+        )
     if name not in ("AUTO", "PDHG"):
         for option, value in (("callback", callback), ("stop", stop)):
             if value is not None:

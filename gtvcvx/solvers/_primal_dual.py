@@ -18,6 +18,7 @@ References
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numba as nb
@@ -34,6 +35,8 @@ FloatArray = NDArray[np.float64]
 RELAXATION = 1.9
 # From this many flow variables on, all threads that numba has are used.
 PARALLEL_SIZE = 100_000
+# After so many calls of the kernel the slower number of threads gets another try, then more seldom.
+FIRST_RETRY = 32
 # The average is taken over every so many iterations, and restarts are decided as often.
 SAMPLE = 10
 # No epoch, from restart to restart, is shorter than this.
@@ -71,6 +74,7 @@ class PrimalDual:
         threads = nb.get_num_threads() if graph.n_edges * d >= PARALLEL_SIZE else 1
         self._blocks = _balanced_blocks(self._starts, threads)
         self._nodes = np.zeros((threads, n, 2 * d))
+        self._pace = Pace(threads)
         self._reset_balance()
         self._moved = np.inf
         self._set_weight(weight)
@@ -158,14 +162,17 @@ class PrimalDual:
             for _ in range(n_iter):
                 moved = self._node_step(), self._edge_step()
             return moved
-        kernel = _kernels.iterate if len(self._nodes) == 1 else _kernels.iterate_parallel
-        return kernel(
+        threads = self._pace.choose()
+        if threads == 1 and len(self._nodes) > 1:
+            self._gather_balance()
+        before = time.perf_counter()
+        moved: tuple[float, float] = self._kernel(threads)(
             n_iter,
             self._dims,
             self._blocks,
             self.w,
             self.u,
-            self._nodes,
+            self._nodes[:threads],
             self._starts,
             self._tails,
             self._problem.capacities,
@@ -176,15 +183,26 @@ class PrimalDual:
             RELAXATION,
             self._code,
         )
+        self._pace.record(threads, (time.perf_counter() - before) / n_iter)
+        return moved
+
+    @staticmethod
+    def _kernel(threads: int) -> Any:
+        return _kernels.iterate if threads == 1 else _kernels.iterate_parallel
+
+    def _gather_balance(self) -> None:
+        """Add up all threads' shares of the balance in the first copy."""
+        d = len(self._dims)
+        self._nodes[0, :, d:] = self._nodes[:, :, d:].sum(axis=0)
+        self._nodes[1:, :, d:] = 0.0
 
     def _node_step(self) -> float:
         """Node pass for losses whose prox need not be affine."""
         d = len(self._dims)
-        balance = self._nodes[:, :, d:].sum(axis=0)
-        v = self.w - self._tau[:, None] * balance
+        v = self.w - self._tau[:, None] * self._nodes[0, :, d:]
         step = self._problem.losses.prox(v, self._tau) - self.w
         step[self._isolated] = self._minimizer - self.w[self._isolated]
-        self._nodes[:, :, :d] = self.w + 2.0 * step
+        self._nodes[0, :, :d] = self.w + 2.0 * step
         self.w += RELAXATION * step
         return float(np.sum(step**2 / self._tau[:, None]))
 
@@ -204,6 +222,32 @@ class PrimalDual:
     def info(self) -> dict[str, Any]:
         """Return the last primal weight gamma."""
         return {"primal_weight": self._weight}
+
+
+class Pace:
+    """Decides how many threads run, by what they have been seen to gain.
+
+    Threads that wait for each other lose, badly, on a core that somebody else is using; so both
+    ways are timed, and the slower one is tried again at growing intervals.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._seconds = dict.fromkeys({1, threads}, 0.0)  # an iteration, smoothed
+        self._calls, self._interval, self._retry = 0, FIRST_RETRY, FIRST_RETRY
+
+    def choose(self) -> int:
+        """Return the number of threads for the next call."""
+        self._calls += 1
+        if self._calls == self._retry:
+            self._interval *= 2
+            self._retry += self._interval
+            return max(self._seconds, key=self._seconds.__getitem__)
+        return min(self._seconds, key=self._seconds.__getitem__)
+
+    def record(self, threads: int, seconds: float) -> None:
+        """Learn what an iteration took."""
+        known = self._seconds[threads]
+        self._seconds[threads] = seconds if known == 0.0 else 0.5 * (known + seconds)
 
 
 def _balanced_blocks(starts: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
