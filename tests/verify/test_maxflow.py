@@ -1,0 +1,137 @@
+"""The push-relabel engine against NetworkX and against its own witnesses."""
+
+from __future__ import annotations
+
+import os
+
+import networkx as nx
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from verify._maxflow import FlowGraph, Routing
+
+MULTIPLIER = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
+Ints = NDArray[np.int64]
+
+
+def random_edges(rng: np.random.Generator, n: int, m: int) -> Ints:
+    edges = rng.integers(0, n, (m, 2))
+    edges = np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1)
+    return np.unique(edges, axis=0)
+
+
+def cut_of(edges: Ints, forward: Ints, backward: Ints, inside: NDArray[np.bool_]) -> int:
+    a, b = inside[edges[:, 0]], inside[edges[:, 1]]
+    return int(forward[a & ~b].sum() + backward[b & ~a].sum())
+
+
+def check_witnesses(
+    edges: Ints, forward: Ints, backward: Ints, supplies: Ints, sink: int, routing: Routing
+) -> None:
+    """The set proves that no more can be routed; the flow, when all is routed, that it can."""
+    inside = routing.source_side
+    assert not inside[sink]
+    deficit = int(supplies[inside].sum()) - cut_of(edges, forward, backward, inside)
+    assert deficit == routing.unrouted
+    assert (routing.flow <= forward).all()
+    assert (-routing.flow <= backward).all()
+    net = np.zeros(len(supplies), dtype=np.int64)
+    np.add.at(net, edges[:, 0], routing.flow)
+    np.subtract.at(net, edges[:, 1], routing.flow)
+    others = np.arange(len(supplies)) != sink
+    assert (net[others] <= supplies[others]).all()
+    assert (supplies - net)[others].sum() == routing.unrouted
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_value_is_that_of_networkx(directed: bool) -> None:
+    rng = np.random.default_rng(3)
+    unrouted = 0
+    for _ in range(120 * MULTIPLIER):
+        n = int(rng.integers(2, 14))
+        edges = random_edges(rng, n, int(rng.integers(1, 40)))
+        forward = rng.integers(0, 9, len(edges))
+        backward = rng.integers(0, 9, len(edges)) if directed else forward
+        supplies, sink = rng.integers(0, 9, n), int(rng.integers(n))
+        routing = FlowGraph(n, edges).route(forward, supplies, sink, backward if directed else None)
+        check_witnesses(edges, forward, backward, supplies, sink, routing)
+        oracle = nx.DiGraph()
+        oracle.add_nodes_from([*range(n), "source"])
+        for (a, b), f, g in zip(edges.tolist(), forward.tolist(), backward.tolist(), strict=True):
+            oracle.add_edge(a, b, capacity=f)
+            oracle.add_edge(b, a, capacity=g)
+        for node in set(range(n)) - {sink}:
+            oracle.add_edge("source", node, capacity=int(supplies[node]))
+        value = nx.maximum_flow_value(oracle, "source", sink)
+        assert routing.unrouted == supplies.sum() - supplies[sink] - value
+        unrouted += routing.unrouted > 0
+    assert 10 * MULTIPLIER < unrouted < 115 * MULTIPLIER
+
+
+def test_set_is_the_smallest_minimizer() -> None:
+    rng = np.random.default_rng(5)
+    several = 0
+    for _ in range(80 * MULTIPLIER):
+        n = int(rng.integers(2, 9))
+        edges = random_edges(rng, n, 20)
+        capacity, supplies, sink = rng.integers(1, 4, len(edges)), rng.integers(0, 6, n), 0
+        values = {}
+        for mask in range(0, 1 << n, 2):
+            inside = (mask >> np.arange(n) & 1).astype(bool)
+            cut = cut_of(edges, capacity, capacity, inside)
+            values[mask] = cut - int(supplies[inside].sum())
+        least = min(values.values())
+        minimizers = [mask for mask, value in values.items() if value == least]
+        several += len(minimizers) > 1
+        smallest = minimizers[0]
+        for mask in minimizers:
+            smallest &= mask
+        routing = FlowGraph(n, edges).route(capacity, supplies, sink)
+        found = sum(1 << int(i) for i in np.flatnonzero(routing.source_side))
+        assert routing.unrouted == -least
+        assert found == smallest
+    assert several > 5 * MULTIPLIER
+
+
+@pytest.mark.parametrize("family", ["grid", "random", "path", "lumps"])
+def test_large_capacities_and_hard_families(family: str) -> None:
+    """Values near 2^60, where floats and 32-bit integers fail; the witnesses prove themselves."""
+    rng = np.random.default_rng(11)
+    n = 900
+    if family == "grid":
+        graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(30, 30))
+        edges = np.array([sorted(e) for e in graph.edges])
+    elif family == "path":
+        edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    elif family == "random":
+        edges = random_edges(rng, n, 4000)
+    else:
+        halves = [random_edges(rng, n // 2, 3000), random_edges(rng, n // 2, 3000) + n // 2]
+        edges = np.unique(np.concatenate([*halves, [[0, n - 1], [3, n - 5]]]), axis=0)
+    capacity = rng.integers(1, 1 << 50, len(edges))
+    graph_flows = FlowGraph(n, edges)
+    outcomes = set()
+    for share in (1e-5, 1e-3, 1e-1, 1.0):
+        supplies = (rng.random(n) * share * 2.0**50).astype(np.int64) + 1
+        routing = graph_flows.route(capacity, supplies, n // 3)
+        check_witnesses(edges, capacity, capacity, supplies, n // 3, routing)
+        outcomes.add(routing.unrouted > 0)
+    assert True in outcomes
+
+
+def test_overflow_is_refused() -> None:
+    graph = FlowGraph(2, np.array([[0, 1]]))
+    ok = np.array([5])
+    with pytest.raises(OverflowError, match="2\\^61"):
+        graph.route(np.array([1 << 61]), np.array([1, 1]), 0)
+    with pytest.raises(OverflowError, match="2\\^61"):
+        graph.route(ok, np.array([0, 1 << 61]), 0)
+
+
+def test_graph_without_edges() -> None:
+    routing = FlowGraph(3, np.zeros((0, 2), dtype=np.int64)).route(
+        np.zeros(0, dtype=np.int64), np.array([2, 0, 1]), 0
+    )
+    assert routing.unrouted == 1
+    assert routing.source_side.tolist() == [False, False, True]
