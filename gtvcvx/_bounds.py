@@ -15,6 +15,7 @@ proof is the business of the package ``verify``.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,6 +34,8 @@ FloatArray = NDArray[np.float64]
 SHRINK = 1e-10
 RELAXATION = 1.9
 SWEEPS = 10
+# Scaling the whole flow is tried where the gap is larger than this share of the losses.
+SCALING_GAP = 1e-2
 
 
 @dataclass(frozen=True)
@@ -96,17 +99,23 @@ class DualBounds:
 
     def gap(self, w: FloatArray, u: FloatArray) -> tuple[Gap, FloatArray]:
         """Repair u (m, d); return the gap of w (n, d) against it, and the flow that gives it."""
-        feasible = self.repair(u)
-        theta = _best_scale(lambda t: -self.gap_of(w, t * feasible).total)
-        flow = theta * feasible
-        return self.gap_of(w, flow), flow
+        flow = self.repair(u)
+        gap = self.gap_of(w, flow)
+        if gap.total > SCALING_GAP * float(np.sum(self._losses.value(w))):
+            # Far from the optimum a shorter flow may be better; close to it, none is.
+            flow = flow * _best_scale(lambda t: -self._parts(w, t * flow).total)
+            gap = self.gap_of(w, flow)
+        return gap, flow
 
     def gap_of(self, w: FloatArray, u: FloatArray) -> Gap:
         """Return the gap of w (n, d) against a flow u (m, d) that is feasible already."""
+        return dataclasses.replace(self._parts(w, u), rounding=self._rounding(w, u))
+
+    def _parts(self, w: FloatArray, u: FloatArray) -> Gap:
         ends = self._graph.edges
         node = self._losses.fenchel_gap(w, -(self._divergence @ u))
         edge = self._penalty.fenchel_gap(w[ends[:, 0]] - w[ends[:, 1]], u, self._capacities)
-        return Gap(node, edge, self._rounding(w, u))
+        return Gap(node, edge, 0.0)
 
     def slack(self, u: FloatArray) -> FloatArray:
         """Capacity left on each edge, (m,); zero for penalties that have no capacities."""

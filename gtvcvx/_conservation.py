@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse.linalg as sla
 from numpy.typing import NDArray
 
+from gtvcvx import _conjugate_gradients as conjugate_gradients
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
@@ -44,9 +44,8 @@ class NullDirections:
 
     def apply(self, x: FloatArray) -> FloatArray:
         """Return T_i x_i for all rows of x (n, d)."""
-        out = x * self.full[:, None]
-        if len(self.partial):
-            out[self.partial] = np.einsum("kij,kj->ki", self.projectors, x[self.partial])
+        out = np.empty_like(x)
+        conjugate_gradients.project_nodes(x, out, self.full, self.partial, self.projectors)
         return out
 
 
@@ -66,9 +65,12 @@ class FlowConservation:
         self._penalty = penalty
         self._null = NullDirections(losses, graph.n_nodes)
         self._incidence, self._divergence = graph.incidence, graph.divergence
-        self._laplacian = (self._divergence @ self._incidence).tocsr()
+        self._starts = np.searchsorted(graph.edges[:, 0], np.arange(graph.n_nodes + 1))
+        self._tails = np.ascontiguousarray(graph.edges[:, 1], dtype=np.int32)
         self._degrees = np.maximum(graph.degrees, 1).astype(np.float64)
-        self._shape = graph.n_nodes, losses.dim
+        # The projector R as a matrix; a norm allows all flows and needs none.
+        allows_all = penalty.is_norm or not len(graph.edges)
+        self._allowed = np.empty((0, 0)) if allows_all else self._admissible(np.eye(losses.dim))
 
     @property
     def trivial(self) -> bool:
@@ -82,43 +84,54 @@ class FlowConservation:
     def project(self, u: FloatArray, rtol: float) -> FloatArray:
         """Project u (m, d); the excess that is left is at most rtol times that of u, or rounding."""
         u = self._admissible(u)
-        if self.trivial:
+        largest = float(np.abs(u).max(initial=0.0))
+        if self.trivial or largest == 0.0:
             return u
+        # Squares of very small or large flows would leave the range of double precision.
+        return largest * self._project_unit(u / largest, rtol)
+
+    def _project_unit(self, u: FloatArray, rtol: float) -> FloatArray:
         excess = self.excess(u)
-        size = float(np.linalg.norm(excess))
+        size = _norm(excess)
         # Below this the excess is rounding, and conjugate gradients would only amplify it.
-        floor = 4.0 * EPS * float(np.linalg.norm(u)) * float(np.sqrt(self._degrees.max()))
+        floor = 4.0 * EPS * _norm(u) * float(np.sqrt(self._degrees.max()))
         goal = max(rtol * size, floor)
         for _ in range(MAX_REFINEMENTS):
             if size <= goal:
                 break
-            candidate = u - self._correction(excess, max(REFINEMENT, goal / size))
+            candidate = u - self._correction(excess, max(REFINEMENT * size, 0.5 * goal))
             excess = self.excess(candidate)
-            if not np.linalg.norm(excess) < size:
+            left = _norm(excess)
+            if not left < size:
                 break
-            u, size = candidate, float(np.linalg.norm(excess))
+            u, size = candidate, left
         return u
 
-    def _correction(self, excess: FloatArray, rtol: float) -> FloatArray:
-        def normal(x: FloatArray) -> FloatArray:
-            y = self._null.apply(x.reshape(self._shape))
-            return self._null.apply(self._admissible(self._laplacian @ y)).ravel()
-
-        def jacobi(x: FloatArray) -> FloatArray:
-            return (x.reshape(self._shape) / self._degrees[:, None]).ravel()
-
-        size = excess.size
-        potential, _ = sla.cg(
-            sla.LinearOperator((size, size), matvec=normal, dtype=np.float64),
-            excess.ravel(),
-            rtol=0.5 * rtol,
-            maxiter=10 * self._shape[0] + 100,
-            M=sla.LinearOperator((size, size), matvec=jacobi, dtype=np.float64),
+    def _correction(self, excess: FloatArray, goal: float) -> FloatArray:
+        """Return the least change of flows that removes the excess, up to a norm of goal."""
+        n, d = excess.shape
+        potential = conjugate_gradients.solve(
+            (0,) * d,
+            excess,
+            goal,
+            10 * n + 100,
+            self._starts,
+            self._tails,
+            self._degrees,
+            self._null.full,
+            self._null.partial,
+            self._null.projectors,
+            self._allowed,
         )
-        return self._admissible(self._incidence @ self._null.apply(potential.reshape(self._shape)))
+        return self._admissible(self._incidence @ potential)
 
     def _admissible(self, rows: FloatArray) -> FloatArray:
         """Project on the subspace of flows that the penalty allows: range(Q) of a quadratic."""
         if self._penalty.is_norm:
             return rows
         return self._penalty.project_domain(rows, np.ones(len(rows)))
+
+
+def _norm(x: FloatArray) -> float:
+    """Frobenius norm without BLAS, whose threads stall on a busy machine."""
+    return float(np.sqrt(np.sum(x * x)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -281,12 +282,35 @@ class GTVProblem:
         """Read a problem that `save` wrote."""
         data = _storage.load(path, SCHEMA)
         try:
+            return GTVProblem.from_data(data)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{os.fspath(path)}: not a complete problem ({error})") from error
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> GTVProblem:
+        """Rebuild a problem from its plain data, the inverse of `to_data`.
+
+        Parameters
+        ----------
+        data : mapping
+            As `to_data` gives it; ``nodes`` may be missing (labels 0, ..., n - 1).
+
+        Raises
+        ------
+        TypeError, ValueError
+            Naming the entry that is missing, of another kind, or wrong.
+        """
+        if not isinstance(data, Mapping):
+            raise TypeError(f"data: a mapping is expected, got {type(data).__name__}")
+        if data.get("schema") != SCHEMA:
+            raise ValueError(f"data: schema {SCHEMA!r} is expected, found {data.get('schema')!r}")
+        try:
             n, dim = data["n_nodes"], data["dim"]
-            graph = EmpiricalGraph(n, data["edges"], data["weights"], data["nodes"])
+            graph = EmpiricalGraph(n, data["edges"], data["weights"], data.get("nodes"))
             losses = stacked_from_terms(data["terms"], dim)
             return GTVProblem(graph, losses, penalty_from_data(data["penalty"]), data["lam"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{os.fspath(path)}: not a complete problem ({error})") from error
+        except KeyError as error:
+            raise ValueError(f"data: there is no entry {error}") from error
 
     def __repr__(self) -> str:
         return (

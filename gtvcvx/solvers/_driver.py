@@ -19,8 +19,12 @@ from gtvcvx.solution import Record, Solution
 FloatArray = NDArray[np.float64]
 
 FIRST_CHECK = 100
+# The first iterations bring the relative gap down to this; then it falls along with the signal.
+FIRST_GAP = 0.05
+# A first look, whatever the signal says, after so many iterations or seconds.
+FIRST_LOOK, FIRST_LOOK_SECONDS = 1000, 2.0
 # The gap falls somewhat faster than the signal: check when it is predicted this close to rtol.
-OPTIMISM = 2.0
+OPTIMISM = 1.5
 RECHECK = 1.1
 GROWTH = 1.5
 CHECK_SHARE = 0.1
@@ -167,22 +171,27 @@ class Schedule:
     otherwise seldom, so that all such checks take a small share of the run.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, rel_gap: float) -> None:
         self._limits = limits
         self._last = 0
-        self._ratio = np.inf  # rel_gap / signal at the last check
+        self._first_gap = min(rel_gap, FIRST_GAP)
+        self._ratio = np.nan  # rel_gap / signal at the last check
         self._check_seconds = 0.0
 
     def due(self, n_iter: int, run_seconds: float, signal: float) -> bool:
         """Say whether to check now."""
         if n_iter >= self._limits.max_iter:
             return True
-        if self._limits.stop == "iterations" or n_iter < FIRST_CHECK:
+        if self._limits.stop == "iterations":
             return False
-        if self._last == 0:
-            return True
+        if np.isnan(self._ratio):
+            self._ratio = self._first_gap / max(signal, np.finfo(float).tiny)
+        if n_iter < FIRST_CHECK:
+            return False
         if self._ratio * signal <= OPTIMISM * self._limits.rtol:
             return n_iter >= RECHECK * self._last
+        if self._last == 0:
+            return n_iter >= FIRST_LOOK or run_seconds >= FIRST_LOOK_SECONDS
         affordable = self._check_seconds <= CHECK_SHARE * run_seconds
         return n_iter >= GROWTH * self._last and affordable
 
@@ -201,11 +210,11 @@ class Run:
         self._start = time.perf_counter()
         self._run_seconds = 0.0
         self._chunk = FIRST_CHUNK
-        self._schedule = Schedule(limits)
         self.history: list[Record] = []
         self.incumbent = Incumbent(problem)
-        # The zero flow is feasible for every problem, so there is a finite gap from the start.
-        self.incumbent.offer(method.w, np.zeros_like(method.u))
+        # A finite gap from the start: the zero flow of a cold start is feasible for every problem.
+        self.incumbent.offer(method.w, method.u)
+        self._schedule = Schedule(limits, self.incumbent.rel_gap)
 
     @property
     def seconds(self) -> float:
@@ -268,7 +277,7 @@ def drive(problem: GTVProblem, method: Method, limits: Limits) -> Solution:
     display = Display(method.name, verbose=limits.verbose, total=limits.max_iter, gap_goal=goal)
     try:
         with display:
-            stopped = False
+            stopped = limits.stop == "gap" and run.incumbent.rel_gap <= limits.rtol
             while not stopped:
                 if run.advance():
                     stopped = run.check()
