@@ -82,7 +82,7 @@ class FlowConservation:
         return self._null.apply(self._divergence @ u)
 
     def project(self, u: FloatArray, rtol: float) -> FloatArray:
-        """Project u (m, d); the excess that is left is at most rtol times that of u, or rounding."""
+        """Project u (m, d) until the excess is at most rtol times that of u, or rounding."""
         u = self._admissible(u)
         largest = float(np.abs(u).max(initial=0.0))
         if self.trivial or largest == 0.0:

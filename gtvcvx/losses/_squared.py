@@ -169,6 +169,8 @@ class _Spectrum(NamedTuple):
     minimizer: FloatArray  # (k, d), least-squares solution of least norm
     minimum: FloatArray  # (k,), its loss
     weak: FloatArray  # (N, q), left singular vectors of weak directions; q = 0 if there are none
+    vectors: FloatArray  # (k, r, d), right singular vectors of X_i, zero-padded
+    curvature: FloatArray  # (k, r), their eigenvalues of Q_i
 
 
 class BatchedSquared(BatchedLoss):
@@ -199,14 +201,6 @@ class BatchedSquared(BatchedLoss):
         return np.repeat(np.arange(self.n_nodes), self._counts)
 
     @cached_property
-    def _hessian(self) -> FloatArray:
-        hessian = np.empty((self.n_nodes, self.dim, self.dim))
-        for nodes, rows in self._buckets():
-            X = self.X[rows]
-            hessian[nodes] = (2.0 / rows.shape[1]) * (X.transpose(0, 2, 1) @ X)
-        return hessian
-
-    @cached_property
     def _linear(self) -> FloatArray:
         return -self.gradient(np.zeros((self.n_nodes, self.dim)))
 
@@ -217,6 +211,7 @@ class BatchedSquared(BatchedLoss):
         rank = int(min(d, self._counts.max()))
         factor, weak = np.zeros((k, rank, d)), np.zeros((len(self.y), 0))
         projector = np.zeros((k, d, d))
+        vectors, curvature = np.zeros((k, rank, d)), np.zeros((k, rank))
         centre, minimizer, minimum = np.zeros((k, d)), np.zeros((k, d)), np.zeros(k)
         for nodes, rows in self._buckets():
             count, y = rows.shape[1], self.y[rows]
@@ -231,6 +226,8 @@ class BatchedSquared(BatchedLoss):
             if (nonzero & ~strong).any():
                 weak = weak if weak.shape[1] else np.zeros((len(self.y), rank))
                 weak[rows, : sigma.shape[1]] = U * (nonzero & ~strong)[:, None, :]
+            vectors[nodes, : sigma.shape[1]] = basis
+            curvature[nodes, : sigma.shape[1]] = (2.0 / count) * (sigma * nonzero) ** 2
             kept = basis * strong[:, :, None]
             projector[nodes] = np.eye(d) - kept.transpose(0, 2, 1) @ kept
             # Full rank is full rank: no rounding error may pass for a null direction.
@@ -240,7 +237,7 @@ class BatchedSquared(BatchedLoss):
             remainder = y - np.einsum("bmr,br->bm", U, explained)
             minimum[nodes] = np.sum(remainder**2, axis=1) / count
         weak = weak[:, weak.any(axis=0)]
-        return _Spectrum(factor, projector, centre, minimizer, minimum, weak)
+        return _Spectrum(factor, projector, centre, minimizer, minimum, weak, vectors, curvature)
 
     def _residual(self, w: FloatArray) -> FloatArray:
         return np.einsum("nd,nd->n", self.X, w[self._owner]) - self.y
@@ -263,10 +260,14 @@ class BatchedSquared(BatchedLoss):
         return np.einsum("kij,kj->ki", matrix, v) + offset
 
     def affine_prox(self, tau: FloatArray) -> AffineProx:
-        """Inverses of I + tau_i Q_i, and the offsets tau_i times them times b_i."""
-        t = tau[:, None, None]
-        inverse = np.linalg.inv(np.eye(self.dim) + t * self._hessian)
-        matrix = np.asarray(inverse, dtype=np.float64)
+        """Inverses of I + tau_i Q_i, and the offsets tau_i times them times b_i.
+
+        With the eigenvectors v of Q_i and their eigenvalues c, the inverse is the identity less
+        the sum of ``tau c / (1 + tau c) v v^T``: no factorization is repeated for a new tau.
+        """
+        vectors, curvature = self._spectrum.vectors, tau[:, None] * self._spectrum.curvature
+        shrunk = (curvature / (1.0 + curvature))[:, :, None] * vectors
+        matrix = np.eye(self.dim) - np.einsum("krd,kre->kde", shrunk, vectors)
         offset = np.einsum("kij,kj->ki", matrix, tau[:, None] * self._linear)
         return AffineProx(matrix, offset)
 
