@@ -158,10 +158,8 @@ class PrimalDual:
 
     def _iterate(self, n_iter: int) -> tuple[float, float]:
         if self._prox is None or self._code == KernelCode.OTHER:
-            moved = (0.0, 0.0)
-            for _ in range(n_iter):
-                moved = self._node_step(), self._edge_step()
-            return moved
+            steps = [(self._node_step(), self._edge_step()) for _ in range(n_iter)]
+            return steps[-1]
         threads = self._pace.choose()
         if threads == 1 and len(self._nodes) > 1:
             self._gather_balance()
