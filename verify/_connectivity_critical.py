@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from math import inf
+from math import inf, isinf
 from typing import Any
 
 import numpy as np
@@ -76,8 +76,14 @@ class CriticalLambda:
         }
 
     def __str__(self) -> str:
-        text = f"critical lambda in [{self.lower:.9g}, {self.upper:.9g}]"
-        return f"{text} ({self.reason})" if self.reason else text
+        lines = [
+            f"critical lambda: between {self.lower:.9g} and {self.upper:.9g}",
+            f"  below {self.lower:.9g} no solution is constant on all clusters",
+            f"  above {self.upper:.9g} every solution is constant on each cluster",
+        ]
+        if isinf(self.upper):
+            lines[2] = "  no lambda is known above which every solution is constant on each cluster"
+        return "\n".join([*lines, *([f"  {self.reason}"] if self.reason else [])])
 
 
 def critical_lambda(problem: object, partition: object = None) -> CriticalLambda:

@@ -157,7 +157,8 @@ class ClusterReport:
             verdict = "the theorem does not apply"
         elif not self.decided:
             verdict = "not proved"
-        lines = [f"cluster {self.label!r}, {len(self.nodes)} nodes: {verdict}"]
+        count = f"{len(self.nodes)} node{'' if len(self.nodes) == 1 else 's'}"
+        lines = [f"cluster {self.label!r}, {count}: {verdict}"]
         if self.reason:
             lines.append(f"  {self.reason}")
         if self.applies:
@@ -165,12 +166,19 @@ class ClusterReport:
                 f"  margin {self.margin:.6g} (needs > 1), boundary {self.boundary:.6g},"
                 f" alpha {self.alpha:.6g}"
             )
-            lines.append(f"  good for every lambda > {self.lam_min:.6g}")
+            lines.append(f"  {self._good_lambdas()}")
             if self.i0 is not None:
                 lines.append(f"  i0 = {self.i0!r}, ||w_hat_i - w_bar|| <= {self.error_bound:.6g}")
             if self.tightest_set:
                 lines.append(f"  tightest set: {_some(self.tightest_set)}")
         return "\n".join(lines)
+
+    def _good_lambdas(self) -> str:
+        if self.lam_min == 0.0:
+            return "good for every lambda"
+        if isinf(self.lam_min):
+            return "good for no lambda that is known"
+        return f"good for every lambda > {self.lam_min:.6g}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,206 @@
+"""Random instances in the plain data format of verify/SCHEMA.md, seeded, and their solutions.
+
+The solutions come from the primal problem, written for CVXPY from the formulas and not from
+anything in `verify`: an oracle for the builder's flows and for the sign of u.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from functools import cache
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+import verify
+
+Data = dict[str, Any]
+PENALTIES = ("l1", "l2", "linf", "squared", "quadratic")
+LOSSES = (
+    "squared",
+    "few_rows",
+    "unlabelled",
+    "point",
+    "logistic",
+    "logistic_ridge",
+    "lasso",
+    "ridge",
+    "mixed",
+)
+GRAPHS = ("connected", "components", "isolated", "empty", "path", "complete")
+
+
+def graph(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return (m, 2) edges, head < tail, sorted."""
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    if kind == "complete":
+        chosen = pairs
+    elif kind == "empty":
+        chosen = []
+    elif kind == "path":
+        chosen = [(i, i + 1) for i in range(n - 1)]
+    else:
+        chosen = [p for p in pairs if rng.random() < 3 / n]
+        if kind == "connected":
+            chosen += [(int(rng.integers(0, j)), j) for j in range(1, n)]
+        elif kind == "components":
+            chosen = [(i, j) for i, j in chosen if (i < n // 2) == (j < n // 2)]
+        elif kind == "isolated":
+            chosen = [(i, j) for i, j in chosen if j < n - 2]
+    return np.array(sorted(set(chosen)), dtype=np.int64).reshape(-1, 2)
+
+
+def penalty(kind: str, d: int, rng: np.random.Generator) -> Data:
+    if kind == "quadratic":
+        root = rng.integers(-2, 3, (d, d)) + 3.0 * np.eye(d)
+        return {"kind": kind, "Q": root @ root.T + np.eye(d)}
+    return {"kind": kind}
+
+
+def _rows(
+    nodes: np.ndarray, m: tuple[int, int], d: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    counts = rng.integers(m[0], m[1] + 1, len(nodes))
+    node = np.repeat(nodes, counts)
+    return node, rng.standard_normal((len(node), d))
+
+
+def terms(kind: str, n: int, d: int, rng: np.random.Generator) -> list[Data]:
+    every = np.arange(n)
+    some = np.sort(rng.permutation(n)[: max(1, n // 2)])
+    truth = np.where(every[:, None] < n // 2, 1.0, -1.0) * (1 + np.arange(d))
+    point = {"kind": "point", "node": every, "a": truth + 0.3 * rng.standard_normal((n, d))}
+    if kind == "point":
+        return [point]
+    if kind == "ridge":
+        mu = rng.uniform(0.1, 1, len(some))
+        node = np.arange(0, n, 2)
+        return [{**point, "node": node, "a": point["a"][node]},
+                {"kind": "ridge", "node": some, "mu": mu}]  # fmt: skip
+    count = {"few_rows": (1, max(1, d - 1)), "logistic": (2 * d + 2, 2 * d + 4)}
+    labelled = every if kind in ("squared", "lasso", "logistic", "logistic_ridge") else some
+    node, x = _rows(labelled, count.get(kind, (d + 1, d + 3)), d, rng)
+    z = np.einsum("rj,rj->r", x, truth[node])
+    if kind.startswith("logistic"):
+        y = (rng.random(len(node)) < 1 / (1 + np.exp(-0.7 * z))).astype(float)
+        out: list[Data] = [{"kind": "logistic", "node": node, "X": x, "y": y}]
+        if kind == "logistic_ridge":
+            out.append({"kind": "ridge", "node": every, "mu": rng.uniform(0.05, 0.2, n)})
+        return out
+    squared = {"kind": "squared", "node": node, "X": x,
+               "y": z + 0.3 * rng.standard_normal(len(node))}  # fmt: skip
+    if kind == "lasso":
+        return [squared, {"kind": "l1", "node": some, "kappa": rng.uniform(0.1, 0.6, len(some))}]
+    if kind == "everything":
+        node, x = _rows(some, (3 * d, 3 * d), d, rng)
+        return [
+            squared,
+            {**point, "node": every[:2], "a": point["a"][:2]},
+            {"kind": "logistic", "node": node, "X": x, "y": (rng.random(len(node)) < 0.5) * 1.0},
+            {"kind": "ridge", "node": some, "mu": rng.uniform(0.1, 1, len(some))},
+            {"kind": "l1", "node": some, "kappa": rng.uniform(0.1, 0.6, len(some))},
+        ]
+    if kind == "mixed":
+        third = every[::3]
+        points = {**point, "node": third, "a": point["a"][third]}
+        return [
+            squared,
+            points,
+            {"kind": "l1", "node": some, "kappa": rng.uniform(0.1, 0.6, len(some))},
+        ]
+    return [squared]
+
+
+def instance(
+    seed: int,
+    loss: str = "squared",
+    phi: str = "l2",
+    kind: str = "connected",
+    n: int = 12,
+    d: int = 2,
+    lam: float = 0.3,
+) -> Data:
+    """Return a random instance as plain data; equal arguments give equal data."""
+    rng = np.random.default_rng(seed)
+    edges = graph(kind, n, rng)
+    return {
+        "schema": "gtv-problem/1",
+        "n_nodes": n,
+        "dim": d,
+        "edges": edges,
+        "weights": rng.uniform(0.5, 1.5, len(edges)),
+        "lam": lam,
+        "penalty": penalty(phi, d, rng),
+        "terms": terms(loss, n, d, rng),
+    }
+
+
+def _loss(term: Data, w: cp.Variable) -> cp.Expression:
+    """Return the loss of one term, row by row as the contract states it."""
+    node, kind = term["node"], term["kind"]
+    if kind in ("squared", "logistic"):
+        m = np.bincount(node)[node]
+        z = cp.sum(cp.multiply(term["X"], w[node]), axis=1)
+        if kind == "squared":
+            return cp.sum(cp.multiply(1 / m, cp.square(z - term["y"])))
+        return cp.sum(cp.multiply(1 / m, cp.logistic(z) - cp.multiply(term["y"], z)))
+    if kind == "point":
+        return cp.sum_squares(w[node] - term["a"])
+    if kind == "ridge":
+        return cp.sum(cp.multiply(term["mu"] / 2, cp.sum(cp.square(w[node]), axis=1)))
+    return cp.sum(cp.multiply(term["kappa"], cp.norm1(w[node], axis=1)))
+
+
+def _variation(data: Data, z: cp.Variable) -> cp.Expression:
+    cap, kind = data["lam"] * data["weights"], data["penalty"]["kind"]
+    if kind in ("l1", "l2", "linf"):
+        return cap @ cp.norm(z, {"l1": 1, "l2": 2, "linf": np.inf}[kind], axis=1)
+    if kind == "pnorm":
+        p = data["penalty"]["p"]
+        if np.isinf(p):
+            return cap @ cp.norm(z, np.inf, axis=1)
+        return sum((a * cp.pnorm(z[e], p) for e, a in enumerate(cap)), cp.Constant(0))
+    root = np.eye(data["dim"])
+    if kind == "quadratic":
+        values, vectors = np.linalg.eigh(data["penalty"]["Q"])
+        root = vectors * np.sqrt(np.maximum(values, 0))
+    return cp.sum(cp.multiply(cap / 2, cp.sum(cp.square(z @ root), axis=1)))
+
+
+def solve(data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Return (w, u) from CVXPY and Clarabel: u is the multiplier of  D w - z = 0."""
+    n, d, edges = data["n_nodes"], data["dim"], data["edges"]
+    w = cp.Variable((n, d))
+    cost: Any = sum((_loss(t, w) for t in data["terms"]), cp.Constant(0))
+    if len(edges) == 0:
+        _clarabel(cp.Problem(cp.Minimize(cost)))
+        return w.value, np.zeros((0, d))
+    z = cp.Variable((len(edges), d))
+    link = w[edges[:, 0]] - w[edges[:, 1]] - z == 0
+    _clarabel(cp.Problem(cp.Minimize(cost + _variation(data, z)), [link]))
+    return w.value, link.dual_value
+
+
+def _clarabel(problem: cp.Problem) -> None:
+    """Solve to the last digits; the solver may report that it stopped just short of them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+
+
+@cache
+def document_text(seed: int, loss: str, phi: str, kind: str = "connected", n: int = 6) -> str:
+    """Return the JSON text of a valid certificate of a random instance."""
+    data = instance(seed, loss, phi, kind, n, 2)
+    certificate = verify.certify(data, *solve(data), rtol=1e-6)
+    assert certificate.status == "CERTIFIED"
+    return json.dumps(certificate.document)
+
+
+def document(seed: int, loss: str, phi: str, kind: str = "connected", n: int = 6) -> Data:
+    """Return a fresh copy of the parsed document."""
+    parsed: Data = json.loads(document_text(seed, loss, phi, kind, n))
+    return copy.deepcopy(parsed)

@@ -1,0 +1,161 @@
+"""Containment of every primitive of the kernel against oracles of higher precision."""
+
+from decimal import Context, Decimal
+from fractions import Fraction
+from math import isqrt, nextafter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verify import kernel_numbers as numbers
+from verify.kernel import sweep
+from verify.kernel_numbers import TEN50, Verdict
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+FRACTIONS = st.fractions(max_denominator=10**30)
+ORACLE = Context(prec=150, Emin=-(10**9), Emax=10**9)
+
+
+def _exact(x: Fraction | int) -> Decimal:
+    return ORACLE.divide(Decimal(x.numerator), Decimal(x.denominator))
+
+
+@given(FLOATS)
+def test_every_spelling_of_a_double_is_read_exactly(x: float) -> None:
+    n, d = x.as_integer_ratio()
+    spellings = [x, x.hex(), f"{n:#x}/{d:#x}", f"{n:#x}p{1 - d.bit_length():+d}"]
+    for spelling in spellings:
+        (v,), k = numbers.scaled([spelling])
+        assert v * numbers.unit(k) == Fraction(x)
+
+
+@given(st.lists(FRACTIONS, max_size=5))
+def test_ratios_are_read_exactly_on_one_power_of_two(values: list[Fraction]) -> None:
+    read, k = numbers.scaled([f"{x.numerator:#x}/{x.denominator:#x}" for x in values])
+    assert [v * numbers.unit(k) for v in read] == values
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "1", "0x", "0x1", "1p3", "0x1p", "0x1p99999", "0x1p-99999", "0X1P3", " 0x1p3", "0x1p3 ",
+     "0x1_0p3", "0x1.p3", "+0x1p3", "0x1/0x0", "0x1/-0x3", "1/3", "nan", "inf", "0x1p٣",
+     True, None, [], {}, float("nan"), float("inf")],
+)  # fmt: skip
+def test_what_is_not_a_number_is_refused(value: object) -> None:
+    with pytest.raises(Verdict, match="malformed"):
+        numbers.scaled([value])
+
+
+@given(FRACTIONS)
+def test_rounding_is_outward_and_tight(x: Fraction) -> None:
+    up, down = numbers.round_up(x), numbers.round_down(x)
+    assert Fraction(down) <= x <= Fraction(up)
+    assert up in (down, nextafter(down, np.inf))
+
+
+def test_rounding_beyond_the_doubles() -> None:
+    big = Fraction(2) ** 2000
+    assert numbers.round_up(big) == np.inf
+    assert numbers.round_down(big) == np.finfo(float).max
+    assert numbers.round_up(-big) == -np.finfo(float).max
+
+
+@given(st.fractions(min_value=0, max_denominator=10**30))
+def test_square_root_upper_bound(x: Fraction) -> None:
+    root = Fraction(numbers.sqrt_up(x))
+    assert root * root >= x
+    assert root == 0 or (root * (1 - Fraction(1, 10**15))) ** 2 < x
+
+
+@given(
+    st.lists(st.one_of(st.integers(0, 10**40), st.fractions(min_value=0)), max_size=6),
+    st.integers(0, 200),
+)
+def test_sum_of_roots_is_enclosed(values: list[Fraction | int], k: int) -> None:
+    weights = [3 + i for i in range(len(values))]
+    bounds = numbers.roots(values, weights, k)
+    scale = 10**60
+    low = high = Fraction(0)
+    for v, a in zip(values, weights, strict=True):
+        root = isqrt(int(v * scale * scale))
+        low += Fraction(a * root, scale)
+        high += Fraction(a * (root + 1), scale)
+    assert bounds.lo <= high * numbers.unit(k)
+    assert bounds.hi >= low * numbers.unit(k)
+    assert bounds.hi - bounds.lo <= sum(weights) * numbers.unit(k + 64)
+
+
+def test_roots_of_squares_are_exact() -> None:
+    bounds = numbers.roots([49, Fraction(9, 16)], [2, 4], 0)
+    assert bounds == (Fraction(17), Fraction(17))
+
+
+@given(st.dictionaries(st.integers(1, 10**9), st.fractions(), max_size=100), st.integers(-5, 300))
+def test_quotients_are_enclosed(parts: dict[int, Fraction], k: int) -> None:
+    exact = sum((v / q for q, v in parts.items()), Fraction(0)) * numbers.unit(k)
+    bounds = numbers.quotients(parts, k)
+    assert bounds.lo <= exact <= bounds.hi
+    assert bounds.hi - bounds.lo <= Fraction(1, 2**250)
+
+
+@pytest.mark.parametrize("count", [64, 65])
+def test_quotients_on_both_sides_of_the_switch(count: int) -> None:
+    bounds = numbers.quotients(dict.fromkeys(range(3, 3 + count), 1), 0)
+    exact = sum(Fraction(1, q) for q in range(3, 3 + count))
+    assert bounds.lo <= exact <= bounds.hi
+    assert (bounds.lo == bounds.hi) == (count == 64)
+
+
+@given(st.one_of(FLOATS.map(Fraction), st.fractions(-250, 250)))
+def test_softplus_is_enclosed(z: Fraction) -> None:
+    lo, hi = numbers.softplus(z)
+    if abs(z) < 5000:
+        t = ORACLE.exp(_exact(-abs(z)))
+        exact = Fraction(ORACLE.ln(ORACLE.add(1, t))) + max(z, 0)
+        slack = Fraction(1, 10**100)
+    else:
+        exact, slack = max(z, Fraction(0)), Fraction(1, 10**1000)
+    assert lo <= (exact + slack) * TEN50
+    assert (exact - slack) * TEN50 <= hi
+    assert hi - lo <= 6
+
+
+@given(st.one_of(st.floats(0, 1).map(Fraction), st.fractions(0, 1)))
+def test_x_log_x_is_enclosed(x: Fraction) -> None:
+    lo, hi = numbers.x_log_x(x)
+    exact = x * Fraction(ORACLE.ln(_exact(x))) if x else Fraction(0)
+    slack = Fraction(1, 10**90)
+    assert lo <= (exact + slack) * TEN50
+    assert (exact - slack) * TEN50 <= hi
+    assert hi - lo <= 3
+
+
+@pytest.mark.parametrize("x", [Fraction(1, 2**1074), 1 - Fraction(1, 10**70), Fraction(1, 10**400)])
+def test_x_log_x_at_the_ends(x: Fraction) -> None:
+    lo, hi = numbers.x_log_x(x)
+    exact = x * Fraction(ORACLE.ln(_exact(x))) * TEN50
+    assert lo <= exact <= hi
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_sweep_inverts_on_the_range(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    d, rank = int(rng.integers(1, 6)), int(rng.integers(0, 6))
+    root = rng.integers(-3, 4, (d, min(rank, d)))
+    q = [[Fraction(int(x)) for x in row] for row in root @ root.T]
+    swept, pivots = sweep(q)
+    assert len(pivots) == np.linalg.matrix_rank(root)
+    v = [Fraction(int(x)) for x in rng.integers(-5, 6, d)]
+    u = [sum(a * b for a, b in zip(row, v, strict=True)) for row in q]  # in the range
+    form = sum(u[i] * swept[i][j] * u[j] for i in pivots for j in pivots)
+    assert form == sum(a * b for a, b in zip(u, v, strict=True))  # u^T Q^+ u = v^T Q v
+    for j in set(range(d)) - set(pivots):
+        assert u[j] == sum(swept[j][i] * u[i] for i in pivots)
+
+
+@pytest.mark.parametrize("q", [[[-1]], [[0, 1], [1, 0]], [[1, 2], [2, 1]], [[1, 0], [0, -1]]])
+def test_sweep_refuses_what_is_not_positive_semidefinite(q: list[list[int]]) -> None:
+    with pytest.raises(Verdict, match="not positive semidefinite"):
+        sweep(q)

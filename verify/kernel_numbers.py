@@ -1,0 +1,189 @@
+"""Exact numbers of the kernel: scaled integers, rationals and outward enclosures.
+
+Every double is a dyadic rational, so tables of doubles become integers over one power of two.
+Square roots come from `math.isqrt`, logarithms and exponentials from `decimal`, whose results are
+correctly rounded; both are widened outwards.  Standard library only, no floating-point arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+Number = int | Fraction
+_LARGEST = 1.7976931348623157e308
+
+
+class Verdict(Exception):
+    """An answer, status and reason, that ends a check early."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+def malformed(reason: str) -> Verdict:
+    """Return the answer to a document that is not as SCHEMA.md says."""
+    return Verdict("REFUTED", f"malformed: {reason}")
+
+
+def round_up(x: Fraction) -> float:
+    """Return the least float that is not below x."""
+    try:
+        f = x.numerator / x.denominator
+    except OverflowError:
+        return math.inf if x > 0 else -_LARGEST
+    return f if Fraction(f) >= x else math.nextafter(f, math.inf)
+
+
+def round_down(x: Fraction) -> float:
+    """Return the greatest float that is not above x."""
+    return -round_up(-x)
+
+
+def sqrt_up(x: Fraction) -> float:
+    """Return a float that is not below the square root of x >= 0, about as tight as floats are."""
+    half = max(0, 64 + (x.denominator.bit_length() - x.numerator.bit_length()) // 2)
+    root = math.isqrt((x.numerator << 2 * half) // x.denominator) + (x > 0)
+    return round_up(Fraction(root, 1 << half))
+
+
+_HEX = re.compile(r"(-?0x[0-9a-f]+)(?:\.([0-9a-f]+))?p([+-]?[0-9]{1,5})")
+_RATIO = re.compile(r"(-?0x[0-9a-f]+)/(0x[0-9a-f]+)")
+_MAX_EXPONENT = 20000  # products of a few doubles and a margin; keeps hostile files cheap
+
+
+def _number(value: object) -> tuple[int, int] | Fraction:
+    """Read a witness number: n 2^-k as (n, k) with k >= 0, or a Fraction."""
+    if isinstance(value, str):
+        if match := _HEX.fullmatch(value):
+            whole, part, exponent = match.groups()
+            part = part or ""
+            n, k = int(whole + part, 16), 4 * len(part) - int(exponent)
+            if abs(k) > _MAX_EXPONENT:
+                raise malformed(f"exponent out of range in {value[:40]!r}")
+            return (n, k) if k >= 0 else (n << -k, 0)
+        if (match := _RATIO.fullmatch(value)) and (q := int(match[2], 16)):
+            return Fraction(int(match[1], 16), q)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        return int(value), 0
+    elif isinstance(value, float) and math.isfinite(value):
+        n, denominator = value.as_integer_ratio()
+        return n, denominator.bit_length() - 1
+    raise malformed(f"not a finite number: {str(value)[:40]!r}")
+
+
+def scaled(values: Sequence[object]) -> tuple[list[Number], int]:
+    """Return (v, k): the numbers are v_i 2^-k, v_i an int wherever that is possible."""
+    read = [_number(v) for v in values]
+    k = max((x[1] for x in read if isinstance(x, tuple)), default=0)
+    return [x[0] << (k - x[1]) if isinstance(x, tuple) else whole(x * (1 << k)) for x in read], k
+
+
+def whole(x: Number) -> Number:
+    """Return an integral Fraction as an int, which is faster, and anything else as it is."""
+    return x.numerator if x.denominator == 1 else x
+
+
+def as_list(value: Any, length: int | None, name: str) -> list[Any]:
+    """Return an array, list or tuple of the given length as a list."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(value, list | tuple) or (length is not None and len(value) != length):
+        size = "" if length is None else f" of length {length}"
+        raise malformed(f"{name} must be a list{size}")
+    return list(value)
+
+
+def table(value: object, rows: int, columns: int, name: str) -> tuple[list[list[Number]], int]:
+    """Read a rows x columns table of witness numbers on one power of two, as `scaled` does."""
+    parts = [as_list(row, columns, f"a row of {name}") for row in as_list(value, rows, name)]
+    v, k = scaled([x for row in parts for x in row])
+    return [v[i * columns : (i + 1) * columns] for i in range(rows)], k
+
+
+class Bounds(NamedTuple):
+    """An enclosure lo <= value <= hi."""
+
+    lo: Fraction
+    hi: Fraction
+
+
+def exactly(value: Number, k: int) -> Bounds:
+    """Return the enclosure of exactly value 2^-k."""
+    x = Fraction(value) * unit(k)
+    return Bounds(x, x)
+
+
+def unit(k: int) -> Fraction:
+    """Return 2^-k."""
+    return Fraction(1, 1 << k) if k >= 0 else Fraction(1 << -k)
+
+
+def quotients(parts: Mapping[int, Number], k: int) -> Bounds:
+    """Enclose 2^-k sum of parts[q] / q: exactly for up to 64 denominators, else within 2^-256."""
+    if len(parts) <= 64:
+        return exactly(sum((Fraction(v) / q for q, v in parts.items()), Fraction(0)), k)
+    g = max(0, 256 + len(parts).bit_length() - k)
+    lo = sum((v * (1 << g)) // q for q, v in parts.items())
+    hi = -sum(-(v * (1 << g)) // q for q, v in parts.items())
+    return Bounds(lo * unit(k + g), hi * unit(k + g))
+
+
+def roots(values: Sequence[Number], weights: Sequence[int], k: int) -> Bounds:
+    """Enclose sum of weights_i sqrt(values_i 2^-2k), weights_i >= 0, each root within 2^-64 of it.
+
+    The error of a root is 2^-(k+64); a nonzero integer value makes that relative.
+    """
+    lo = hi = 0
+    for v, a in zip(values, weights, strict=True):
+        square, rest = divmod(v * (1 << 128), 1)
+        root = math.isqrt(int(square))
+        lo += a * root
+        hi += a * (root + (rest != 0 or root * root != square))
+    return Bounds(lo * unit(k + 64), hi * unit(k + 64))
+
+
+# Correctly rounded to 60 digits and handed on in units of 10^-50 with a margin of one unit, which
+# covers the rounding of the argument (each function says why).
+_TRAPS = [InvalidOperation, DivisionByZero, Overflow]
+_DECIMAL = Context(60, ROUND_HALF_EVEN, Emin=-(10**6), Emax=10**6, traps=_TRAPS)
+TEN50 = 10**50
+
+
+def _decimal(x: Number) -> Decimal:
+    """Return x rounded to 60 digits: relative error at most 1e-59."""
+    return _DECIMAL.divide(Decimal(x.numerator), Decimal(x.denominator))
+
+
+def _units(x: Decimal) -> tuple[int, int]:
+    """Return integers lo < x 10^50 < hi, with a margin of at least one on both sides."""
+    n, d = x.as_integer_ratio()
+    floor = n * TEN50 // d
+    return floor - 1, floor + 2
+
+
+def softplus(z: Number) -> tuple[int, int]:
+    """Enclose ln(1 + exp(z)) in units of 10^-50, as max(z, 0) + ln(1 + exp(-|z|))."""
+    lo, hi = 0, 1  # ln(1 + exp(-200)) < 1e-86
+    size = -z if z < 0 else z
+    if size < 200:  # the error of exp is below 201e-59 and ln(1 + .) does not enlarge it
+        lo, hi = _units(_DECIMAL.ln(_DECIMAL.add(Decimal(1), _DECIMAL.exp(_decimal(-size)))))
+    if z > 0:
+        base = z.numerator * TEN50
+        return lo + base // z.denominator, hi - (-base // z.denominator)
+    return lo, hi
+
+
+def x_log_x(x: Number) -> tuple[Number, Number]:
+    """Enclose x ln(x) for 0 <= x <= 1 in units of 10^-50.
+
+    Rounding x moves ln(x) by at most 1e-59, rounding ln(x) by at most 1e-59 |ln(x)| < 1e-53.
+    """
+    if x in (0, 1):
+        return 0, 0
+    lo, hi = _units(_DECIMAL.ln(_decimal(x)))
+    return x * lo, x * hi
