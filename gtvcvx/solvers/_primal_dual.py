@@ -75,6 +75,7 @@ class PrimalDual:
         self._blocks = _balanced_blocks(self._starts, threads)
         self._nodes = np.zeros((threads, n, 2 * d))
         self._pace = Pace(threads)
+        self._threads = 1  # of the last call: where the balance is
         self._reset_balance()
         self._moved = np.inf
         self._set_weight(weight)
@@ -101,6 +102,7 @@ class PrimalDual:
 
     def _reset_balance(self) -> None:
         """Set the balance D^T u that goes with u, in the first thread's copy."""
+        self._threads = 1
         d = len(self._dims)
         self._nodes[:, :, d:] = 0.0
         self._nodes[0, :, d:] = self._problem.graph.divergence @ self.u
@@ -161,8 +163,9 @@ class PrimalDual:
             steps = [(self._node_step(), self._edge_step()) for _ in range(n_iter)]
             return steps[-1]
         threads = self._pace.choose()
-        if threads == 1 and len(self._nodes) > 1:
+        if threads < self._threads:
             self._gather_balance()
+        self._threads = threads
         before = time.perf_counter()
         moved: tuple[float, float] = self._kernel(threads)(
             n_iter,
