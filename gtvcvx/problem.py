@@ -195,8 +195,10 @@ class GTVProblem:
         Parameters
         ----------
         solver : str
-            "AUTO": the fast module. "PDHG": Algorithm 1 of [GTV] to the letter. Otherwise the
-            name of a conic solver of CVXPY ("CLARABEL", "SCS", ...): the exact reference.
+            "AUTO": the fast module. "PDHG": Algorithm 1 of [GTV] to the letter. "EXACT": in
+            rational arithmetic, with a gap of zero, for small problems with the l1 penalty (or
+            any norm at d = 1). Otherwise the name of a conic solver of CVXPY ("CLARABEL",
+            "SCS", ...): the reference.
         rtol : float, optional
             Stop at gap <= rtol * max(1, |value|). Default 1e-6 for "AUTO".
         max_iter : int, optional

@@ -56,7 +56,7 @@ def solve_reference(
         The backend failed.
     """
     if solver not in cp.installed_solvers():
-        known = ", ".join(["AUTO", "PDHG", *cp.installed_solvers()])
+        known = ", ".join(["AUTO", "PDHG", "EXACT", *cp.installed_solvers()])
         raise ValueError(f"solver: {solver!r} is not one of {known}")
     start = time.perf_counter()
     model = problem.cvxpy()
