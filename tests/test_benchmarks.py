@@ -1,0 +1,167 @@
+"""The benchmarks of tests/benchmarks, on sizes that say nothing about speed."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).with_name("benchmarks")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _siblings():
+    """Make the modules of the folder importable, as ``python tests/benchmarks`` does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        yield
+
+
+def module(name):
+    return importlib.import_module(name)
+
+
+def small_cases():
+    sys.path.insert(0, str(FOLDER))
+    try:
+        families = module("families")
+    finally:
+        sys.path.remove(str(FOLDER))
+    return [case for family in families.FAMILIES for case in families.cases(family, quick=True)]
+
+
+@pytest.mark.parametrize("case", small_cases(), ids=str)
+def test_every_instance_can_be_built_and_is_the_same_again(case):
+    first, second = case.problem().to_data(), case.problem().to_data()
+    assert abs(first["n_nodes"] - case.size) <= 0.05 * case.size
+    assert first["lam"] == case.lam
+    assert first["penalty"] == {"kind": case.penalty}
+    np.testing.assert_array_equal(first["edges"], second["edges"])
+    for a, b in zip(first["terms"], second["terms"], strict=True):
+        for key in a.keys() - {"kind"}:
+            np.testing.assert_array_equal(a[key], b[key])
+
+
+def test_geometric_family_is_the_one_whose_figures_are_known():
+    problem = module("families").Case("F4", 8_000, "", "l2", 0.3).problem()
+    assert problem.graph.n_edges == 47_643
+    labelled = np.unique(problem.to_data()["terms"][0]["node"])
+    assert len(labelled) == 3_200
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2", "linf", "squared"])
+def test_admm_reaches_the_optimum(penalty):
+    case = module("families").Case("F4", 60, "", penalty, 0.3)
+    problem = case.problem()
+    best = problem.solve(rtol=1e-8, verbose=False)
+    goal = best.value + 1e-6
+    method = module("admm").NetworkLassoADMM(problem)
+    values = method.run(lambda value: value <= goal or method.n_iter > 5_000)
+    assert best.dual_value <= values[-1] <= goal
+    assert values[-1] == problem.value(method.w)
+
+
+@pytest.mark.parametrize("peer", ["gtvcvx", "CLARABEL", "CLARABEL:dual", "SCS", "PDHG"])
+def test_peers_solve_the_same_problem(peer):
+    peers = module("peers")
+    problem = module("families").Case("F4", 60, "", "l2", 0.3).problem()
+    best = problem.solve(rtol=1e-9, verbose=False)
+    task = peers.Task(target=1e-6, goal=best.value + 1e-6, time_limit=20.0, tolerance=1e-8)
+    outcome = peers.PEERS[peer].solve(problem, task)
+    assert problem.value(outcome.w) == pytest.approx(best.value, rel=1e-5)
+    assert 0 < outcome.own_seconds <= outcome.seconds
+
+
+def test_quadratics_for_cut_pursuit_are_the_losses():
+    external = module("external")
+    problem = module("families").Case("F7", 30, "geometric 10%", "l1", 0.1).problem()
+    assert external.applies(problem)
+    curvature, centre = external._quadratics(problem)
+    w = np.random.default_rng(0).standard_normal((problem.graph.n_nodes, 1))
+    quadratic = 0.5 * curvature * w[:, 0] ** 2 - centre[:, 0] * w[:, 0]
+    constant = problem.losses.value(np.zeros_like(w))
+    np.testing.assert_allclose(quadratic + constant, problem.losses.value(w))
+    assert not external.applies(module("families").Case("F4", 30, "", "l1", 0.1).problem())
+
+
+def test_bytes_of_an_iteration_are_those_of_its_arrays():
+    count = module("bandwidth").bytes_per_iteration
+    assert count(0, 10, 2) == 10 * (4 * 8 + 4 + 8)
+    # w twice, balance three times, extrapolated point twice, offset: d words each.
+    assert count(10, 0, 3) == 10 * 8 * (8 * 3 + 3 * 3 + 2)
+
+
+def test_footprint_is_that_of_the_solver_s_arrays():
+    primal_dual = importlib.import_module("gtvcvx.solvers._primal_dual")
+    problem = module("families").Case("F4", 200, "", "l2", 0.3).problem()
+    n, m, d = problem.graph.n_nodes, problem.graph.n_edges, problem.dim
+    method = primal_dual.PrimalDual(problem)
+    arrays = [method.w, method.u, method._nodes, method._starts[:n], method._tails, method._tau]
+    arrays += [problem.capacities, method._prox.matrix, method._prox.offset]
+    assert module("bandwidth").footprint(n, m, d) == sum(array.nbytes for array in arrays)
+
+
+@pytest.mark.parametrize(("milliseconds", "valid"), [(10.0, True), (0.0, False)])
+def test_what_beats_the_floor_is_not_a_ratio(monkeypatch, milliseconds, valid):
+    bandwidth = module("bandwidth")
+    loops = []
+
+    def seconds(call, repeats):
+        if repeats == bandwidth.TIMED:
+            return 1e-3
+        loops.append(call)
+        return 1e-3 * milliseconds * bandwidth.TIMED
+
+    monkeypatch.setattr(bandwidth, "_seconds", seconds)
+    found = bandwidth.measure(module("families").Case("F4", 60, "", "l2", 0.3))
+    assert len(loops) == bandwidth.TRIES + 1
+    # 1 ms for the arrays' own size: the floor is that much longer as the loop moves more.
+    assert found["floor (ms)"] == pytest.approx(found["traffic (MB)"] / found["bandwidth (GB/s)"])
+    if valid:
+        assert found["times the floor"] == pytest.approx(milliseconds / found["floor (ms)"])
+    else:
+        assert found["times the floor"].startswith("not valid")
+
+
+def test_page_keeps_what_people_wrote(tmp_path):
+    report = module("report")
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    results = report.Results(tmp_path / "out")
+    results.facts["machine"] = {"processor": "abacus"}
+    results.write_page(page)
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "- processor: abacus" in text
+    assert "old" not in text
+    page.write_text("no markers")
+    with pytest.raises(ValueError, match=r"page\.md"):
+        results.write_page(page)
+    assert page.read_text() == "no markers"
+
+
+def test_the_page_of_the_repository_has_its_markers():
+    report = module("report")
+    text = report.PAGE.read_text(encoding="utf-8")
+    assert text.count(report.BEGIN) == text.count(report.END) == 1
+
+
+def test_one_command_measures_certifies_and_writes(tmp_path):
+    command = [sys.executable, FOLDER, "--family", "F1", "--only", "l2", "--sizes", "20"]
+    command += ["--peers", "ADMM", "--repeats", "1", "--quick", "--out", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "out" / "results.json").read_text())["rows"]
+    assert [row["peer"] for row in rows] == ["gtvcvx", "ADMM"]
+    for row in rows:
+        assert row["reached"]
+        assert row["certificate"] == "CERTIFIED"
+        assert row["suboptimality"] <= row["target"] == 1e-6
+        assert row["seconds"] > 0
+    assert rows[0]["times"] == 1.0
+    assert "| ADMM |" in (tmp_path / "out" / "results.md").read_text()
+    assert (tmp_path / "out" / "gap-F1.png").stat().st_size > 1000
