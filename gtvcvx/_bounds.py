@@ -101,7 +101,7 @@ class DualBounds:
         """Repair u (m, d); return the gap of w (n, d) against it, and the flow that gives it."""
         flow = self.repair(u)
         gap = self.gap_of(w, flow)
-        if gap.total > SCALING_GAP * float(np.sum(self._losses.value(w))):
+        if flow.any() and gap.total > SCALING_GAP * float(np.sum(self._losses.value(w))):
             # Far from the optimum a shorter flow may be better; close to it, none is.
             flow = flow * _best_scale(lambda t: -self._parts(w, t * flow).total)
             gap = self.gap_of(w, flow)
