@@ -87,8 +87,10 @@ class FlowConservation:
         largest = float(np.abs(u).max(initial=0.0))
         if self.trivial or largest == 0.0:
             return u
-        # Squares of very small or large flows would leave the range of double precision.
-        return largest * self._project_unit(u / largest, rtol)
+        # Squares of very small or large flows would leave the range of double precision. A power
+        # of two changes no bit of a flow that is conserved already.
+        exponent = int(np.frexp(largest)[1])
+        return np.ldexp(self._project_unit(np.ldexp(u, -exponent), rtol), exponent)
 
     def _project_unit(self, u: FloatArray, rtol: float) -> FloatArray:
         excess = self.excess(u)

@@ -1,0 +1,139 @@
+"""Limits, callbacks, history, warm starts and Ctrl-C of divide and conquer."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx.solvers._divide import Division
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """A grid with few labels in two coordinates, that takes several rounds."""
+    rng = np.random.default_rng(0)
+    n = 400
+    known = rng.random(n) < 0.3
+    X = np.broadcast_to(np.eye(2), (n, 2, 2))
+    losses = gtv.SquaredLoss.stack(X, 3.0 * rng.standard_normal((n, 2)), known)
+    return gtv.GTVProblem(gtv.generators.grid(20, 20), losses, "l1", 0.3)
+
+
+@pytest.fixture(scope="module")
+def optimum(problem):
+    solution = problem.solve(rtol=1e-11)
+    assert solution.info["method"] == "divide and conquer"
+    assert solution.n_iter > 4
+    return solution
+
+
+def assert_true_gap(solution, optimum):
+    assert np.isfinite(solution.gap)
+    assert solution.gap >= solution.value - optimum.value
+    assert solution.dual_value <= optimum.value + 1e-9
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_max_iter_counts_rounds(problem, optimum, rounds):
+    solution = problem.solve(rtol=1e-9, max_iter=rounds)
+    assert solution.status == "user_limit"
+    assert solution.n_iter == rounds
+    assert_true_gap(solution, optimum)
+    assert solution.value > optimum.value
+
+
+def test_time_limit_ends_after_the_round(problem, optimum):
+    solution = problem.solve(rtol=1e-9, time_limit=1e-9)
+    assert solution.status == "user_limit"
+    assert solution.n_iter == 1
+    assert_true_gap(solution, optimum)
+
+
+def test_callback_is_called_after_every_round(problem, optimum):
+    seen = []
+    solution = problem.solve(rtol=1e-9, callback=lambda progress: seen.append(progress) and None)
+    assert [progress.n_iter for progress in seen] == list(range(1, optimum.n_iter + 1))
+    assert [record.n_iter for record in solution.history] == [p.n_iter for p in seen]
+    assert all(progress.gap >= progress.value - optimum.value for progress in seen)
+    assert seen[-1].rel_gap == solution.rel_gap
+    np.testing.assert_array_equal(seen[-1].w, solution.w)
+
+
+def test_callback_stops(problem, optimum):
+    solution = problem.solve(rtol=1e-9, callback=lambda progress: progress.n_iter == 2)
+    assert solution.status == "user_limit"
+    assert solution.n_iter == 2
+    assert_true_gap(solution, optimum)
+
+
+def test_a_callback_that_stops_at_the_end_is_not_overruled(problem, optimum):
+    rtol = 1e-300  # more than rounding allows: the primal-dual method would go on
+    solution = problem.solve(rtol=rtol, callback=lambda progress: progress.rel_gap < 1e-9)
+    assert solution.info["method"] == "divide and conquer"
+    assert solution.status == "user_limit"
+    assert solution.rel_gap < 1e-9
+
+
+def test_history_improves_and_ends_with_the_solution(problem):
+    solution = problem.solve(rtol=1e-9, callback=lambda progress: None)
+    values = [record.value for record in solution.history]
+    bounds = [record.dual_value for record in solution.history]
+    assert values == sorted(values, reverse=True)
+    assert all(b >= a - 1e-9 for a, b in itertools.pairwise(bounds))
+    assert values[-1] == solution.value
+    assert solution.history[-1].gap == pytest.approx(solution.gap, abs=1e-12)
+    silent = problem.solve(rtol=1e-9)
+    assert silent.history
+    assert silent.history[-1].n_iter == silent.n_iter
+
+
+@pytest.mark.parametrize("last", [1, 3])
+def test_ctrl_c_returns_the_incumbent(problem, optimum, monkeypatch, last):
+    run = Division.run
+
+    def interrupted(self):
+        run(self)
+        if self.n_iter == last:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Division, "run", interrupted)
+    solution = problem.solve(rtol=1e-9)
+    assert solution.status == "user_limit"
+    assert solution.n_iter == last
+    assert_true_gap(solution, optimum)
+
+
+def test_warm_start_at_the_solution_needs_no_round(problem, optimum):
+    warm = problem.solve(rtol=1e-9, warm_start=optimum)
+    assert warm.status == "optimal"
+    assert warm.n_iter == 0
+    assert len(warm.history) == 1
+    neighbour = problem.with_lam(0.31).solve(rtol=1e-9, warm_start=optimum)
+    assert neighbour.status == "optimal"
+    assert neighbour.n_iter > 0
+    assert neighbour.history[0].n_iter == 0
+
+
+def test_a_better_warm_start_is_kept_when_a_limit_comes_first(problem, optimum):
+    kept = problem.with_lam(0.3001).solve(rtol=1e-12, warm_start=optimum, max_iter=1)
+    cold = problem.with_lam(0.3001).solve(rtol=1e-12, max_iter=1)
+    assert kept.gap < 1e-2 * cold.gap
+
+
+def test_other_stopping_rules_are_for_the_primal_dual_method(problem):
+    solution = problem.solve(stop="iterations", max_iter=30)
+    assert solution.info["method"] == "primal-dual"
+    assert solution.n_iter == 30
+
+
+def test_solution_file_keeps_the_method(problem, optimum, tmp_path):
+    optimum.save(tmp_path / "s.npz")
+    assert gtv.Solution.load(tmp_path / "s.npz").info["method"] == "divide and conquer"
+
+
+def test_verbose_writes_progress_and_quiet_does_not(problem, capsys):
+    problem.solve(verbose=False)
+    assert capsys.readouterr().err == ""
+    problem.solve(verbose=True)
+    assert "gap" in capsys.readouterr().err
