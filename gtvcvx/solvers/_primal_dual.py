@@ -37,6 +37,8 @@ RELAXATION = 1.9
 PARALLEL_SIZE = 100_000
 # After so many calls of the kernel the slower number of threads gets another try, then more seldom.
 FIRST_RETRY = 32
+# A number of threads is tried for so many iterations.
+TRIAL = 3
 # The average is taken over every so many iterations, and restarts are decided as often.
 SAMPLE = 10
 # No epoch, from restart to restart, is shorter than this.
@@ -162,13 +164,13 @@ class PrimalDual:
         if self._prox is None or self._code == KernelCode.OTHER:
             steps = [(self._node_step(), self._edge_step()) for _ in range(n_iter)]
             return steps[-1]
-        threads = self._pace.choose()
+        threads, steps = self._pace.choose(n_iter)
         if threads < self._threads:
             self._gather_balance()
         self._threads = threads
         before = time.perf_counter()
         moved: tuple[float, float] = self._kernel(threads)(
-            n_iter,
+            steps,
             self._dims,
             self._blocks,
             self.w,
@@ -184,8 +186,8 @@ class PrimalDual:
             RELAXATION,
             self._code,
         )
-        self._pace.record(threads, (time.perf_counter() - before) / n_iter)
-        return moved
+        self._pace.record(threads, (time.perf_counter() - before) / steps)
+        return moved if steps == n_iter else self._iterate(n_iter - steps)
 
     @staticmethod
     def _kernel(threads: int) -> Any:
@@ -236,14 +238,17 @@ class Pace:
         self._seconds = dict.fromkeys({1, threads}, 0.0)  # an iteration, smoothed
         self._calls, self._interval, self._retry = 0, FIRST_RETRY, FIRST_RETRY
 
-    def choose(self) -> int:
-        """Return the number of threads for the next call."""
+    def choose(self, n_iter: int) -> tuple[int, int]:
+        """Return the number of threads for the next call, and how many iterations it may run."""
         self._calls += 1
+        slower = max(self._seconds, key=self._seconds.__getitem__)
+        faster = min(self._seconds, key=self._seconds.__getitem__)
         if self._calls == self._retry:
             self._interval *= 2
             self._retry += self._interval
-            return max(self._seconds, key=self._seconds.__getitem__)
-        return min(self._seconds, key=self._seconds.__getitem__)
+            return slower, min(n_iter, TRIAL)
+        untried = self._seconds[faster] == 0.0
+        return faster, min(n_iter, TRIAL) if untried else n_iter
 
     def record(self, threads: int, seconds: float) -> None:
         """Learn what an iteration took."""
