@@ -34,6 +34,8 @@ FloatArray = NDArray[np.float64]
 SHRINK = 1e-10
 RELAXATION = 1.9
 SWEEPS = 10
+# Jumps below this share of the largest one count little when flow is changed.
+JUMP_SHARE = 1e-2
 # Scaling the whole flow is tried where the gap is larger than this share of the losses.
 SCALING_GAP = 1e-2
 
@@ -75,19 +77,32 @@ class DualBounds:
         self._divergence = graph.divergence
         self._conservation = FlowConservation(graph, losses, penalty)
 
-    def repair(self, u: FloatArray, sweeps: int = SWEEPS) -> FloatArray:
-        """Return a dual feasible flow near u: on flow conservation and inside the capacities."""
+    def repair(self, u: FloatArray, w: FloatArray | None = None) -> FloatArray:
+        """Return a dual feasible flow near u: on flow conservation and inside the capacities.
+
+        Given w (n, d), the flow changes where that costs the bound least: on edges without a jump.
+        """
+        conductance = None if w is None else self._conductance(w)
         conservation, penalty = self._conservation, self._penalty
         target = (1.0 - SHRINK) * self._capacities
-        for _ in range(1 if conservation.trivial else sweeps):
-            on = conservation.project(u, rtol=1e-3)
+        for _ in range(1 if conservation.trivial else SWEEPS):
+            on = conservation.project(u, 1e-3, conductance)
             if penalty.scale_to_feasible(on, self._capacities) >= 1.0:
                 break
             inside = penalty.project_domain(on, target)
             step = 0.0 if conservation.trivial else RELAXATION - 1.0
             u = inside + step * (inside - on)
-        u = conservation.project(u, rtol=EPS)
+        u = conservation.project(u, EPS, conductance)
         return u * penalty.scale_to_feasible(u, self._capacities)
+
+    def _conductance(self, w: FloatArray) -> FloatArray | None:
+        """Conductances (m,): a change of flow costs the bound its product with the jump."""
+        ends = self._graph.edges
+        jumps = np.abs(w[ends[:, 0]] - w[ends[:, 1]]).max(axis=1, initial=0.0)
+        floor = JUMP_SHARE * float(jumps.max(initial=0.0))
+        if not (floor > 0.0 and np.isfinite(floor)):
+            return None
+        return floor / (jumps + floor)
 
     def lower_bound(self, u: FloatArray) -> tuple[float, FloatArray]:
         """Repair u (m, d); return a lower bound on the optimum and the flow that attains it."""
@@ -99,7 +114,7 @@ class DualBounds:
 
     def gap(self, w: FloatArray, u: FloatArray) -> tuple[Gap, FloatArray]:
         """Repair u (m, d); return the gap of w (n, d) against it, and the flow that gives it."""
-        flow = self.repair(u)
+        flow = self.repair(u, w)
         gap = self.gap_of(w, flow)
         if flow.any() and gap.total > SCALING_GAP * float(np.sum(self._losses.value(w))):
             # Far from the optimum a shorter flow may be better; close to it, none is.

@@ -1,7 +1,8 @@
 """Compiled conjugate gradients for the projection on flow conservation; the twin is in the tests.
 
-The matrix is ``T D^T R D T``: D the incidence matrix, T_i a projector at each node, R a projector
-on the flows that the penalty allows. It is singular and the systems are consistent. NumPy's and
+The matrix is ``T D^T C R D T``: D the incidence matrix, C the conductances of the edges, T_i a
+projector at each node, R a projector on the flows that the penalty allows. It is singular and the
+systems are consistent. NumPy's and
 SciPy's vector operations would call threaded BLAS for every inner product, which stalls when
 another process has the second core.
 """
@@ -43,23 +44,24 @@ def _laplacian(
     out: FloatArray,
     starts: IntArray,
     tails: NDArray[np.int32],
+    conductance: FloatArray,
     allowed: FloatArray,
 ) -> None:
-    """Write ``D^T R D x`` to out (n, d); an empty R stands for the identity."""
+    """Write ``D^T C R D x`` to out (n, d); an empty R stands for the identity."""
     n, d = len(x), len(dims)
     difference = np.empty(d)
     out[:] = 0.0
     for i in range(n):
         for e in range(starts[i], starts[i + 1]):
-            j = tails[e]
+            j, c = tails[e], conductance[e]
             if len(allowed) == 0:
                 for k in range(d):
-                    step = x[i, k] - x[j, k]
+                    step = c * (x[i, k] - x[j, k])
                     out[i, k] += step
                     out[j, k] -= step
             else:
                 for k in range(d):
-                    difference[k] = x[i, k] - x[j, k]
+                    difference[k] = c * (x[i, k] - x[j, k])
                 for k in range(d):
                     step = 0.0
                     for q in range(d):
@@ -76,15 +78,16 @@ def solve(
     max_iter: int,
     starts: IntArray,
     tails: NDArray[np.int32],
+    conductance: FloatArray,
     degrees: FloatArray,
     full: FloatArray,
     partial: IntArray,
     projectors: FloatArray,
     allowed: FloatArray,
 ) -> FloatArray:
-    """Solve ``T D^T R D T x = b`` for b (n, d) in the range, until the residual's norm is goal.
+    """Solve ``T D^T C R D T x = b`` for b (n, d) in the range, until the residual's norm is goal.
 
-    Preconditioned by the degrees. Returns x (n, d) with T x = x.
+    Preconditioned by the degrees, sums of conductances. Returns x (n, d) with T x = x.
     """
     n, d = len(b), len(dims)
     x = np.zeros((n, d))
@@ -105,7 +108,7 @@ def solve(
         for i in range(n):
             for k in range(d):
                 direction[i, k] = residual[i, k] / degrees[i] + beta * direction[i, k]
-        _laplacian(dims, direction, flow, starts, tails, allowed)
+        _laplacian(dims, direction, flow, starts, tails, conductance, allowed)
         project_nodes(flow, product, full, partial, projectors)
         curvature = 0.0
         for i in range(n):

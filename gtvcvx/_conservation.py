@@ -52,8 +52,9 @@ class NullDirections:
 class FlowConservation:
     """The linear constraint ``T_i (D^T u)_i = 0`` on flows u, and the projection on it.
 
-    The projection of u is ``u - D T x`` with x from ``T D^T D T x = T D^T u``, solved by
-    conjugate gradients. For a singular quadratic penalty all flows stay in range(Q).
+    The projection of u in the norm ``sum_e ||u_e||^2 / c_e``, with conductances c, is
+    ``u - C D T x`` with x from ``T D^T C D T x = T D^T u``, solved by conjugate gradients. For a
+    singular quadratic penalty all flows stay in range(Q).
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ class FlowConservation:
         self._incidence, self._divergence = graph.incidence, graph.divergence
         self._starts = np.searchsorted(graph.edges[:, 0], np.arange(graph.n_nodes + 1))
         self._tails = np.ascontiguousarray(graph.edges[:, 1], dtype=np.int32)
-        self._degrees = np.maximum(graph.degrees, 1).astype(np.float64)
+        self._ends = graph.edges.ravel()
+        self._largest_degree = max(int(graph.degrees.max()), 1)
         # The projector R as a matrix; a norm allows all flows and needs none.
         allows_all = penalty.is_norm or not len(graph.edges)
         self._allowed = np.empty((0, 0)) if allows_all else self._admissible(np.eye(losses.dim))
@@ -81,8 +83,13 @@ class FlowConservation:
         """Return ``T_i (D^T u)_i``, shape (n, d): what violates the constraint."""
         return self._null.apply(self._divergence @ u)
 
-    def project(self, u: FloatArray, rtol: float) -> FloatArray:
-        """Project u (m, d) until the excess is at most rtol times that of u, or rounding."""
+    def project(
+        self, u: FloatArray, rtol: float, conductance: FloatArray | None = None
+    ) -> FloatArray:
+        """Project u (m, d) until the excess is at most rtol times that of u, or rounding.
+
+        Edges of small conductance (m,), in (0, 1] with default 1, keep more of their flow.
+        """
         u = self._admissible(u)
         largest = float(np.abs(u).max(initial=0.0))
         if self.trivial or largest == 0.0:
@@ -90,18 +97,20 @@ class FlowConservation:
         # Squares of very small or large flows would leave the range of double precision. A power
         # of two changes no bit of a flow that is conserved already.
         exponent = int(np.frexp(largest)[1])
-        return np.ldexp(self._project_unit(np.ldexp(u, -exponent), rtol), exponent)
+        c = np.ones(len(u)) if conductance is None else conductance
+        return np.ldexp(self._project_unit(np.ldexp(u, -exponent), rtol, c), exponent)
 
-    def _project_unit(self, u: FloatArray, rtol: float) -> FloatArray:
+    def _project_unit(self, u: FloatArray, rtol: float, conductance: FloatArray) -> FloatArray:
         excess = self.excess(u)
         size = _norm(excess)
         # Below this the excess is rounding, and conjugate gradients would only amplify it.
-        floor = 4.0 * EPS * _norm(u) * float(np.sqrt(self._degrees.max()))
+        floor = 4.0 * EPS * _norm(u) * float(np.sqrt(self._largest_degree))
         goal = max(rtol * size, floor)
         for _ in range(MAX_REFINEMENTS):
             if size <= goal:
                 break
-            candidate = u - self._correction(excess, max(REFINEMENT * size, 0.5 * goal))
+            accuracy = max(REFINEMENT * size, 0.5 * goal)
+            candidate = u - self._correction(excess, accuracy, conductance)
             excess = self.excess(candidate)
             left = _norm(excess)
             if not left < size:
@@ -109,9 +118,10 @@ class FlowConservation:
             u, size = candidate, left
         return u
 
-    def _correction(self, excess: FloatArray, goal: float) -> FloatArray:
+    def _correction(self, excess: FloatArray, goal: float, conductance: FloatArray) -> FloatArray:
         """Return the least change of flows that removes the excess, up to a norm of goal."""
         n, d = excess.shape
+        degrees = np.bincount(self._ends, np.repeat(conductance, 2), n)
         potential = conjugate_gradients.solve(
             (0,) * d,
             excess,
@@ -119,13 +129,14 @@ class FlowConservation:
             10 * n + 100,
             self._starts,
             self._tails,
-            self._degrees,
+            conductance,
+            np.where(degrees > 0.0, degrees, 1.0),
             self._null.full,
             self._null.partial,
             self._null.projectors,
             self._allowed,
         )
-        return self._admissible(self._incidence @ potential)
+        return self._admissible(conductance[:, None] * (self._incidence @ potential))
 
     def _admissible(self, rows: FloatArray) -> FloatArray:
         """Project on the subspace of flows that the penalty allows: range(Q) of a quadratic."""

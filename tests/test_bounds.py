@@ -69,7 +69,7 @@ def test_every_iterate_of_a_solver_has_a_true_gap(case):
 
 @pytest.mark.parametrize("case", cases(penalties=["l2"]), ids=str)
 def test_projection_is_the_least_change_that_conserves_flow(case):
-    """Against the dense least-norm correction."""
+    """Against the dense least-norm correction, also with conductances."""
     problem = case.problem()
     graph, d = problem.graph, problem.dim
     u = case.rng.standard_normal((graph.n_edges, d))
@@ -83,9 +83,13 @@ def test_projection_is_the_least_change_that_conserves_flow(case):
     for i, projector in enumerate(projectors):
         constraint[i * d : (i + 1) * d, i * d : (i + 1) * d] = projector
     linear = constraint @ divergence
-    expected = u.ravel() - np.linalg.pinv(linear, rcond=1e-10) @ (linear @ u.ravel())
-    projected = FlowConservation(graph, problem.losses, problem.penalty).project(u, rtol=1e-15)
-    np.testing.assert_allclose(projected.ravel(), expected, atol=1e-10)
+    conservation = FlowConservation(graph, problem.losses, problem.penalty)
+    for conductance in (np.ones(graph.n_edges), case.rng.uniform(0.01, 1.0, graph.n_edges)):
+        # Least change in the norm sum_e ||u_e||^2 / c_e.
+        root = np.sqrt(np.repeat(conductance, d))
+        change = root * (np.linalg.pinv(linear * root, rcond=1e-10) @ (linear @ u.ravel()))
+        projected = conservation.project(u, 1e-15, conductance)
+        np.testing.assert_allclose(projected.ravel(), u.ravel() - change, atol=1e-9)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

@@ -49,9 +49,11 @@ def test_compiled_conjugate_gradients_are_their_naive_twin(case):
     if not problem.penalty.is_norm:
         R = problem.penalty.project_domain(np.eye(d), np.ones(d))
     incidence = graph.incidence.toarray()
-    matrix = T @ np.kron(incidence.T @ incidence, R) @ T
+    conductance = case.rng.uniform(0.01, 1.0, graph.n_edges)
+    matrix = T @ np.kron(incidence.T @ np.diag(conductance) @ incidence, R) @ T
     b = matrix @ case.rng.standard_normal(n * d)
-    degrees = np.maximum(graph.degrees, 1).astype(float)
+    degrees = abs(incidence).T @ conductance
+    degrees[degrees == 0.0] = 1.0
     goal = 1e-8 * np.linalg.norm(b)
     expected = naive_conjugate_gradients(matrix, b, np.repeat(degrees, d), goal)
     x = _conjugate_gradients.solve(
@@ -61,6 +63,7 @@ def test_compiled_conjugate_gradients_are_their_naive_twin(case):
         10 * n * d,
         np.searchsorted(graph.edges[:, 0], np.arange(n + 1)),
         graph.edges[:, 1].astype(np.int32),
+        conductance,
         degrees,
         null.full,
         null.partial,

@@ -101,6 +101,8 @@ class PrimalDual:
         self._origin = self.w.copy(), self.u.copy()
         self._sum = np.zeros_like(self.w), np.zeros_like(self.u)
         self._samples = 0
+        self._next_sample = self.n_iter + SAMPLE
+        self._due = False
 
     def _reset_balance(self) -> None:
         """Set the balance D^T u that goes with u, in the first thread's copy."""
@@ -113,13 +115,21 @@ class PrimalDual:
         """Do n_iter iterations."""
         end = self.n_iter + n_iter
         while self.n_iter < end:
-            self._advance(min(SAMPLE, end - self.n_iter))
-            self._sum[0][:] += self.w
-            self._sum[1][:] += self.u
-            self._samples += 1
-            if self.n_iter < end and self._restart_due():
+            if self._due:
                 self._restart()
-            self._previous = self._moved
+                continue
+            self._advance(min(self._next_sample, end) - self.n_iter)
+            if self.n_iter == self._next_sample:
+                self._sample()
+
+    def _sample(self) -> None:
+        """Add the current point to the average, and decide whether to restart."""
+        self._sum[0][:] += self.w
+        self._sum[1][:] += self.u
+        self._samples += 1
+        self._next_sample += SAMPLE
+        self._due = self._restart_due()
+        self._previous = self._moved
 
     def _advance(self, n_iter: int) -> None:
         primal, dual = self._iterate(n_iter)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx.solvers._primal_dual import PrimalDual
 
 METHODS = ["AUTO", "PDHG"]
 
@@ -98,6 +99,19 @@ def test_warm_start_takes_primal_and_dual(problem, method):
     assert warm.n_iter < cold.n_iter / 2
     neighbour = problem.with_lam(0.0505)
     assert neighbour.solve(solver=method, warm_start=cold, rtol=1e-4).status == "optimal"
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 7, 50])
+def test_iterates_do_not_depend_on_how_many_are_run_at_a_time(problem, chunk):
+    """Restarts and averages count iterations, not calls: slow iterations come a few a call."""
+    whole, parts = PrimalDual(problem), PrimalDual(problem)
+    whole.run(350)
+    while parts.n_iter < 350:
+        parts.run(min(chunk, 350 - parts.n_iter))
+    assert whole.info() == parts.info()
+    assert whole.info()["primal_weight"] != 1.0
+    np.testing.assert_array_equal(whole.w, parts.w)
+    np.testing.assert_array_equal(whole.u, parts.u)
 
 
 def test_consensus_is_exact_at_a_huge_lambda():
