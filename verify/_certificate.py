@@ -1,14 +1,16 @@
 """Certificates: from any w, or (w, u), to a document that the exact kernel accepts or refutes.
 
 The builder is untrusted: it repairs flows in floats, makes them exact, writes the document, and
-takes every figure and the verdict from the kernel.
+takes every figure and the verdict from the kernel.  Rational pairs (w, u) go to the kernel as they
+are, so an exact solution gets a certificate whose gap is zero.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,11 @@ import numpy as np
 
 from verify import _integers as integers
 from verify import kernel
-from verify._data import Floats, Instance, as_table, load
+from verify._data import Floats, Instance, load
 from verify._exact import ExactFlow, NoWitness, exact_flow
+from verify._integers import Exact
 from verify._repair import gaps
-from verify._search import Candidate, Search
+from verify._search import Candidate, Search, as_point, exact_pair, overflowing
 from verify.kernel_data import digest
 from verify.kernel_numbers import round_down, round_up, sqrt_up
 
@@ -34,12 +37,15 @@ class Certificate:
     status : "CERTIFIED" (within rtol), "REFUTED" (proved not to be) or "UNPROVED"
     reason : one sentence
     upper, lower : outward-rounded bounds: lower <= min P and P(w) <= upper
-    gap, rel_gap : upper - lower, rounded up and signed, and gap / max(1, |upper|)
+    gap, rel_gap : the exact upper - lower, rounded up and signed, and gap / max(1, |upper|).  It is
+        0.0 exactly where both bounds are one rational number, even if that is not a double and
+        `upper` and `lower` are its two neighbours
     exact : whether the bounds are proved by the kernel; False means float estimates
     node_gaps, edge_gaps : (n,) and (m,), each >= 0; they add up to the gap up to float rounding
     distance_bound : bound on ||w - w_hat||_F where every node's loss is strongly convex by a point
         or ridge term, else None
-    w, u, r : the point (n, d), the flow (m, d) and the multipliers per loss term, in floats
+    w, u, r : the point (n, d), the flow (m, d) and the multipliers per loss term, in floats (the
+        document has the rational numbers)
     better : a point (n, d) whose exact objective refutes w, or None
     rtol : the tolerance of the claim
     document : the certificate as `save` writes it
@@ -63,17 +69,12 @@ class Certificate:
     document: dict[str, Any] = field(repr=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document as JSON, atomically: a temporary file in the same folder, renamed."""
-        target = Path(path)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(self.document, file, separators=(",", ":"), allow_nan=False)
-                file.write("\n")
-            os.replace(name, target)
-        except BaseException:
-            os.unlink(name)
-            raise
+        """Write the document as JSON, whole or not at all.
+
+        A new file gets the permissions that the umask leaves, an existing one keeps its own, and a
+        link is followed.  ValueError if the path is there but is not a regular file.
+        """
+        _write(json.dumps(self.document, separators=(",", ":"), allow_nan=False) + "\n", path)
 
     def worst(self, count: int = 5) -> tuple[list[tuple[Any, float]], list[tuple[Any, float]]]:
         """Return the nodes and the edges with the largest gaps, as (label, gap), worst first."""
@@ -105,16 +106,24 @@ class Certificate:
         return self.summary(3)
 
 
-def certify(problem: Any, w: Any, u: Any = None, rtol: float = 1e-6) -> Certificate:
+def certify(
+    problem: Any, w: Any, u: Any = None, rtol: float = 1e-6, *, search: bool = True
+) -> Certificate:
     """Prove, exactly, how far w is from optimal.
 
     Parameters
     ----------
     problem : plain data (verify/SCHEMA.md), or an object with `to_data` and perhaps `solve`
-    w : (n, d) the point, from any source
+    w : (n, d) the point, from any source: floats, or only ints and `fractions.Fraction` (as nested
+        lists or an object array), which are not rounded
     u : (m, d) edge flows of a dual solution, if known.  Where they are missing or do not suffice,
         `problem.solve(rtol=...).u` is asked for, and without it the dual is solved by CVXPY.
+        Where both w and u are rational and the losses are quadratic, they are tried first as they
+        are, with the gradients at w as multipliers: for an exact solution the gap is 0, and
+        rtol = 0 is proved.
     rtol : tolerance on gap / max(1, |upper|)
+    search : False forbids to look for another flow or a better point: nothing is solved, and the
+        answer is CERTIFIED if the given u, repaired, proves w, otherwise UNPROVED, never REFUTED
 
     Returns
     -------
@@ -126,100 +135,139 @@ def certify(problem: Any, w: Any, u: Any = None, rtol: float = 1e-6) -> Certific
         Bad problem data, shapes, NaN or infinity, or a tolerance that is negative or not finite.
     """
     inst = load(problem)
-    w = as_table(w, (inst.n, inst.d), "w")
+    w, exact_w = as_point(w, (inst.n, inst.d), "w")
+    exact_u = None
     if u is not None:
-        u = as_table(u, (len(inst.edges), inst.d), "u")
+        u, exact_u = as_point(u, (len(inst.edges), inst.d), "u")
     if not (np.isfinite(rtol) and rtol >= 0):
         raise ValueError(f"rtol must be finite and not negative, got {rtol!r}")
-    search = Search(inst, problem, w, u, float(rtol))
+    sources = Search(inst, problem, w, u, float(rtol), own=search)
+    document = _document(inst, _hex(w) if exact_w is None else integers.texts(exact_w, 0), rtol)
     if inst.opaque or not inst.penalty.exact:
-        return _estimate(search)
-    return _Builder(search).run()
+        return _estimate(sources, document)
+    return _Builder(sources, document).run(exact_w, exact_u)
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """A witness as the document has it, with what the kernel says of the document."""
+
+    result: kernel.Result
+    dual: dict[str, Any] | None = None
+    flow: ExactFlow | None = None
+
+    @property
+    def certified(self) -> bool:
+        return self.result.status == "CERTIFIED"
 
 
 class _Builder:
     """Writes documents with one witness after the other until w is certified or refuted."""
 
-    def __init__(self, search: Search) -> None:
-        self.search = search
+    def __init__(self, search: Search, document: dict[str, Any]) -> None:
+        self.search, self.document = search, document
         self.inst, self.w, self.rtol = search.inst, search.w, search.rtol
-        self.document = _document(self.inst, self.w, self.rtol)
-        self.note = ""
+        self.notes: list[str] = []
 
-    def run(self) -> Certificate:
-        value = self.inst.value(self.w)
+    def run(self, w: Exact | None, u: Exact | None) -> Certificate:
+        """Certify or refute; w and u are the given pair where it is rational."""
+        proof = self._given(w, u)
+        if proof is not None and proof.certified:
+            return self._finish(proof)
+        value = self.search.value(self.w)
         promising = value - 4 * self.rtol * max(1.0, abs(value))
         best: Candidate | None = None
-        proved: tuple[kernel.Result, ExactFlow | None] | None = None
+        waiting: Candidate | None = None
         for candidate in self.search.candidates():
             if best is not None and not candidate.lower > best.lower:
                 continue
             best = candidate
-            if not candidate.lower < promising:
-                proved = self._prove(candidate)
-                if proved[0].status == "CERTIFIED":
-                    return self._finish(*proved)
-        if best is not None and (proved is None or proved[1] is None):
-            proved = self._prove(best)
-        return self._refute(*(proved or (self._checked(None), None)))
+            waiting = candidate if candidate.lower < promising else None
+            if waiting is None:
+                proof = self._better(proof, candidate)
+                if proof is not None and proof.certified:
+                    return self._finish(proof)
+        if waiting is not None:
+            proof = self._better(proof, waiting)
+        return self._refute(proof or _Proof(kernel.check(self.document)))
 
-    def _prove(self, candidate: Candidate) -> tuple[kernel.Result, ExactFlow | None]:
+    def _given(self, w: Exact | None, u: Exact | None) -> _Proof | None:
+        if w is None or u is None:
+            return None
+        flow = exact_pair(self.inst, w, u)
+        return None if flow is None else self._judged(flow)
+
+    def _better(self, proof: _Proof | None, candidate: Candidate) -> _Proof | None:
+        """Return the proof or that of the candidate, whichever has the larger lower bound."""
+        u, r = candidate.flow.u, candidate.flow.r
         try:
-            flow = exact_flow(
-                self.inst, candidate.flow.u, candidate.flow.r, candidate.point, candidate.active
-            )
+            with overflowing():
+                flow = exact_flow(self.inst, u, r, candidate.point, candidate.active)
         except NoWitness as reason:
-            self.note = str(reason)
-            return self._checked(None), None
-        result = self._checked(flow)
-        if result.status == "REFUTED":  # our witness is not valid, which says nothing about w
-            self.note = f"the builder's witness was refused: {result.reason}"
-            return self._checked(None), None
-        return result, flow
+            self.notes.append(str(reason))
+            return proof
+        other = self._judged(flow)
+        if proof is None or other is None:
+            return proof or other
+        lower, other_lower = proof.result.lower, other.result.lower
+        if lower is None or (other_lower is not None and other_lower >= lower):
+            return other
+        return proof
 
-    def _checked(self, flow: ExactFlow | None) -> kernel.Result:
-        """Write the witness into the document and let the kernel judge it."""
-        self.document["dual"] = None
-        if flow is not None:
-            r = [integers.texts(v, k) for v, k in zip(flow.r, flow.k_r, strict=True)]
-            self.document["dual"] = {"u": integers.texts(flow.u, flow.k), "r": r}
-        return kernel.check(self.document)
+    def _judged(self, flow: ExactFlow) -> _Proof | None:
+        """Let the kernel judge the document with this witness; None if it is not valid."""
+        r = [integers.texts(v, k) for v, k in zip(flow.r, flow.k_r, strict=True)]
+        dual = {"u": integers.texts(flow.u, flow.k), "r": r}
+        result = kernel.check({**self.document, "dual": dual})
+        if result.status == "REFUTED":  # that our witness is false says nothing about w
+            self.notes.append(f"the builder's witness was refused: {result.reason}")
+            return None
+        return _Proof(result, dual, flow)
 
-    def _refute(self, result: kernel.Result, flow: ExactFlow | None) -> Certificate:
+    def _refute(self, proof: _Proof) -> Certificate:
         """Look for a better point among our own solutions, else leave it unproved."""
-        points = sorted(self.search.points, key=self.inst.value)
-        if points and self.inst.value(points[0]) < self.inst.value(self.w):
-            self.document["better"] = _hex(points[0])
-            refuted = kernel.check(self.document)
+        value = self.search.value
+        points = sorted(self.search.points, key=value)
+        if points and value(points[0]) < value(self.w):
+            better = {"dual": proof.dual, "better": _hex(points[0])}
+            refuted = kernel.check({**self.document, **better})
             if refuted.status == "REFUTED":
-                return self._finish(refuted, flow, points[0])
-            del self.document["better"]
-        return self._finish(result, flow)
+                self.document |= better
+                return self._finish(_Proof(refuted, proof.dual, proof.flow), points[0])
+        return self._finish(proof)
 
-    def _finish(
-        self, result: kernel.Result, flow: ExactFlow | None, better: Floats | None = None
-    ) -> Certificate:
+    def _finish(self, proof: _Proof, better: Floats | None = None) -> Certificate:
+        result, flow = proof.result, proof.flow
         inst = self.inst
         u, r = np.zeros((len(inst.edges), inst.d)), [np.zeros(t.shape) for t in inst.terms]
         node, edge = np.full(inst.n, np.inf), np.full(len(inst.edges), np.inf)
         if flow is not None:
             u, r = flow.floats()
-            node, edge = gaps(inst, self.w, u, r)
-        claim = self.document["claim"]
-        if result.upper is not None:
-            claim["upper"] = round_up(result.upper).hex()
-        if result.lower is not None:
-            claim["lower"] = round_down(result.lower).hex()
+            with overflowing():
+                node, edge = gaps(inst, self.w, u, r)
+            if result.gap == 0:  # so are all its parts, which the floats above only come close to
+                node, edge = np.zeros_like(node), np.zeros_like(edge)
+        self.document["dual"] = proof.dual
+        upper = np.inf if result.upper is None else round_up(result.upper)
+        lower = -np.inf if result.lower is None else round_down(result.lower)
+        for name, rounded in (("upper", upper), ("lower", lower)):
+            value = getattr(result, name)
+            if (
+                value is not None
+            ):  # a ratio where a double would hide that the gap is 0, or overflow
+                is_ratio = result.gap == 0 or not np.isfinite(rounded)
+                text = integers.text(value, 0) if is_ratio else rounded.hex()
+                self.document["claim"][name] = text
         squared = result.distance_squared
         reason = result.reason
-        note = self.note or self.search.note
-        if note and result.status == "UNPROVED":
-            reason = f"{reason} ({note})"
+        if result.status == "UNPROVED":
+            notes = [*self.notes[-1:], *self.search.notes]
+            reason = f"{reason} ({'; '.join(notes)})" if notes else reason
         return Certificate(
             status=result.status,
             reason=reason,
-            upper=np.inf if result.upper is None else round_up(result.upper),
-            lower=-np.inf if result.lower is None else round_down(result.lower),
+            upper=upper,
+            lower=lower,
             gap=np.inf if result.gap is None else round_up(result.gap),
             rel_gap=np.inf if result.rel_gap is None else round_up(result.rel_gap),
             exact=True,
@@ -235,43 +283,61 @@ class _Builder:
         )
 
 
+def _write(text: str, path: str | os.PathLike[str]) -> None:
+    """Write a temporary file in the folder of the (linked) file and rename it."""
+    target = Path(os.path.realpath(path))
+    mode = target.stat().st_mode if target.exists() else None
+    if mode is not None and not stat.S_ISREG(mode):
+        raise ValueError(f"path: {str(target)!r} exists and is not a regular file")
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "x", encoding="utf-8") as file:  # unlike tempfile's, not private
+            file.write(text)
+        if mode is not None:
+            temporary.chmod(stat.S_IMODE(mode))
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 def _hex(a: Floats) -> list[list[str]]:
     return [[x.hex() for x in row] for row in a.tolist()]
 
 
-def _document(inst: Instance, w: Floats, rtol: float) -> dict[str, Any]:
+def _document(inst: Instance, w: list[Any], rtol: float) -> dict[str, Any]:
     return {
         "schema": kernel.SCHEMA,
         "sha256": digest(inst.plain),
         "data": inst.plain,
-        "claim": {"rtol": rtol.hex(), "upper": None, "lower": None},
-        "w": _hex(w),
+        "claim": {"rtol": float(rtol).hex(), "upper": None, "lower": None},
+        "w": w,
         "dual": None,
         "producer": {"name": "verify.certify"},
     }
 
 
-def _estimate(search: Search) -> Certificate:
+def _estimate(search: Search, document: dict[str, Any]) -> Certificate:
     """Return float bounds, marked as not proved, where the kernel has no rule."""
     inst, problem, w, flow, rtol = search.inst, search.problem, search.w, search.u, search.rtol
-    document = _document(inst, w, rtol)
     upper, lower = np.inf, -np.inf
     node, edge = np.full(inst.n, np.inf), np.full(len(inst.edges), np.inf)
     r = [np.zeros(t.shape) for t in inst.terms]
     if inst.opaque:
         if hasattr(problem, "value"):
             upper = float(problem.value(w))
-        if flow is None and hasattr(problem, "solve"):
+        if flow is None and search.own and hasattr(problem, "solve"):
             flow = problem.solve(rtol=rtol).u
         if flow is not None and hasattr(problem, "lower_bound"):
             bound, flow = problem.lower_bound(flow)
             lower = float(bound)
     else:
-        upper = inst.value(w)
+        upper = search.value(w)
         for candidate in search.candidates():
             if candidate.lower > lower:
                 flow, r, lower = candidate.flow.u, candidate.flow.r, candidate.lower
-                node, edge = gaps(inst, w, flow, r)
+                with overflowing():
+                    node, edge = gaps(inst, w, flow, r)
             if upper - lower <= rtol * max(1.0, abs(upper)):
                 break
     gap = upper - lower

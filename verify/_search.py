@@ -1,16 +1,82 @@
-"""Dual points for a certificate: the caller's, the problem object's own, and CVXPY's."""
+"""Dual points for a certificate: the caller's, the problem object's own, and CVXPY's.
+
+A caller's rational pair (w, u) is taken as it is; whatever comes in floats is repaired first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Rational
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from verify._data import Floats, Instance, as_table
+from verify._exact import ExactFlow
+from verify._integers import Exact
 from verify._repair import FloatFlow, Repair
+
+
+def overflowing() -> np.errstate:
+    """Return a context for float estimates that may overflow: the kernel judges, not they."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
+def as_point(value: Any, shape: tuple[int, int], name: str) -> tuple[Floats, Exact | None]:
+    """Return a table of numbers in floats, and as ints and Fractions if none of it is a float.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument: another shape, NaN, infinity, or a number beyond the largest double.
+    """
+    exact = _as_ratios(value, shape)
+    if exact is None:
+        return as_table(value, shape, name), None
+    rounded = np.zeros(shape)
+    for (i, j), x in np.ndenumerate(exact):
+        try:
+            rounded[i, j] = x
+        except OverflowError:
+            kind = "edge" if name == "u" else "node"
+            raise ValueError(f"{name} is beyond the range of doubles at {kind} {i}") from None
+    return rounded, exact
+
+
+def _as_ratios(value: Any, shape: tuple[int, int]) -> Exact | None:
+    """Return an object array of ints and Fractions, None if an entry or the shape is not so."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return None
+    try:
+        table = np.array(value, dtype=object)
+    except ValueError:  # rows that do not fit together
+        return None
+    if table.shape == (0,) == shape[:1]:  # no rows, so the list does not say how wide they are
+        table = table.reshape(shape)
+    if table.shape != shape or not all(isinstance(x, Rational) for x in table.flat):
+        return None
+    for index, x in np.ndenumerate(table):
+        p, q = int(x.numerator), int(x.denominator)  # a NumPy integer would overflow later
+        table[index] = p if q == 1 else Fraction(p, q)
+    return table
+
+
+def exact_pair(inst: Instance, w: Exact, u: Exact) -> ExactFlow | None:
+    """Return the flow u with the losses' gradients at w as multipliers, nothing rounded.
+
+    At a rational solution this is a witness of gap zero: conservation is stationarity.  None where
+    a loss has no rational gradient; whether the pair is a witness is for the kernel to say.
+    """
+    r: list[Exact] = []
+    for term in inst.terms:
+        gradient = term.exact_witness(w)
+        if gradient is None:
+            return None
+        r.append(gradient)
+    return ExactFlow(u, 0, r, [0] * len(r))
 
 
 @dataclass(frozen=True)
@@ -36,28 +102,53 @@ class Search:
 
     Attributes
     ----------
+    own : whether to look beyond the caller's flow
     points : solutions found on the way, candidates for a refutation
-    note : why a source had nothing, for the reader
+    notes : why a source had nothing, for the reader
     """
 
     def __init__(
-        self, inst: Instance, problem: Any, w: Floats, u: Floats | None, rtol: float
+        self,
+        inst: Instance,
+        problem: Any,
+        w: Floats,
+        u: Floats | None,
+        rtol: float,
+        *,
+        own: bool = True,
     ) -> None:
         self.inst, self.problem, self.w, self.u, self.rtol = inst, problem, w, u, rtol
+        self.own = own
         self.points: list[Floats] = []
-        self.note = ""
+        self.notes: list[str] = []
+
+    def value(self, w: Floats) -> float:
+        """Return P(w) in floats, infinity where that overflows."""
+        with overflowing():
+            value = self.inst.value(w)
+        return np.inf if np.isnan(value) else value
 
     def candidates(self) -> Iterator[Candidate]:
         """Yield candidates; a source is asked only when the caller wants another one."""
-        target = 0.02 * self.rtol * max(1.0, abs(self.inst.value(self.w)))
+        target = 0.02 * self.rtol * max(1.0, abs(self.value(self.w)))
         for u, point in self._flows():
             try:
-                repair = Repair(self.inst, point)
+                candidate = self._repaired(u, point, target)
             except (OverflowError, np.linalg.LinAlgError):
-                self.note = "the data are too large for the float builder"
+                self.notes.append("the data are too large for the float builder")
                 return
+            if all(np.isfinite(v).all() for v in (candidate.flow.u, *candidate.flow.r)):
+                yield candidate
+            else:
+                self.notes.append("a point is too large for the float builder")
+
+    def _repaired(self, u: Floats, point: Floats, target: float) -> Candidate:
+        with overflowing():
+            repair = Repair(self.inst, point)
             flow = repair.run(u, target)
-            yield Candidate(flow, point, repair.active, self.inst.value(point) - flow.gap)
+            lower = self.inst.value(point) - flow.gap
+        # Infinity minus infinity estimates nothing, so any other candidate is to be preferred.
+        return Candidate(flow, point, repair.active, -np.inf if np.isnan(lower) else lower)
 
     def _flows(self) -> Iterator[tuple[Floats, Floats]]:
         """Yield flows, each with the point that goes with it.
@@ -67,6 +158,10 @@ class Search:
         inst = self.inst
         if self.u is not None:
             yield self.u, self.w
+        if not self.own:
+            given = "no flow was given" if self.u is None else "the given flow does not suffice"
+            self.notes.append(f"{given}, and search=False forbids to look for another")
+            return
         if hasattr(self.problem, "solve"):
             solution = self.problem.solve(rtol=max(self.rtol / 10, 1e-12))
             point = as_table(solution.w, (inst.n, inst.d), "problem.solve().w")
@@ -76,8 +171,8 @@ class Search:
 
         own = solve_dual(inst)
         if own is None:
-            self.note = "the dual solve failed"
+            self.notes.append("the dual solve failed")
             return
         points = [own.w, consensus(inst, own.w)]
         self.points += points
-        yield own.u, min(points, key=inst.value)
+        yield own.u, min(points, key=self.value)

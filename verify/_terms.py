@@ -3,15 +3,19 @@
 A term is a sum of blocks h(B w_i).  Its witness at w is r = grad h(B w), which makes the node gap
 h(B w) + h*(r) - <r, B w> vanish; each kind says how to compute that gap without cancellation.
 Everything per node is returned as an array over all n nodes, zero where the term has none.
+Quadratic kinds also give the witness of a rational w in rational numbers.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+
+from verify._integers import Exact, dyadic
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,6 +36,10 @@ class Term:
     def witness(self, w: Floats) -> Floats:
         """Return r = grad h(B w)."""
         raise NotImplementedError
+
+    def exact_witness(self, w: Exact) -> Exact | None:
+        """Return grad h(B w) for w (n, d) of ints and Fractions, None where it is not rational."""
+        return None
 
     def curvature(self, w: Floats | None) -> Floats:
         """Return h'' at w, per block; an upper bound over all w where w is None."""
@@ -103,6 +111,12 @@ class SquaredTerm(RowTerm):
         """Return (2/m)(x.w - y)."""
         return 2 / self.m * (self.push(w) - self.y)
 
+    def exact_witness(self, w: Exact) -> Exact:
+        """Return (2/m)(x.w - y) without rounding."""
+        x, y = _rational(self.x), _rational(self.y)
+        factor = np.array([Fraction(2, int(m)) for m in self.m], dtype=object)
+        return np.asarray(factor * ((x * w[self.node]).sum(axis=1) - y))
+
     def curvature(self, w: Floats | None) -> Floats:
         """Return 2/m."""
         return 2 / self.m
@@ -158,6 +172,10 @@ class PointTerm(Term):
         """Return 2 (w - a)."""
         return 2 * (w[self.node] - self.a)
 
+    def exact_witness(self, w: Exact) -> Exact | None:
+        """Return 2 (w - a) without rounding."""
+        return np.asarray(2 * (w[self.node] - _rational(self.a)))
+
     def curvature(self, w: Floats | None) -> Floats:
         """Return 2 per node."""
         return np.full(len(self.node), 2.0)
@@ -199,6 +217,10 @@ class RidgeTerm(PointTerm):
         """Return mu w."""
         return self.mu[:, None] * w[self.node]
 
+    def exact_witness(self, w: Exact) -> Exact | None:
+        """Return mu w without rounding."""
+        return np.asarray(_rational(self.mu)[:, None] * w[self.node])
+
     def curvature(self, w: Floats | None) -> Floats:
         """Return mu per node."""
         return self.mu
@@ -218,6 +240,10 @@ class L1Term(PointTerm):
     def witness(self, w: Floats) -> Floats:
         """Return kappa sign(w), one of the subgradients."""
         return self.kappa[:, None] * np.sign(w[self.node])
+
+    def exact_witness(self, w: Exact) -> Exact | None:
+        """Return None: where w_j = 0 it is w and the flow that decide, not w alone."""
+        return None
 
     def curvature(self, w: Floats | None) -> Floats:
         """Return zeros: the term is piecewise linear."""
@@ -243,6 +269,12 @@ def _relative(p: Floats, q: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         phi = np.where(np.abs(t) < 1e-3, series, t - np.log1p(t))
     return np.maximum(np.where(positive, safe * phi, q), 0)
+
+
+def _rational(a: Floats) -> Exact:
+    """Return floats as the ints and Fractions that they are."""
+    v, k = dyadic(a)
+    return np.asarray(v * Fraction(1, 1 << k)) if k else v
 
 
 NULL = 1e-10  # eigenvalues below this fraction of the node's largest count as zero

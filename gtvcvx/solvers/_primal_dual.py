@@ -172,8 +172,8 @@ class PrimalDual:
 
     def _iterate(self, n_iter: int) -> tuple[float, float]:
         if self._prox is None or self._code == KernelCode.OTHER:
-            steps = [(self._node_step(), self._edge_step()) for _ in range(n_iter)]
-            return steps[-1]
+            moves = [(self._node_step(), self._edge_step()) for _ in range(n_iter)]
+            return moves[-1]
         threads, steps = self._pace.choose(n_iter)
         if threads < self._threads:
             self._gather_balance()

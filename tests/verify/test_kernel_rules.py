@@ -19,7 +19,7 @@ from verify.kernel import Problem, _judge
 from verify.kernel_data import canonical, digest
 from verify.kernel_numbers import Bounds, Verdict, table
 
-EXAMPLES = 100 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
+EXAMPLES = 200 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 
 
 def _value_in_floats(data: dict[str, Any], w: np.ndarray) -> float:
