@@ -7,12 +7,8 @@ are, so an exact solution gets a certificate whose gap is zero.
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
-import stat
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +18,7 @@ from verify import kernel
 from verify._data import Floats, Instance, load
 from verify._exact import ExactFlow, NoWitness, exact_flow
 from verify._integers import Exact
+from verify._json_file import write_json
 from verify._repair import gaps
 from verify._search import Candidate, Search, as_point, exact_pair, overflowing
 from verify.kernel_data import digest
@@ -74,7 +71,7 @@ class Certificate:
         A new file gets the permissions that the umask leaves, an existing one keeps its own, and a
         link is followed.  ValueError if the path is there but is not a regular file.
         """
-        _write(json.dumps(self.document, separators=(",", ":"), allow_nan=False) + "\n", path)
+        write_json(self.document, path)
 
     def worst(self, count: int = 5) -> tuple[list[tuple[Any, float]], list[tuple[Any, float]]]:
         """Return the nodes and the edges with the largest gaps, as (label, gap), worst first."""
@@ -281,24 +278,6 @@ class _Builder:
             rtol=self.rtol,
             document=self.document,
         )
-
-
-def _write(text: str, path: str | os.PathLike[str]) -> None:
-    """Write a temporary file in the folder of the (linked) file and rename it."""
-    target = Path(os.path.realpath(path))
-    mode = target.stat().st_mode if target.exists() else None
-    if mode is not None and not stat.S_ISREG(mode):
-        raise ValueError(f"path: {str(target)!r} exists and is not a regular file")
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "x", encoding="utf-8") as file:  # unlike tempfile's, not private
-            file.write(text)
-        if mode is not None:
-            temporary.chmod(stat.S_IMODE(mode))
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _hex(a: Floats) -> list[list[str]]:

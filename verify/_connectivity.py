@@ -21,6 +21,7 @@ from verify._connectivity_demands import (
     boundary_weights,
     demands_of,
     exact_demands,
+    single_node_witness,
     witness_document,
 )
 from verify._connectivity_losses import LocalLosses
@@ -32,6 +33,7 @@ from verify._connectivity_report import (
     WellConnectedReport,
 )
 from verify._connectivity_sink import ClusterGraph, cluster_graphs
+from verify._data import plain_data
 from verify._rounding import Array, Enclosure, gamma
 
 __all__ = ["critical_lambda", "recovers", "well_connected"]
@@ -52,14 +54,20 @@ def well_connected(problem: object, partition: object) -> WellConnectedReport:
 
     The verdicts are exact: the constants are enclosed with outward rounding, flows and cuts are
     compared in integers, and ties (which do not hold, the inequality being strict) are decided with
-    rational numbers. Each verdict carries a witness for ``verify.kernel_connectivity``.
+    rational numbers. Each verdict carries a witness; ``report.save(path)`` writes them to a file
+    that ``verify.check(path)`` proves or refuses in exact arithmetic, constants included.
+
+    What a solver found is checked back by ``well_connected(problem, solution.clusters())``: if the
+    report holds, every solution is constant on those clusters, so that they are no artefact of the
+    tolerance at which ``clusters`` took two nodes for equal.
 
     Parameters
     ----------
     problem
         A GTV problem with a method ``to_data()``, or its plain data.
     partition
-        (n,) labels, one per node in the order of the problem's nodes, or a list of lists of nodes.
+        (n,) labels, one per node in the order of the problem's nodes (such as those of
+        ``solution.clusters()``), or a list of lists of nodes.
 
     Returns
     -------
@@ -72,7 +80,8 @@ def well_connected(problem: object, partition: object) -> WellConnectedReport:
     TypeError, ValueError
         If the data are malformed, or the partition misses or repeats a node.
     """
-    data = read_problem(problem)
+    plain = plain_data(problem)
+    data = read_problem(plain)
     parts = read_partition(partition, data.names)
     graphs = cluster_graphs(data, parts)
     if data.norm is None:
@@ -89,6 +98,7 @@ def well_connected(problem: object, partition: object) -> WellConnectedReport:
         _summary(failing, data, len(clusters)),
         data.lam,
         data.norm or "",
+        plain,
     )
 
 
@@ -209,7 +219,7 @@ def _inapplicable(
         beta=unknown if own is None else own.beta.hi,
         delta=unknown,
         boundary=float(boundary.hi[members].sum()),
-        _witness=None,
+        _witness=single_node_witness(int(members[0])) if single else None,
     )
 
 

@@ -35,7 +35,11 @@ class Congestion:
 
 
 def least_congestion(
-    edges: NDArray[np.int64], weights: Array, fixed: Array, supply: Array
+    edges: NDArray[np.int64],
+    weights: Array,
+    fixed: Array,
+    supply: Array,
+    negligible: float = 0.0,
 ) -> Congestion:
     """Solve the problem of the module's text to floating-point accuracy.
 
@@ -50,6 +54,8 @@ def least_congestion(
     supply
         (n,) s; what keeps it from adding up to zero over a component stays where it is if it is
         no more than 1e-9 of the total, else no flow exists.
+    negligible
+        Supplies that no edge can take count as rounding errors up to this size.
     """
     n, m = len(supply), len(edges)
     ordinary = np.isnan(fixed)
@@ -58,7 +64,7 @@ def least_congestion(
     positive = np.append(np.maximum(supply, 0.0), 0.0)
     total = float(positive.sum())
     best = Congestion(0.0, np.zeros(m), np.zeros(n, dtype=bool))
-    if total == 0.0:
+    if total <= negligible:
         return best
     e = scale_exponent(total)
     supplies = np.floor(np.ldexp(positive, e)).astype(np.int64)
@@ -82,7 +88,7 @@ def least_congestion(
         crossing = inside[edges[:, 0]] != inside[edges[:, 1]]
         cut = float(weights[crossing & ordinary].sum())
         lack = float(supply[inside].sum()) - float(fixed[crossing & ~ordinary].sum())
-        if cut == 0.0 and lack > BALANCED * total:
+        if cut == 0.0 and lack > max(BALANCED * total, negligible):
             return Congestion(inf, np.zeros(m), inside)
         if cut == 0.0 or not lack > t * cut:
             break

@@ -87,7 +87,9 @@ def _theorem_constants(
     size = dual_norm(local.value, norm)
     spread = dual_norm(local.error, norm) + gamma(d + 4) * size
     spread = (spread + beta.hi * distance[partition.cluster_of]) * norm_rounding
-    delta = _drop_trivial(Enclosure(np.maximum(size - spread, 0.0), size + spread), upper, error)
+    # from below with room for the kernel's cruder bound on beta, at most d times too large
+    least = np.maximum(size - d * spread * norm_rounding, 0.0)
+    delta = _drop_trivial(Enclosure(least, size + spread), upper, error)
     for c, reason in enumerate(reasons):
         if not reason and not np.isfinite(distance[c]):
             reasons[c] = "the constants overflow in floating point"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import isinf
 from typing import Any
@@ -14,7 +15,7 @@ from verify._connectivity_definition import Decision
 from verify._connectivity_rational import RationalConstants
 from verify._connectivity_sink import ClusterGraph
 from verify._rounding import Array, Enclosure, gamma
-from verify.kernel_connectivity import SCHEMA
+from verify.kernel_connectivity import NO, YES
 
 #: Covers products that underflow.
 _LEAST = 1e-300
@@ -30,10 +31,11 @@ def boundary_weights(data: ProblemData, parts: Partition) -> Enclosure:
 
 
 class ClusterDemands:
-    """Constants and demands of one cluster, as enclosures."""
+    """Constants and demands of one cluster, as enclosures; its approximate minimizer."""
 
     def __init__(
         self,
+        center: Array,
         cross: Enclosure,
         alpha_lo: float,
         alpha_hi: float,
@@ -41,7 +43,7 @@ class ClusterDemands:
         delta: Enclosure,
         lam: float,
     ) -> None:
-        self.cross, self.beta, self.delta = cross, beta, delta
+        self.center, self.cross, self.beta, self.delta = center, cross, beta, delta
         self.alpha_lo, self.alpha_hi = alpha_lo, alpha_hi
         n = len(cross.lo)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -70,6 +72,7 @@ def demands_of(
     """Collect the constants of cluster ``c`` and form its demands."""
     own = graph.nodes
     return ClusterDemands(
+        constants.centers[c],
         Enclosure(boundary.lo[own], boundary.hi[own]),
         float(constants.alpha.lo[c]),
         float(constants.alpha.hi[c]),
@@ -87,6 +90,7 @@ def _product(x: Array, factor: float) -> Array:
 def exact_demands(
     data: ProblemData, parts: Partition, graph: ClusterGraph, exact: RationalConstants
 ) -> tuple[list[Fraction], list[Fraction]]:
+    """Rational demands of a cluster: lower and upper, equal unless delta is irrational."""
     cross = dict.fromkeys(graph.nodes.tolist(), Fraction(0))
     ends = parts.cluster_of[data.edges]
     c = parts.cluster_of[graph.nodes[0]]
@@ -105,25 +109,22 @@ def exact_demands(
 def witness_document(
     graph: ClusterGraph, own: ClusterDemands, decision: Decision, exact: RationalConstants | None
 ) -> dict[str, Any] | None:
-    """Write the document for the kernel, with the constants that the verdict used."""
+    """Write the witness for the kernel, with the constants that the verdict used."""
     if not decision.decided:
         return None
     up = decision.holds
-    alpha: float | Fraction = own.alpha_lo if up else own.alpha_hi
-    beta: list[Any] = (own.beta.hi if up else own.beta.lo).tolist()
-    delta: list[Any] = (own.delta.hi if up else own.delta.lo).tolist()
-    if decision.rational and exact is not None:
-        alpha, beta = exact.alpha, exact.beta
-        delta = exact.delta_hi if up else exact.delta_lo
     nodes = graph.nodes.tolist()
-    document = {
-        "schema": SCHEMA,
-        "claim": "well-connected" if up else "not well-connected",
-        "cluster": nodes,
-        "alpha": _number(alpha),
-        "beta": [_number(x) for x in beta],
-        "delta": [_number(x) for x in delta],
-    }
+    if len(nodes) == 1 or graph.components[0] > 1:
+        constants = _no_constants(len(nodes))
+    elif decision.rational and exact is not None:
+        delta = exact.delta_hi if up else exact.delta_lo
+        constants = _constants(exact.alpha, exact.beta, delta, exact.center, None)
+    else:
+        alpha = own.alpha_lo if up else own.alpha_hi
+        beta, delta_of = (x.hi if up else x.lo for x in (own.beta, own.delta))
+        constants = _constants(
+            alpha, beta.tolist(), delta_of.tolist(), own.center.tolist(), own.alpha_lo
+        )
     if up:
         sink = decision.sink
         assert sink is not None
@@ -131,7 +132,36 @@ def witness_document(
     else:
         sets = [graph.nodes[inside].tolist() for inside in decision.sets]
         proof = {"sets": sets, "left_out": graph.nodes[decision.left_out].tolist()}
-    return document | proof
+    claim = YES if up else NO
+    return {"claim": claim, "cluster": nodes, **constants, **proof}
+
+
+def single_node_witness(node: int) -> dict[str, Any]:
+    """Witness that a cluster of one node is well-connected, whatever its loss."""
+    proof: dict[str, Any] = {"sink": node, "flow": [], "scale": 1}
+    return {"claim": YES, "cluster": [node], **_no_constants(1), **proof}
+
+
+def _no_constants(size: int) -> dict[str, Any]:
+    """Constants where none are needed: a single node, or a cut of weight zero."""
+    zeros = [0] * size
+    return {"alpha": None, "beta": zeros, "delta": zeros, "center": None, "modulus": None}
+
+
+def _constants(
+    alpha: float | Fraction,
+    beta: Sequence[float | Fraction],
+    delta: Sequence[float | Fraction],
+    center: Sequence[float | Fraction],
+    modulus: float | None,
+) -> dict[str, Any]:
+    return {
+        "alpha": _number(alpha),
+        "beta": [_number(x) for x in beta],
+        "delta": [_number(x) for x in delta],
+        "center": [_number(x) for x in center],
+        "modulus": None if modulus is None else _number(modulus),
+    }
 
 
 def _number(value: float | Fraction) -> str | None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verify._connectivity_data import ProblemData
-from verify._constants import SIGN_DIMENSION, sign_vectors
+from verify.kernel_constants import SIGN_DIMENSION, inverted, largest_sign_form
 
 Vector = list[Fraction]
 Matrix = list[Vector]
@@ -26,9 +26,10 @@ _BITS = 200
 
 @dataclass(frozen=True)
 class RationalConstants:
-    """alpha of one cluster; beta and an enclosure of delta for each of its nodes."""
+    """alpha and minimizer of one cluster; beta and an enclosure of delta for each of its nodes."""
 
     alpha: Fraction
+    center: Vector
     beta: Vector
     delta_lo: Vector
     delta_hi: Vector
@@ -48,7 +49,7 @@ def rational_constants(
     if norm == "l2" and not diagonal:
         return None
     total = [[sum((h[i][j] for h in hessians), Fraction(0)) for j in range(d)] for i in range(d)]
-    inverse = _inverse(total)
+    inverse = inverted(total)
     if inverse is None:
         return None
     alpha = _alpha(total, inverse, norm, diagonal)
@@ -61,7 +62,9 @@ def rational_constants(
         for h, q in quadratics
     ]
     beta = [_beta(h, norm) for h in hessians]
-    return RationalConstants(alpha, beta, [lo for lo, _ in bounds], [hi for _, hi in bounds])
+    return RationalConstants(
+        alpha, center, beta, [lo for lo, _ in bounds], [hi for _, hi in bounds]
+    )
 
 
 def _quadratic(data: ProblemData, node: int) -> tuple[Matrix, Vector] | None:
@@ -106,7 +109,7 @@ def _alpha(total: Matrix, inverse: Matrix, norm: str, diagonal: bool) -> Fractio
     if norm == "linf":
         return 1 / max(inverse[i][i] for i in range(d))
     if d <= SIGN_DIMENSION:
-        return 1 / _largest_sign_form(inverse)
+        return 1 / largest_sign_form(inverse)
     if not diagonal:
         return None
     spread = 1 / sum((abs(x) for row in inverse for x in row), Fraction(0))
@@ -117,14 +120,8 @@ def _beta(hessian: Matrix, norm: str) -> Fraction:
     if norm in ("l2", "l1"):
         return max(hessian[i][i] for i in range(len(hessian)))
     if len(hessian) <= SIGN_DIMENSION:
-        return _largest_sign_form(hessian)
+        return largest_sign_form(hessian)
     return sum((abs(x) for row in hessian for x in row), Fraction(0))
-
-
-def _largest_sign_form(matrix: Matrix) -> Fraction:
-    """max_s s^T M s over sign vectors."""
-    signs = sign_vectors(len(matrix)).tolist()
-    return max(_dot([Fraction(x) for x in s], [_dot(row, s) for row in matrix]) for s in signs)
 
 
 def _dual_norm(g: Vector, norm: str) -> tuple[Fraction, Fraction]:
@@ -146,19 +143,3 @@ def _dual_norm(g: Vector, norm: str) -> tuple[Fraction, Fraction]:
 
 def _dot(a: list[Any], b: list[Any]) -> Fraction:
     return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
-
-
-def _inverse(matrix: Matrix) -> Matrix | None:
-    """Inverse of a symmetric positive definite matrix; None if it is singular."""
-    d = len(matrix)
-    work = [[*row, *(Fraction(i == j) for j in range(d))] for i, row in enumerate(matrix)]
-    for i in range(d):
-        pivot = work[i][i]
-        if pivot <= 0:
-            return None
-        work[i] = [x / pivot for x in work[i]]
-        for k in range(d):
-            if k != i and work[k][i]:
-                factor = work[k][i]
-                work[k] = [x - factor * y for x, y in zip(work[k], work[i], strict=True)]
-    return [row[d:] for row in work]

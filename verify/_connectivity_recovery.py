@@ -14,19 +14,22 @@ coordinates: then it leaves u_e a face of the dual ball, over which t is minimiz
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from verify._connectivity_cluster_graph import solve_cluster_graph
 from verify._connectivity_data import Partition, ProblemData, read_partition, read_problem
 from verify._connectivity_losses import LocalLosses
-from verify._connectivity_sink import best_sink, cluster_graphs
+from verify._connectivity_proof import RecoveryProof, prove_recovery
+from verify._connectivity_sink import ClusterGraph, best_sink, cluster_graphs
 from verify._connectivity_vector_flow import BetweenClusters, divergence, flows_inside
 from verify._constants import dual_norm
+from verify._data import plain_data
 from verify._rounding import Array
 
 #: Slacks below this are undecided: the solver's accuracy.
@@ -40,12 +43,16 @@ class RecoveryReport:
     Attributes
     ----------
     holds
-        Whether every solution is constant on every cluster (to the accuracy of the solver).
+        Whether every solution is constant on every cluster, to the accuracy of the solver;
+        :meth:`prove` says what is proved.
     decided
-        False if the slack is within 1e-6 of zero, or the test does not apply.
+        False if the slack is within 1e-6 of zero or, on large clusters, the bounds on it have
+        different signs; or if the test does not apply.
     slack
         1 - t, t the minimal congestion max ||u_e||_* / (lambda A_e) over the edges inside clusters;
-        -inf if no flow exists at all.
+        -inf if no flow exists at all. On large clusters that of the best flow found, a lower bound.
+    slack_upper
+        Upper bound on the slack; equal to it unless a cluster is large.
     slacks
         The slack by cluster label; clusters joined by undetermined flows share theirs.
     lemma3
@@ -59,8 +66,7 @@ class RecoveryReport:
         Parameter vector w~ of each cluster by its label.
     w, u
         (n, d) the solution that is constant on clusters, and (m, d) the flow found (zeros inside
-        clusters for which none exists); with slack >= 0 they are an optimal pair, fit for
-        ``verify.certify``.
+        clusters for which none exists); with slack >= 0 they are an optimal pair.
     reason
         Why the test does not hold or apply; empty if it holds.
     """
@@ -68,6 +74,7 @@ class RecoveryReport:
     holds: bool
     decided: bool
     slack: float
+    slack_upper: float
     slacks: dict[Hashable, float]
     lemma3: bool
     lemma3_margin: float
@@ -76,6 +83,27 @@ class RecoveryReport:
     w: Array
     u: Array
     reason: str
+    _plain: Mapping[str, Any] = field(repr=False)
+    _inner: NDArray[np.bool_] = field(repr=False)
+    _connected: bool = field(repr=False)
+
+    def prove(self, rtol: float = 1e-6) -> RecoveryProof:
+        """Certify (w, u) exactly, and bound how far any solution is from constant on clusters.
+
+        Parameters
+        ----------
+        rtol
+            Tolerance of the certificate; the bound uses the gap that it proves.
+
+        Raises
+        ------
+        ValueError
+            If the test does not apply.
+        """
+        data = read_problem(self._plain)
+        if not self.slacks or not self.cluster_w:
+            raise ValueError(f"there is nothing to prove: {self.reason}")
+        return prove_recovery(self._plain, data, self.w, self.u, self._inner, self._connected, rtol)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; infinite numbers become strings."""
@@ -88,6 +116,7 @@ class RecoveryReport:
             "holds": self.holds,
             "decided": self.decided,
             "slack": plain(self.slack),
+            "slack_upper": plain(self.slack_upper),
             "slacks": [[label, plain(x)] for label, x in self.slacks.items()],
             "lemma3": self.lemma3,
             "lemma3_margin": plain(self.lemma3_margin),
@@ -98,7 +127,11 @@ class RecoveryReport:
 
     def __str__(self) -> str:
         head = "recovered" if self.holds else f"not recovered: {self.reason}"
-        lines = [f"exact recovery: {head}", f"  slack {self.slack:.6g} (needs > 0)"]
+        if not self.decided:
+            head = f"not decided: {self.reason}"
+        apart = self.slack_upper - self.slack > TOLERANCE
+        slack = f"{self.slack:.6g}" + (f" to {self.slack_upper:.6g}" if apart else "")
+        lines = [f"exact recovery: {head}", f"  slack {slack} (needs > 0)"]
         lemma = "holds" if self.lemma3 else "does not hold"
         lines.append(f"  Lemma 3 {lemma}: margin {self.lemma3_margin:.6g} (needs > 1)")
         lines += [f"  clusters {a!r} and {b!r} merge" for a, b in self.merged]
@@ -111,8 +144,10 @@ def recovers(problem: object, partition: object) -> RecoveryReport:
     Unlike Definition 1 (``well_connected``) the test is not conservative: up to the accuracy of
     the solver it is necessary and sufficient. It solves the problem on the cluster graph with CVXPY
     and Clarabel, and then finds the flows inside each cluster: by maximum flows for the l1 penalty
-    or d = 1, else by a cone problem (about ten thousand edges of a cluster a second or a minute,
-    depending on how sparse its factorization is).
+    or d = 1, else by a cone problem; where that has more than 20,000 unknowns, by electrical flows,
+    which bracket the slack and decide unless it is very close to zero.
+
+    ``report.prove()`` turns the answer into an exact certificate.
 
     Parameters
     ----------
@@ -134,7 +169,8 @@ def recovers(problem: object, partition: object) -> RecoveryReport:
     cvxpy.SolverError
         If the solver fails.
     """
-    data = read_problem(problem)
+    plain = plain_data(problem)
+    data = read_problem(plain)
     parts = read_partition(partition, data.names)
     losses = LocalLosses(data.n_nodes, data.dim, data.terms)
     rough = np.flatnonzero(losses.nonsmooth != "")
@@ -142,19 +178,22 @@ def recovers(problem: object, partition: object) -> RecoveryReport:
         reason = data.norm_reason or (
             f"the loss of node {data.names[rough[0]]!r} is not smooth: {losses.nonsmooth[rough[0]]}"
         )
-        return _not_applicable(data, parts, f"the test does not apply: {reason}")
+        return _not_applicable(plain, data, parts, f"the test does not apply: {reason}")
     cluster = solve_cluster_graph(data, parts, losses)
     w = cluster.w[parts.cluster_of]
     flows = BetweenClusters(data, parts, cluster)
     gradients = losses.gradients(w).value
-    slacks, u = flows_inside(data, parts, flows, gradients)
-    lemma3_margin = _lemma3_margin(data, parts, flows, gradients)
-    slack = min(slacks)
+    slacks, above, u = flows_inside(data, parts, flows, gradients)
+    graphs = cluster_graphs(data, parts)
+    lemma3_margin = _lemma3_margin(data, graphs, flows, gradients)
+    slack, slack_upper = min(slacks), min(above)
     worst = parts.keys[int(np.argmin(slacks))]
+    ends = parts.cluster_of[data.edges]
     return RecoveryReport(
         holds=slack > TOLERANCE,
-        decided=abs(slack) > TOLERANCE,
+        decided=slack > TOLERANCE or slack_upper < -TOLERANCE,
         slack=slack,
+        slack_upper=slack_upper,
         slacks=dict(zip(parts.keys, slacks, strict=True)),
         lemma3=lemma3_margin > 1.0,
         lemma3_margin=lemma3_margin,
@@ -166,35 +205,45 @@ def recovers(problem: object, partition: object) -> RecoveryReport:
         cluster_w=dict(zip(parts.keys, cluster.w, strict=True)),
         w=w,
         u=u,
-        reason=_reason(slack, worst),
+        reason=_reason(slack, slack_upper, worst),
+        _plain=plain,
+        _inner=ends[:, 0] == ends[:, 1],
+        _connected=all(graph.components[0] == 1 for graph in graphs),
     )
 
 
-def _reason(slack: float, worst: Hashable) -> str:
+def _reason(slack: float, slack_upper: float, worst: Hashable) -> str:
     if slack > TOLERANCE:
         return ""
-    if slack == -inf:
+    if slack_upper > TOLERANCE:
+        return f"the slack of cluster {worst!r} is between {slack:.6g} and {slack_upper:.6g}"
+    if slack_upper == -inf:
         return f"cluster {worst!r} is disconnected and its parts do not balance"
-    if slack >= -TOLERANCE:
+    if slack_upper >= -TOLERANCE:
         return f"cluster {worst!r} is within {TOLERANCE:g} of a tie"
-    return f"cluster {worst!r} needs {1 - slack:.6g} times the capacity of its edges"
+    least = "" if slack_upper - slack <= TOLERANCE else "at least "
+    return f"cluster {worst!r} needs {least}{1 - slack_upper:.6g} times the capacity of its edges"
 
 
-def _not_applicable(data: ProblemData, parts: Partition, reason: str) -> RecoveryReport:
+def _not_applicable(
+    plain: Mapping[str, Any], data: ProblemData, parts: Partition, reason: str
+) -> RecoveryReport:
+    m = len(data.edges)
     return RecoveryReport(
-        False, False, -inf, dict.fromkeys(parts.keys, -inf), False, 0.0, [], {},
-        np.zeros((data.n_nodes, data.dim)), np.zeros((len(data.edges), data.dim)), reason,
+        False, False, -inf, inf, dict.fromkeys(parts.keys, -inf), False, 0.0, [], {},
+        np.zeros((data.n_nodes, data.dim)), np.zeros((m, data.dim)), reason,
+        plain, np.zeros(m, dtype=bool), False,
     )  # fmt: skip
 
 
 def _lemma3_margin(
-    data: ProblemData, parts: Partition, flows: BetweenClusters, gradients: Array
+    data: ProblemData, graphs: list[ClusterGraph], flows: BetweenClusters, gradients: Array
 ) -> float:
     """Least margin over the clusters with the norms of the actual demands."""
     supply = -gradients - divergence(data.edges, flows.flow, data.n_nodes)
     demand = dual_norm(supply, str(data.norm)) / data.lam
     margin = inf
-    for graph in cluster_graphs(data, parts):
+    for graph in graphs:
         if graph.n_nodes == 1:
             continue
         if graph.components[0] > 1:

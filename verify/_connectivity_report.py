@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isinf
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from verify._json_file import write_json
 from verify._rounding import Array
+from verify.kernel_connectivity import NO, SCHEMA, YES
+from verify.kernel_data import canonical, digest
+from verify.kernel_numbers import Verdict
 
 
 class NodeSets(Sequence[list[Hashable]]):
@@ -116,7 +121,7 @@ class ClusterReport:
     _witness: dict[str, Any] | None
 
     def witness(self) -> dict[str, Any]:
-        """Document that ``verify.kernel_connectivity.check_cluster`` checks.
+        """Witness that ``verify.kernel_connectivity.check_cluster`` checks.
 
         Raises
         ------
@@ -205,6 +210,48 @@ class WellConnectedReport:
     reason: str
     lam: float
     norm: str
+    _data: Mapping[str, Any] = field(repr=False)
+
+    def document(self, embed: bool = True) -> dict[str, Any]:
+        """Witnesses of all clusters, as ``verify.check`` takes them (format: docs/theorem2.md).
+
+        Parameters
+        ----------
+        embed
+            Whether the document contains the problem data; without them they are to be passed to
+            ``verify.check``.
+
+        Raises
+        ------
+        ValueError
+            If nothing is proved: no cluster is well-connected or not, or the data are malformed.
+        """
+        witnesses = [c.witness() for c in self.clusters.values() if c._witness is not None]
+        if not self.holds and all(witness["claim"] == YES for witness in witnesses):
+            raise ValueError(f"there is no proof to write down: {self.reason}")
+        try:
+            data = canonical(self._data)
+        except Verdict as refusal:
+            raise ValueError(f"problem data: {refusal}") from None
+        document = {
+            "schema": SCHEMA,
+            "sha256": digest(data),
+            "claim": YES if self.holds else NO,
+            "clusters": witnesses,
+        }
+        return document | ({"data": data} if embed else {})
+
+    def save(self, path: str | os.PathLike[str], embed: bool = True) -> None:
+        """Write :meth:`document` as JSON, whole or not at all.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`document`.
+        OSError
+            If the file cannot be written.
+        """
+        write_json(self.document(embed), path)
 
     @property
     def lam_min(self) -> float:

@@ -2,7 +2,7 @@
 
 Between clusters a and b the flow lies in lambda A_e dphi(w~_a - w~_b), which determines it unless
 coordinates agree; inside the clusters the least congestion is found by maximum flows (l1, d = 1) or
-as a cone problem.
+as a cone problem, and on large clusters bracketed by electrical flows.
 """
 
 from __future__ import annotations
@@ -21,9 +21,14 @@ from verify._connectivity_cluster_graph import (
     run_clarabel,
     same_below,
 )
-from verify._connectivity_congestion import least_congestion
+from verify._connectivity_congestion import BALANCED, least_congestion
 from verify._connectivity_data import Partition, ProblemData
+from verify._connectivity_electrical import electrical_congestion
+from verify._constants import dual_norm
 from verify._rounding import Array
+
+#: Vector flows with more entries than this are too large for the cone solver.
+LARGE = 20_000
 
 
 class BetweenClusters:
@@ -87,8 +92,15 @@ def divergence(edges: NDArray[np.int64], flow: Array, n: int) -> Array:
 
 def flows_inside(
     data: ProblemData, parts: Partition, flows: BetweenClusters, gradients: Array
-) -> tuple[list[float], Array]:
-    """Minimal congestion of every group of clusters joined by undetermined edges; the flow."""
+) -> tuple[list[float], list[float], Array]:
+    """Least congestion of every group of clusters joined by undetermined edges.
+
+    Returns
+    -------
+    tuple
+        Lower and upper bounds of each cluster's slack, which agree up to the accuracy of a solver
+        unless the cluster is large, and a flow (m, d) whose slack is the lower bound.
+    """
     k = parts.n_clusters
     ends = parts.cluster_of[data.edges[flows.undetermined]]
     joined = sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(k, k))
@@ -97,7 +109,7 @@ def flows_inside(
     supply = -gradients - divergence(data.edges, fixed, data.n_nodes)
     edge_group = np.where(flows.determined, -1, group_of[parts.cluster_of[data.edges[:, 0]]])
     u = fixed.copy()
-    slacks = np.empty(k)
+    slacks, above = np.empty(k), np.empty(k)
     node_order = np.argsort(group_of[parts.cluster_of], kind="stable")
     node_first = np.searchsorted(group_of[parts.cluster_of][node_order], np.arange(k + 1))
     edge_order = np.argsort(edge_group, kind="stable")
@@ -105,10 +117,11 @@ def flows_inside(
     for g in np.unique(group_of):
         nodes = np.sort(node_order[node_first[g] : node_first[g + 1]])
         edges = np.sort(edge_order[edge_first[g] : edge_first[g + 1]])
-        congestion, flow = _least_congestion(data, flows, nodes, edges, supply[nodes])
+        least, congestion, flow = _least_congestion(data, flows, nodes, edges, supply[nodes])
         slacks[group_of == g] = 1.0 - congestion
+        above[group_of == g] = 1.0 - least
         u[edges] = flow
-    return slacks.tolist(), u
+    return slacks.tolist(), above.tolist(), u
 
 
 def _least_congestion(
@@ -117,8 +130,8 @@ def _least_congestion(
     nodes: NDArray[np.int64],
     edges: NDArray[np.int64],
     supply: Array,
-) -> tuple[float, Array]:
-    """Find min t for one group of clusters, and a flow on its edges."""
+) -> tuple[float, float, Array]:
+    """Find min t for one group of clusters, as bounds, and a flow on its edges."""
     nothing = np.zeros((len(edges), data.dim))
     place = np.searchsorted(nodes, data.edges[edges])
     adjacency = sp.coo_array(
@@ -129,13 +142,40 @@ def _least_congestion(
     np.add.at(totals, component, supply)
     scale = max(float(np.abs(supply).sum()), data.lam * float(data.weights[edges].sum()))
     if count > 1 and np.abs(totals).max() > TOLERANCE * scale:
-        return inf, nothing
+        return inf, inf, nothing
     if not len(edges):
-        return 0.0, nothing
+        return 0.0, 0.0, nothing
     # rounding in w~ leaves a total that is not quite zero
     balanced = supply - (totals / np.bincount(component, minlength=count)[:, None])[component]
-    solve = _scalar_congestion if data.norm == "l1" or data.dim == 1 else _cone_congestion
-    return solve(data, flows, place, edges, balanced)
+    scalar = data.norm == "l1" or data.dim == 1
+    partial = flows.direction[edges][flows.undetermined[edges]].any()
+    if not scalar and not partial and len(edges) * data.dim > LARGE:
+        return _electrical_congestion(data, flows, place, edges, balanced)
+    solve = _scalar_congestion if scalar else _cone_congestion
+    congestion, flow = solve(data, flows, place, edges, balanced)
+    return congestion, congestion, flow
+
+
+def _electrical_congestion(
+    data: ProblemData,
+    flows: BetweenClusters,
+    place: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    supply: Array,
+) -> tuple[float, float, Array]:
+    """Bracket min t on a large group.
+
+    Undetermined edges have the capacity lambda A_e for every t, but are scaled with the others
+    here. That is no difference at t = 1, where the verdict is made, nor for lower bounds above 1.
+    """
+    capacity = data.lam * data.weights[edges]
+    found = electrical_congestion(place, capacity, supply, str(data.norm))
+    free = flows.undetermined[edges]
+    if not free.any():
+        return found.lower, found.upper, found.flow
+    load = dual_norm(found.flow, str(data.norm)) / capacity
+    upper = float(load[~free].max(initial=0.0)) if load[free].max() <= 1.0 else inf
+    return (found.lower if found.lower > 1.0 else 0.0), upper, found.flow
 
 
 def _scalar_congestion(
@@ -149,6 +189,8 @@ def _scalar_congestion(
     n, d = supply.shape
     weights = data.weights[edges]
     free = flows.undetermined[edges]
+    # what is left of a supply that saturated edges take is rounding
+    negligible = BALANCED * (float(np.abs(supply).sum()) + data.lam * float(weights.sum()))
     congestion = 0.0
     u = np.zeros((len(edges), d))
     for j in range(d):
@@ -156,7 +198,7 @@ def _scalar_congestion(
         known = data.lam * weights * sign
         rest = supply[:, j] - divergence(place, known[:, None], n)[:, 0]
         fixed = np.where(free, np.where(sign == 0.0, data.lam * weights, 0.0), np.nan)
-        found = least_congestion(place, data.lam * weights, fixed, rest)
+        found = least_congestion(place, data.lam * weights, fixed, rest, negligible)
         if found.t == inf:
             return inf, np.zeros((len(edges), d))
         congestion = max(congestion, found.t)

@@ -31,11 +31,10 @@ from verify._rounding import (
     largest_eigenvalue,
     smallest_eigenvalue,
 )
+from verify.kernel_constants import SIGN_DIMENSION
 
 __all__ = ["NORMS", "SIGN_DIMENSION", "dual_norm", "sign_vectors", "smoothness", "strong_convexity"]
 
-#: Up to this dimension sign vectors are enumerated (2^(d-1) of them).
-SIGN_DIMENSION = 8
 _CHUNK = 1 << 14
 
 

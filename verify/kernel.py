@@ -27,6 +27,7 @@ from itertools import chain
 from math import lcm
 from typing import Any
 
+from verify import kernel_connectivity as connectivity
 from verify import kernel_numbers as numbers
 from verify.kernel_data import ROWS, TERMS, canonical, digest, keys
 from verify.kernel_numbers import TEN50, Bounds, Number, Verdict, exactly, malformed, quotients
@@ -87,6 +88,9 @@ def check(
 ) -> Result:
     """Check a certificate document, a dict or the path of a JSON file.
 
+    Documents about a partition (schema "gtv-connectivity/1", `kernel_connectivity`) get the same
+    three answers, without bounds.
+
     Parameters
     ----------
     document : the certificate
@@ -107,6 +111,8 @@ def check(
     """
     try:
         doc = document if isinstance(document, Mapping) else _load(document)
+        if isinstance(doc, Mapping) and doc.get("schema") == connectivity.SCHEMA:
+            return Result(*connectivity.check_document(doc, data))
         return _check(doc, data, rtol)
     except Verdict as answer:
         return Result(answer.status, str(answer))
@@ -206,7 +212,8 @@ class Problem:
         self.caps, self.k_caps = [int(lam[0] * a) for a in weights], k_lam + k_weights
         self.phi = data["penalty"]["kind"]
         if self.phi == "pnorm":
-            self.phi = _NORM_OF_P.get(data["penalty"]["p"], "pnorm")
+            # In one dimension every p-norm is the absolute value.
+            self.phi = "l1" if self.d == 1 else _NORM_OF_P.get(data["penalty"]["p"], "pnorm")
             if self.phi == "pnorm":
                 raise Verdict("UNPROVED", "no exact rule for the p-norm unless p is 1, 2 or inf")
         if self.phi == "quadratic":
@@ -223,7 +230,7 @@ class Problem:
     def _variation(self, w: Table, k: int) -> Bounds:
         """Enclose sum_e lam A_e phi(w_head - w_tail)."""
         rows = ([a - b for a, b in zip(w[i], w[j], strict=True)] for i, j in self.edges)
-        if self.phi == "l2":
+        if self.phi == "l2" and self.d > 1:
             return numbers.roots([sum(x * x for x in v) for v in rows], self.caps, k + self.k_caps)
         if self.phi == "quadratic":
             forms = (sum(x * _dot(q, v) for x, q in zip(v, self.q, strict=True)) for v in rows)

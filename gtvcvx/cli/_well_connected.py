@@ -1,7 +1,8 @@
-"""``gtvcvx well-connected``: does Theorem 2 say that a partition is recovered."""
+"""``gtvcvx well-connected``: does Theorem 2 say that a partition is recovered, and is it."""
 
 from __future__ import annotations
 
+import json
 import math
 from argparse import Namespace
 from dataclasses import replace
@@ -9,19 +10,24 @@ from typing import Any
 
 import verify
 from gtvcvx._csv import read_labels
-from gtvcvx.cli._arguments import command_parser, load_problem
-from gtvcvx.cli._report import NOT_PROVED, PROVED, counted, emit, working
+from gtvcvx._files import atomic_write
+from gtvcvx.cli._arguments import check_outputs, command_parser, load_problem
+from gtvcvx.cli._partition_picture import check_picture, write_picture
+from gtvcvx.cli._report import NOT_PROVED, PROVED, counted, emit, entry, working
 
 SHOWN_CLUSTERS = 20
 
 _DESCRIPTION = """\
 Check whether every cluster of a partition is well-connected (Definition 1 of the paper). If so,
 every solution of the problem is constant on each cluster (Theorem 2). The condition is sufficient,
-not necessary: partitions that are recovered can fail it.
+not necessary: partitions that are recovered can fail it, and --recovery says whether this one does.
 
 LABELS is a CSV file of two columns, node and cluster, that names every node of the problem once.
+With --output the proof is written to a file, for 'gtvcvx check' or 'python -m verify check', which
+work in exact arithmetic.
 
-Exit status 0 if it is proved that all clusters are well-connected, 1 if not."""
+Exit status 0 if it is proved that all clusters are well-connected, 1 if not (whatever the options
+find out)."""
 
 
 def add_parser(commands: Any) -> None:
@@ -34,17 +40,78 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--partition", required=True, metavar="LABELS", help="node and cluster of each, CSV"
     )
+    parser.add_argument(
+        "--recovery",
+        action="store_true",
+        help="also test whether the solutions are constant on the clusters: Lemma 3, and exactly",
+    )
+    parser.add_argument(
+        "--critical-lambda",
+        action="store_true",
+        help="also bound the lambda from which on the solutions are constant on the clusters",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="PROOF", help="witnesses of the verdicts, JSON, for 'check'"
+    )
+    parser.add_argument(
+        "--picture",
+        metavar="FILE",
+        help="draw clusters, boundary, flows, tightest set and margins (png, pdf or svg)",
+    )
 
 
 def run(args: Namespace) -> int:
-    """Load, check, report."""
+    """Load, check, draw, report."""
+    inputs = {"PROBLEM": args.problem, "--partition": args.partition}
+    check_outputs({"--picture": args.picture, "--output": args.output}, inputs)
+    if args.picture is not None:
+        check_picture(args.picture)
     with working(args, "reading"):
         problem = load_problem(args.problem)
-        clusters = read_labels(args.partition, problem.graph.nodes)
+        labels = list(read_labels(args.partition, problem.graph.nodes).values())
+    if args.picture is not None:
+        check_picture(args.picture, problem)
+    data = problem.to_data()
     with working(args, "checking"):
-        report = verify.well_connected(problem.to_data(), list(clusters.values()))
-    emit(args, _lines(report), report.to_dict())
+        report = verify.well_connected(data, labels)
+    lines, result = _lines(report), report.to_dict()
+    written: dict[str, str] = {}
+    if args.output is not None:
+        lines += ["", _save(report, args.output, written)]
+    if args.recovery:
+        with working(args, "testing recovery"):
+            recovery = verify.recovers(data, labels)
+        lines += ["", *str(recovery).splitlines()]
+        result["recovery"] = recovery.to_dict()
+        if recovery.slack >= 0.0:
+            with working(args, "proving recovery"):
+                proof = recovery.prove()
+            lines += [f"  {line.strip()}" for line in str(proof).splitlines()]
+            result["recovery"]["proof"] = proof.to_dict()
+    if args.critical_lambda:
+        with working(args, "bounding lambda"):
+            critical = verify.critical_lambda(data, labels)
+        lines += ["", *str(critical).splitlines()]
+        result["critical_lambda"] = critical.to_dict()
+    if args.picture is not None:
+        with working(args, "drawing"):
+            write_picture(args.picture, problem, labels, report)
+        written["picture"] = args.picture
+        lines += ["", entry("Written", args.picture)]
+    emit(args, lines, result | ({"written": written} if written else {}))
     return PROVED if report.holds else NOT_PROVED
+
+
+def _save(report: Any, path: str, written: dict[str, str]) -> str:
+    """Write the proof if there is one; the line that says so."""
+    try:
+        document = report.document()
+    except ValueError as error:
+        return entry("Not written", f"{path}: {error}")
+    with atomic_write(path) as file:
+        json.dump(document, file, separators=(",", ":"), allow_nan=False)
+    written["output"] = path
+    return entry("Written", path)
 
 
 def _lines(report: Any) -> list[str]:
@@ -56,7 +123,9 @@ def _lines(report: Any) -> list[str]:
     if rest:
         proved = sum(cluster.holds for cluster in rest)
         lines.append(f"... {counted(len(rest), 'cluster')} more, {proved} of them well-connected")
-    if math.isfinite(report.lam_min):
+    if report.lam_min == 0.0:
+        lines.append("all clusters are well-connected for every lambda")
+    elif math.isfinite(report.lam_min):
         lines.append(f"all clusters are well-connected for every lambda > {report.lam_min:.6g}")
     else:
         lines.append("no lambda is known for which all clusters are well-connected")

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import sys
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import gtvcvx as gtv
 import verify
+from gtvcvx import _draw
+from gtvcvx.cli._partition_picture import write_picture
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -91,3 +101,166 @@ def test_penalties(tmp_path, run, problem, penalty):
     outcome = run("well-connected", tmp_path / "p.npz", "--partition", labels)
     assert outcome.status == (1 if penalty == "squared" else 0)
     assert ("does not apply" in outcome.out) == (penalty == "squared")
+
+
+def test_clusters_keep_the_names_of_the_file(tmp_path, run, problem):
+    labels = partition(tmp_path, ["left"] * 5 + ["right"] * 5)
+    outcome = run("well-connected", tmp_path / "p.npz", "--partition", labels, "--json")
+    assert [cluster["label"] for cluster in outcome.json["clusters"]] == ["left", "right"]
+
+
+def test_recovery_and_critical_lambda_are_reported(tmp_path, run, problem):
+    split = ["left"] * 5 + ["right"] * 5
+    arguments = ("well-connected", tmp_path / "p.npz", "--partition", partition(tmp_path, split))
+    plain = run(*arguments, "--json").json
+    assert "recovery" not in plain
+    assert "critical_lambda" not in plain
+    data = run(*arguments, "--recovery", "--critical-lambda", "--json").json
+    recovery, critical = verify.recovers(problem, split), verify.critical_lambda(problem, split)
+    assert data["recovery"]["slack"] == recovery.slack > 0
+    assert data["recovery"]["lemma3"] is True
+    assert data["recovery"]["proof"]["status"] == "CERTIFIED"
+    assert data["recovery"]["proof"]["holds"] is True
+    assert data["critical_lambda"]["upper"] == critical.upper
+    assert data["critical_lambda"]["clusters"][0][0] == "left"
+    text = run(*arguments, "--recovery", "--critical-lambda").out
+    assert f"slack {recovery.slack:.6g}" in text
+    assert "Lemma 3 holds" in text
+    assert "every solution is constant on them up to" in text
+    assert f"between {critical.lower:.9g} and {critical.upper:.9g}" in text
+
+
+def test_recovered_although_the_theorem_fails(tmp_path, run, problem):
+    """Exit status 1: the status is about Theorem 2; the report says that it is recovered."""
+    rng = np.random.default_rng(0)
+    target = np.repeat([[1.0, 0.0], [0.0, 1.0]], 5, axis=0) + 0.02 * rng.standard_normal((10, 2))
+    losses = gtv.SquaredLoss.stack(np.broadcast_to(np.eye(2), (10, 2, 2)), target)
+    weak = gtv.GTVProblem(problem.graph, losses, "l2", 0.01)
+    weak.save(tmp_path / "p.npz")
+    labels = partition(tmp_path, [0] * 5 + [1] * 5)
+    outcome = run("well-connected", tmp_path / "p.npz", "--partition", labels, "--recovery")
+    assert outcome.status == 1
+    assert "NOT well-connected" in outcome.out
+    assert "exact recovery: recovered" in outcome.out
+    assert "good for every lambda > " in outcome.out
+
+
+def test_report_has_no_infinite_lambda_and_counts_well(tmp_path, run):
+    graph = gtv.EmpiricalGraph(4, [[0, 1], [1, 2], [2, 3]])
+    problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(np.arange(4.0)[:, None]), "l2", 1.0)
+    problem.save(tmp_path / "p.npz")
+    labels = partition(tmp_path, [0, 1, 0, 0], prefix="")
+    outcome = run("well-connected", tmp_path / "p.npz", "--partition", labels)
+    assert "inf\n" not in outcome.out
+    assert "cluster 1, 1 node: well-connected" in outcome.out
+    assert "good for every lambda\n" in outcome.out
+    assert "good for no lambda that is known" in outcome.out
+
+
+def test_proof_is_written_and_checked(tmp_path, run, problem):
+    for split, status in (([0] * 5 + [1] * 5, 0), ([0, 0, 1, 1, 1, 1, 1, 0, 0, 0], 1)):
+        labels, proof = partition(tmp_path, split), tmp_path / "proof.json"
+        outcome = run("well-connected", tmp_path / "p.npz", "--partition", labels, "-o", proof)
+        assert outcome.status == status
+        assert f"Written     {proof}" in outcome.out
+        checked = run("check", proof)
+        assert checked.status == 0
+        assert "CERTIFIED" in checked.out
+        assert ("not well-connected" in checked.out) == bool(status)
+    proof.unlink()
+    squared = gtv.GTVProblem(problem.graph, problem.losses, "squared", 1.0)
+    squared.save(tmp_path / "p.npz")
+    outcome = run("well-connected", tmp_path / "p.npz", "--partition", labels, "-o", proof)
+    assert outcome.status == 1
+    assert "Not written" in outcome.out
+    assert not proof.exists()
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_picture_is_written(tmp_path, run, problem, ending):
+    labels = partition(tmp_path, ["left"] * 5 + ["right"] * 5)
+    path = tmp_path / f"picture.{ending}"
+    outcome = run("well-connected", tmp_path / "p.npz", "--partition", labels, "--picture", path)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert f"Written     {path}" in outcome.out
+    if ending == "png":
+        assert path.read_bytes().startswith(b"\x89PNG")
+    else:
+        assert path.read_text(encoding="utf-8").rstrip().endswith("</svg>")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["labels.csv", "p.npz", path.name]
+
+
+def test_picture_shows_the_numbers_of_the_report(tmp_path, problem, monkeypatch):
+    """The panels are drawn from the report: curves, tightest set, sinks, loads of the edges."""
+    drawn = []
+    monkeypatch.setattr(_draw, "draw_partition", lambda p: drawn.append(p) or Figure())
+    labels = ["left"] * 5 + ["right"] * 5
+    report = verify.well_connected(problem, labels)
+    write_picture(str(tmp_path / "x.png"), problem, labels, report)
+    (picture,) = drawn
+    worst = min(report.clusters.values(), key=lambda c: c.margin)
+    assert [f"n{i}" for i in np.flatnonzero(picture.tight)] == worst.tightest_set
+    assert [picture.labels[i] for i in picture.sinks] == [c.i0 for c in report.clusters.values()]
+    near = np.argmin(np.abs(np.log(picture.lams)))
+    again = gtv.GTVProblem(problem.graph, problem.losses, "l2", float(picture.lams[near]))
+    expected = [c.margin for c in verify.well_connected(again, labels).clusters.values()]
+    assert picture.margins[:, near] == pytest.approx(expected)
+    assert (np.diff(picture.margins, axis=1) >= 0).all()
+    boundary = (problem.graph.edges == (4, 5)).all(axis=1)
+    assert picture.load[boundary] == pytest.approx(1.0, abs=1e-4)
+    assert picture.load[~boundary].max() < 0.2
+
+
+def test_drawing_has_the_panels(problem):
+    n = 45
+    picture = _draw.PartitionPicture(
+        edges=np.array([[i, i + 1] for i in range(n - 1)]),
+        cluster_of=np.arange(n) // 2,
+        names=[str(c) for c in range(23)],
+        labels=[str(i) for i in range(n)],
+        positions=_draw.layout(n, np.array([[i, i + 1] for i in range(n - 1)]), np.arange(n) // 2),
+        load=np.linspace(0, 1, n - 1),
+        tight=np.arange(n) == 3,
+        sinks=[],
+        lam=1.0,
+        lams=np.array([0.1, 1.0, 10.0]),
+        margins=np.vstack([np.full((22, 3), np.inf), [[0.5, 1.0, 2.0]]]),
+        title="chain",
+        note="margins",
+    )
+    figure = _draw.draw_partition(picture)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert {"chain", "margins"} <= set(titles)
+    curves = [line for line in figure.axes[1].get_lines() if len(line.get_xdata()) == 3]
+    assert len(curves) == 1  # infinite margins are not drawn
+    assert curves[0].get_label() == "cluster 22"
+    nothing = replace(picture, margins=np.full((23, 3), np.nan))
+    texts = [text.get_text() for text in _draw.draw_partition(nothing).axes[1].texts]
+    assert texts == ["no cluster has a finite positive margin"]
+
+
+def test_pictures_that_cannot_be_made_are_refused_first(tmp_path, run, problem, monkeypatch):
+    labels = partition(tmp_path, [0] * 5 + [1] * 5)
+    base = ("well-connected", tmp_path / "p.npz", "--partition", labels, "--picture")
+    outcome = run(*base, tmp_path / "x.gif")
+    assert outcome.status == 2
+    assert ".png, .pdf, .svg" in outcome.err
+    assert run(*base, tmp_path / "nowhere" / "x.png").status == 2
+    assert "already given" in run(*base, labels).err
+    with monkeypatch.context() as hidden:
+        hidden.setitem(sys.modules, "matplotlib.figure", None)
+        outcome = run(*base, tmp_path / "x.png")
+        assert outcome.status == 2
+        assert "gtvcvx[plot]" in outcome.err
+    monkeypatch.setattr("gtvcvx.cli._partition_picture.MOST_NODES", 9)
+    outcome = run(*base, tmp_path / "x.png")
+    assert outcome.status == 2
+    assert "up to 9 nodes" in outcome.err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["labels.csv", "p.npz"]
+
+
+def test_matplotlib_is_imported_for_pictures_only():
+    for path in (ROOT / "gtvcvx").rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                assert "matplotlib" not in ast.unparse(node), path

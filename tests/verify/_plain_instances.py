@@ -139,7 +139,7 @@ def instance(
 
 
 def _loss(term: Data, w: cp.Variable) -> cp.Expression:
-    """Return the loss of one term, row by row as the contract states it."""
+    """Return the loss of one term, row by row from the formulas of SCHEMA.md."""
     node, kind = term["node"], term["kind"]
     if kind in ("squared", "logistic"):
         m = np.bincount(node)[node]

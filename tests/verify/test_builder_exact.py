@@ -203,6 +203,27 @@ def test_conjugate_gradients_on_a_singular_consistent_system() -> None:
     np.testing.assert_allclose(matrix @ x, rhs, atol=1e-10 * np.abs(rhs).max())
 
 
+@pytest.mark.parametrize("phi", PENALTIES)
+def test_projection_conserves_flow_and_l1_multipliers(phi: str) -> None:
+    """At a node with only an l1 term, D^T u + q must vanish after the projection."""
+    data = instance(6, "lasso", phi, "connected", 10, 2)
+    term = data["terms"][0]
+    bare = data["terms"][1]["node"][:2]
+    kept = ~np.isin(term["node"], bare)
+    for key in ("node", "X", "y"):
+        term[key] = term[key][kept]
+    inst = load(data)
+    rng = np.random.default_rng(0)
+    repair = Repair(inst, rng.standard_normal((10, 2)))
+    u, q = rng.standard_normal((len(inst.edges), 2)), [rng.standard_normal((5, 2))]
+    inside, inside_q = repair.project(u, q, 1e-13)
+    balance = inst.divergence(inside) + inst.ground[0].pull(inside_q[0])
+    assert np.abs(balance[bare]).max() < 1e-10
+    again, again_q = repair.project(inside, inside_q, 1e-13)
+    np.testing.assert_allclose(again, inside, atol=1e-9)
+    np.testing.assert_allclose(again_q[0], inside_q[0], atol=1e-9)
+
+
 @pytest.mark.parametrize("phi", ["l1", "l2", "linf", "squared"])
 def test_repair_makes_a_rough_flow_nearly_as_good_as_the_solution(phi: str) -> None:
     data = instance(5, "unlabelled", phi, n=30)

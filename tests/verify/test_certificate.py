@@ -110,7 +110,9 @@ def test_saved_file_is_checked_and_replaced_atomically(solved: Any, tmp_path: Pa
     certificate = verify.certify(data, w, u, rtol=1e-7)
     path = tmp_path / "certificate.json"
     path.write_text("old")
-    certificate.save(path)
+    with path.open() as reader:  # whoever reads the old file meanwhile goes on reading it
+        certificate.save(path)
+        assert reader.read() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["certificate.json"]
     result = verify.check(path)
     assert result.status == "CERTIFIED"

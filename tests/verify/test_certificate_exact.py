@@ -53,6 +53,8 @@ def _exact(problem: gtv.GTVProblem) -> Any:
         ("point", "l1", 8, 1, 0.1),
         ("point", "l1", 8, 2, 0.3),
         ("point", "linf", 6, 1, 0.2),
+        ("point", "l2", 8, 1, 0.1),
+        ("squared", "l2", 8, 1, 0.1),
         ("squared", "l1", 8, 2, 0.1),
         ("squared", "l1", 6, 3, 100.0),
         ("unlabelled", "l1", 10, 2, 0.2),

@@ -11,7 +11,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from verify._connectivity import recovers, well_connected
+from verify._connectivity import critical_lambda, recovers, well_connected
 
 MULTIPLIER = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 PENALTIES = {"l1": 1, "l2": 2, "linf": "inf"}
@@ -154,6 +154,33 @@ def test_slack_of_a_star_is_known() -> None:
         assert report.decided == (lam != 6)
 
 
+@pytest.mark.parametrize("norm", PENALTIES)
+def test_predicted_and_observed_critical_lambda_of_a_star_agree(norm: str) -> None:
+    """Theorem 2 is exact on a star; the observed value comes from solutions alone."""
+    rng = np.random.default_rng(4)
+    n = 7
+    data = star(1.0) | {
+        "n_nodes": n,
+        "dim": 2,
+        "edges": np.array([[0, i] for i in range(1, n)]),
+        "weights": np.ones(n - 1),
+        "penalty": {"kind": norm},
+        "terms": [{"kind": "point", "node": np.arange(n), "a": rng.standard_normal((n, 2))}],
+    }
+    labels = np.zeros(n, dtype=int)
+    predicted = well_connected(data, labels).lam_min
+    proved = critical_lambda(data)
+    assert proved.lower <= predicted * (1 + 1e-12)
+    assert proved.upper == pytest.approx(predicted, rel=1e-6)
+    # below it one leaf is apart from the rest, by a distance that is linear in lambda
+    lams = [0.96 * predicted, 0.98 * predicted]
+    apart = [spread_inside(solve(data | {"lam": lam}), labels) for lam in lams]
+    observed = lams[1] + apart[1] * (lams[1] - lams[0]) / (apart[0] - apart[1])
+    assert observed == pytest.approx(predicted, rel=1e-6)
+    beyond = spread_inside(solve(data | {"lam": 1.0001 * observed}), labels)
+    assert beyond < 1e-5 * apart[1]
+
+
 def test_merged_clusters_share_the_free_flow() -> None:
     """At a large lambda two clusters merge; the flow between them is optimized over."""
     report = recovers(star(8.0), [0, 0, 1, 0])
@@ -161,6 +188,36 @@ def test_merged_clusters_share_the_free_flow() -> None:
     assert report.merged == [(0, 1)]
     apart = recovers(star(1.0), [0, 0, 1, 0])
     assert apart.merged == []
+
+
+@pytest.mark.parametrize("norm", PENALTIES)
+def test_single_nodes_are_always_recovered(norm: str) -> None:
+    """Also where w~ agrees in some coordinates, so that a flow is saturated in the others only."""
+    rng = np.random.default_rng(8)
+    kinds = set()
+    for _ in range(15):
+        n = int(rng.integers(2, 5))
+        data = star(float(rng.uniform(0.2, 2.0))) | {
+            "n_nodes": n,
+            "dim": 2,
+            "edges": np.array([[0, i] for i in range(1, n)]),
+            "weights": rng.uniform(0.5, 2.0, n - 1),
+            "penalty": {"kind": norm},
+            "terms": [
+                {
+                    "kind": "point",
+                    "node": np.arange(n),
+                    "a": rng.standard_normal((n, 2)) * [0.5, 5.0],
+                }
+            ],
+        }
+        report = recovers(data, np.arange(n))
+        assert report.holds, report.reason
+        assert report.slack == pytest.approx(1.0)
+        assert report.prove(1e-6).certificate.status == "CERTIFIED"
+        jump = np.abs(report.w[1:] - report.w[0]) > 1e-6
+        kinds |= {tuple(row) for row in jump.tolist()}
+    assert norm != "l1" or (False, True) in kinds
 
 
 def test_disconnected_cluster_that_does_not_balance() -> None:

@@ -85,6 +85,19 @@ def test_each_residual_sees_its_own_violation() -> None:
     assert report.capacity[[0, 2]].max() < 1e-9
 
 
+def test_capacity_alone_can_fail() -> None:
+    """A circulation on fused nodes is conserved and aligned, whatever its size."""
+    data = instance(22, "point", "l2", "complete", 3, 2)
+    data["terms"][0]["a"] = np.ones((3, 2))
+    w = np.ones((3, 2))
+    circulation = np.array([[1.0], [-1.0], [1.0]]) * np.array([[1.0, 0.0]])
+    small, large = 0.1 * data["lam"] * circulation, 10 * data["lam"] * circulation
+    assert verify.optimality(data, w, small).holds(1e-9)
+    report = verify.optimality(data, w, large)
+    assert max(report.stationarity.max(), report.alignment.max()) < 1e-12
+    assert not report.holds(1e-3)
+
+
 def test_l1_terms_have_an_alignment_of_their_own() -> None:
     """At w_i != 0 the multiplier must be kappa sign(w_i), not merely bounded by kappa."""
     data = {
