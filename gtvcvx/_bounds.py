@@ -31,7 +31,7 @@ FloatArray = NDArray[np.float64]
 
 # The alternating projections aim this far inside the capacities, so that they get there in
 # finitely many sweeps; it costs the same share of the total variation in the bound.
-SHRINK = 1e-10
+SHRINK = 1e-12
 RELAXATION = 1.9
 SWEEPS = 10
 # Jumps below this share of the largest one count little when flow is changed.
