@@ -41,8 +41,6 @@ class ClusterGraph:
     ----------
     nodes
         (n_c,) indices of its nodes in the whole graph, increasing.
-    edge_ids
-        (m_c,) indices of its inner edges in the whole graph.
     edges
         (m_c, 2) inner edges, by position in ``nodes``.
     weights
@@ -50,7 +48,6 @@ class ClusterGraph:
     """
 
     nodes: NDArray[np.int64]
-    edge_ids: NDArray[np.int64]
     edges: NDArray[np.int64]
     weights: Array
 
@@ -95,7 +92,7 @@ def cluster_graphs(data: ProblemData, parts: Partition) -> list[ClusterGraph]:
     for members in parts.members:
         position[members] = np.arange(len(members))
     return [
-        ClusterGraph(members, own, position[data.edges[own]], data.weights[own])
+        ClusterGraph(members, position[data.edges[own]], data.weights[own])
         for members, own in zip(parts.members, np.split(ids, first), strict=True)
     ]
 

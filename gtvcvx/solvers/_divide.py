@@ -30,7 +30,7 @@ from gtvcvx.solution import Record, Solution
 from gtvcvx.solvers._divide_data import ScalarProblems
 from gtvcvx.solvers._divide_network import Skeleton
 from gtvcvx.solvers._divide_scalar import ScalarDivision
-from gtvcvx.solvers._driver import CHECK_SHARE, Incumbent, Limits, Progress
+from gtvcvx.solvers._driver import CHECK_SHARE, Incumbent, Limits
 
 FloatArray = NDArray[np.float64]
 
@@ -195,7 +195,9 @@ class DivisionRun:
         self._last_check = self._seconds - before
         self._checks += self._last_check
         self._record()
-        asked = limits.callback is not None and bool(limits.callback(self._progress()))
+        asked = limits.callback is not None and bool(
+            limits.callback(self._incumbent.progress(self._n_iter, self._seconds))
+        )
         self._stopped = limited or asked
         return last or asked
 
@@ -204,21 +206,7 @@ class DivisionRun:
         return self._limits.callback is not None or self._checks + self._last_check <= share
 
     def _record(self) -> None:
-        best = self._incumbent
-        self._history.append(Record(self._n_iter, self._seconds, best.value, best.dual_value))
-
-    def _progress(self) -> Progress:
-        best = self._incumbent
-        return Progress(
-            n_iter=self._n_iter,
-            seconds=self._seconds,
-            w=best.w,
-            u=best.u,
-            value=best.value,
-            dual_value=best.dual_value,
-            gap=best.gap,
-            rel_gap=best.rel_gap,
-        )
+        self._history.append(self._incumbent.record(self._n_iter, self._seconds))
 
     def solution(self) -> Solution:
         """Return the incumbent."""

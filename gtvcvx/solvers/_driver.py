@@ -128,6 +128,23 @@ class Incumbent:
         """Gap relative to max(1, |value|)."""
         return self.gap / max(1.0, abs(self.value))
 
+    def progress(self, n_iter: int, seconds: float) -> Progress:
+        """Return what a callback is shown."""
+        return Progress(
+            n_iter=n_iter,
+            seconds=seconds,
+            w=self.w,
+            u=self.u,
+            value=self.value,
+            dual_value=self.dual_value,
+            gap=self.gap,
+            rel_gap=self.rel_gap,
+        )
+
+    def record(self, n_iter: int, seconds: float) -> Record:
+        """Return a line of the history."""
+        return Record(n_iter, seconds, self.value, self.dual_value)
+
     def solution(self, **fields: Any) -> Solution:
         """Return the incumbent as a Solution."""
         problem = self.problem
@@ -242,29 +259,16 @@ class Run:
         self._schedule.checked(
             method.n_iter, self.seconds - before, incumbent.rel_gap, method.signal()
         )
-        self.history.append(
-            Record(method.n_iter, self.seconds, incumbent.value, incumbent.dual_value)
+        self.history.append(incumbent.record(method.n_iter, self.seconds))
+        asked = limits.callback is not None and bool(
+            limits.callback(incumbent.progress(method.n_iter, self.seconds))
         )
-        asked = limits.callback is not None and bool(limits.callback(self._progress()))
         if asked or self.seconds >= limits.time_limit or method.n_iter >= limits.max_iter:
             return True
         if limits.stop == "objective":
             decrease = previous - incumbent.value
             return len(self.history) > 1 and decrease <= limits.rtol * max(1.0, abs(previous))
         return limits.stop == "gap" and incumbent.rel_gap <= limits.rtol
-
-    def _progress(self) -> Progress:
-        best = self.incumbent
-        return Progress(
-            n_iter=self._method.n_iter,
-            seconds=self.seconds,
-            w=best.w,
-            u=best.u,
-            value=best.value,
-            dual_value=best.dual_value,
-            gap=best.gap,
-            rel_gap=best.rel_gap,
-        )
 
 
 def drive(problem: GTVProblem, method: Method, limits: Limits) -> Solution:

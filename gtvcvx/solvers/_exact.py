@@ -95,7 +95,7 @@ def solve_exact(
     return incumbent.solution(
         status="user_limit" if limited else cp.OPTIMAL_INACCURATE,
         seconds=seconds,
-        history=[Record(search.n_rounds, seconds, incumbent.value, incumbent.dual_value)],
+        history=[incumbent.record(search.n_rounds, seconds)],
         **fields,
     )
 

@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solution import Record, Solution
+from gtvcvx.solution import Solution
 from gtvcvx.solvers._driver import Incumbent
 
 # What solvers call the limits; others take theirs through **options.
@@ -92,7 +92,7 @@ def solve_reference(
         n_iter=n_iter,
         seconds=seconds,
         solver=solver,
-        history=[Record(n_iter, seconds, incumbent.value, incumbent.dual_value)],
+        history=[incumbent.record(n_iter, seconds)],
         info={"solve_time": float(model.solver_stats.solve_time or np.nan)},
     )
 

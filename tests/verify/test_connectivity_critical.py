@@ -106,7 +106,7 @@ def test_lower_bound_holds_for_any_test_vectors(norm: str) -> None:
     a = data["terms"][0]["a"]
     gradients = 2 * (a.mean(axis=0) - a)
     n, edges = len(a), data["edges"]
-    graph = ClusterGraph(np.arange(n), np.arange(len(edges)), edges, data["weights"])
+    graph = ClusterGraph(np.arange(n), edges, data["weights"])
     spread = np.full(n, 1e-14)
     best = 0.0
     for _ in range(300):

@@ -81,7 +81,7 @@ def test_given_demands_are_decided_as_enumeration_does(seed: int) -> None:
         edges, weights = random_cluster(rng, n)
         demands = [Fraction(x) for x in drawn_demands(rng, n)]
         valid, margin = enumerate_sinks(n, edges.tolist(), weights.tolist(), demands)
-        graph = ClusterGraph(np.arange(n), np.arange(len(edges)), edges, weights)
+        graph = ClusterGraph(np.arange(n), edges, weights)
         decision = settle(graph, demands)
         assert decision.decided
         assert decision.holds == bool(valid)
@@ -101,7 +101,7 @@ def test_ties_far_below_rounding_are_decided(seed: int) -> None:
     for _ in range(40 * MULTIPLIER):
         n = int(rng.integers(2, 8 if MULTIPLIER == 1 else 11))
         edges, weights = random_cluster(rng, n)
-        graph = ClusterGraph(np.arange(n), np.arange(len(edges)), edges, weights)
+        graph = ClusterGraph(np.arange(n), edges, weights)
         drawn = [Fraction(x) for x in drawn_demands(rng, n)]
         _, margin = enumerate_sinks(n, edges.tolist(), weights.tolist(), drawn)
         if margin <= 0 or graph.components[0] > 1:
