@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gtvcvx import _projection_kernels as projection_kernels
 from gtvcvx._conservation import EPS, FlowConservation
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
@@ -85,15 +86,34 @@ class DualBounds:
         conductance = None if w is None else self._conductance(w)
         conservation, penalty = self._conservation, self._penalty
         target = (1.0 - SHRINK) * self._capacities
-        for _ in range(1 if conservation.trivial else SWEEPS):
+        if conservation.trivial:
+            u = penalty.project_domain(conservation.project(u, 1e-3), target)
+        elif penalty.kernel_code in projection_kernels.CODES:
+            u = conservation.alternate(
+                u,
+                self._capacities,
+                conductance,
+                shrink=SHRINK,
+                sweeps=SWEEPS,
+                relaxation=RELAXATION,
+            )
+        else:
+            u = self._alternate(u, target, conductance)
+        u = conservation.project(u, EPS, conductance)
+        return u * penalty.scale_to_feasible(u, self._capacities)
+
+    def _alternate(
+        self, u: FloatArray, target: FloatArray, conductance: FloatArray | None
+    ) -> FloatArray:
+        """Over-relaxed alternating projections for penalties that no compiled kernel knows."""
+        conservation, penalty = self._conservation, self._penalty
+        for _ in range(SWEEPS):
             on = conservation.project(u, 1e-3, conductance)
             if penalty.scale_to_feasible(on, self._capacities) >= 1.0:
                 break
             inside = penalty.project_domain(on, target)
-            step = 0.0 if conservation.trivial else RELAXATION - 1.0
-            u = inside + step * (inside - on)
-        u = conservation.project(u, EPS, conductance)
-        return u * penalty.scale_to_feasible(u, self._capacities)
+            u = inside + (RELAXATION - 1.0) * (inside - on)
+        return u
 
     def _conductance(self, w: FloatArray) -> FloatArray | None:
         """Conductances (m,): a change of flow costs the bound its product with the jump."""
@@ -114,7 +134,10 @@ class DualBounds:
 
     def gap(self, w: FloatArray, u: FloatArray) -> tuple[Gap, FloatArray]:
         """Repair u (m, d); return the gap of w (n, d) against it, and the flow that gives it."""
-        flow = self.repair(u, w)
+        return self.gap_near(w, self.repair(u, w))
+
+    def gap_near(self, w: FloatArray, flow: FloatArray) -> tuple[Gap, FloatArray]:
+        """Return the gap of w (n, d) against a feasible flow (m, d), or the flow made shorter."""
         gap = self.gap_of(w, flow)
         if flow.any() and gap.total > SCALING_GAP * float(np.sum(self._losses.value(w))):
             # Far from the optimum a shorter flow may be better; close to it, none is.

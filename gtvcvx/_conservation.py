@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gtvcvx import _conjugate_gradients as conjugate_gradients
+from gtvcvx import _projection_kernels as projection_kernels
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
@@ -17,6 +18,8 @@ EPS = float(np.finfo(np.float64).eps)
 # further runs on what is left, which rounding does not disturb.
 REFINEMENT = 1e-6
 MAX_REFINEMENTS = 5
+# Alternating projections need no accurate ones.
+ALTERNATING = 1e-3
 
 
 class NullDirections:
@@ -100,12 +103,57 @@ class FlowConservation:
         c = np.ones(len(u)) if conductance is None else conductance
         return np.ldexp(self._project_unit(np.ldexp(u, -exponent), rtol, c), exponent)
 
+    def alternate(
+        self,
+        u: FloatArray,
+        capacities: FloatArray,
+        conductance: FloatArray | None,
+        shrink: float,
+        *,
+        sweeps: int,
+        relaxation: float,
+    ) -> FloatArray:
+        """Over-relaxed alternating projections of u (m, d) on conservation and capacities (m,).
+
+        For norms that the compiled kernels know. They aim inside the capacities by the share
+        ``shrink``, and end when a projection on conservation stays within capacity.
+        """
+        largest = max(float(np.abs(u).max(initial=0.0)), float(capacities.max(initial=0.0)))
+        exponent = int(np.frexp(largest)[1])
+        u, target = np.ldexp(u, -exponent), np.ldexp((1.0 - shrink) * capacities, -exponent)
+        c = np.ones(len(u)) if conductance is None else conductance
+        on, inside, excess = np.empty_like(u), np.empty_like(u), np.empty(len(u))
+        missing = -(self._divergence @ u)
+        for _ in range(sweeps):
+            leak = self._null.apply(missing)
+            goal = max(ALTERNATING * _norm(leak), self._floor(u))
+            largest = projection_kernels.sweep(
+                (0,) * u.shape[1],
+                self._penalty.kernel_code,
+                self._starts,
+                self._tails,
+                target,
+                c,
+                self._potential(leak, goal, c),
+                relaxation - 1.0,
+                u,
+                on,
+                inside,
+                excess,
+                missing,
+            )
+            if largest <= shrink:
+                return np.ldexp(on, exponent)
+        return np.ldexp(u, exponent)
+
+    def _floor(self, u: FloatArray) -> float:
+        """Excess that is rounding: conjugate gradients would only amplify it."""
+        return 4.0 * EPS * _norm(u) * float(np.sqrt(self._largest_degree))
+
     def _project_unit(self, u: FloatArray, rtol: float, conductance: FloatArray) -> FloatArray:
         excess = self.excess(u)
         size = _norm(excess)
-        # Below this the excess is rounding, and conjugate gradients would only amplify it.
-        floor = 4.0 * EPS * _norm(u) * float(np.sqrt(self._largest_degree))
-        goal = max(rtol * size, floor)
+        goal = max(rtol * size, self._floor(u))
         for _ in range(MAX_REFINEMENTS):
             if size <= goal:
                 break
@@ -120,9 +168,14 @@ class FlowConservation:
 
     def _correction(self, excess: FloatArray, goal: float, conductance: FloatArray) -> FloatArray:
         """Return the least change of flows that removes the excess, up to a norm of goal."""
+        potential = self._potential(excess, goal, conductance)
+        return self._admissible(conductance[:, None] * (self._incidence @ potential))
+
+    def _potential(self, excess: FloatArray, goal: float, conductance: FloatArray) -> FloatArray:
+        """Return x (n, d) such that the flow c_e (x_head - x_tail) makes up the excess."""
         n, d = excess.shape
         degrees = np.bincount(self._ends, np.repeat(conductance, 2), n)
-        potential = conjugate_gradients.solve(
+        return conjugate_gradients.solve(
             (0,) * d,
             excess,
             goal,
@@ -136,7 +189,6 @@ class FlowConservation:
             self._null.projectors,
             self._allowed,
         )
-        return self._admissible(conductance[:, None] * (self._incidence @ potential))
 
     def _admissible(self, rows: FloatArray) -> FloatArray:
         """Project on the subspace of flows that the penalty allows: range(Q) of a quadratic."""

@@ -64,6 +64,7 @@ def row_norm_2(v: FloatArray) -> FloatArray:
         squares = np.einsum("ij,ij->i", v, v)
     norms = np.sqrt(squares)
     unsafe = np.flatnonzero(~((squares > _SAFE_LOW) & (squares < _SAFE_HIGH)))
+    unsafe = unsafe[v[unsafe].any(axis=1)]  # many rows are zero, and the rest is slow
     if unsafe.size:
         norms[unsafe] = _scaled_row_norm(v[unsafe], 2.0)
     return norms

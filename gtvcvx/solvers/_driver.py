@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +34,16 @@ CHUNK_SECONDS = 0.25
 FUSED_SLACK = 1e-4
 FIRST_CHUNK = 10
 LARGEST_CHUNK = 20
+# Polishing starts after so many iterations and comes back when they are so many times as many; all
+# in all it may take this many times the seconds of the iterations.
+FIRST_POLISH, NEXT_POLISH, POLISH_SHARE = 600, 1.25, 1.0
+# A polish costs as much as some hundred iterations; none just before the
+# first check, when the gap is expected this close to rtol.
+NEARLY_DONE = 30.0
+# Flows that are above the capacities by this share of them all say that no clusters were found.
+CREDIBLE_EXCESS = 0.1
+# Relative gap that is expected of the first polished point.
+POLISHED_GAP = 1e-6
 
 
 class Method(Protocol):
@@ -50,8 +60,27 @@ class Method(Protocol):
     def signal(self) -> float:
         """Cheap number that falls with the gap, up to an unknown factor."""
 
+    def restart(self, w: FloatArray, u: FloatArray) -> None:
+        """Go on from another point."""
+
     def info(self) -> dict[str, Any]:
         """Return particulars for `Solution.info`."""
+
+
+class Polished(NamedTuple):
+    """What a polisher returns: a better point, and a flow that nearly proves it."""
+
+    w: FloatArray  # (n, d)
+    balanced: FloatArray  # (m, d), nearly conserved
+    inside: FloatArray  # (m, d), within capacity
+    excess: float  # of `balanced` over the capacities, as a share of them all
+
+
+class Polisher(Protocol):
+    """Improves iterates once in a while by other means than the method's own."""
+
+    def polish(self, w: FloatArray, u: FloatArray, seconds: float) -> Polished | None:
+        """Return a better point, or None, also if finding it would take more than the seconds."""
 
 
 @dataclass(frozen=True)
@@ -97,19 +126,18 @@ class Incumbent:
 
         The repaired u is taken if its bound is higher. With keep_last, w is taken as it is.
         """
-        value = self.problem.value(w)
-        parts, flow = self.problem.bounds.gap(w, u)
+        bounds, value = self.problem.bounds, self.problem.value(w)
+        flow = bounds.repair(u, w)
+        if not keep_last:
+            fused = _fused(self.problem, w, flow)
+            if (fused_value := self.problem.value(fused)) < value:
+                w, value = fused, fused_value
+        parts, flow = bounds.gap_near(w, flow)
         dual_value = value - parts.total
         if not np.isfinite(dual_value):
             raise ValueError(
                 "losses, lam: the objective and its bound overflow double precision; scale the data"
             )
-        if not keep_last:
-            fused = _fused(self.problem, w, flow)
-            if (fused_value := self.problem.value(fused)) < value:
-                w, value = fused, fused_value
-                parts = self.problem.bounds.gap_of(w, flow)
-                dual_value = value - parts.total
         better_w = value < self.value or keep_last
         better_u = dual_value > self.dual_value
         if better_w:
@@ -212,6 +240,10 @@ class Schedule:
         affordable = self._check_seconds <= CHECK_SHARE * run_seconds
         return n_iter >= GROWTH * self._last and affordable
 
+    def nearly_done(self, signal: float) -> bool:
+        """Say whether the first check is near, and may be the last."""
+        return self._last == 0 and self._ratio * signal <= NEARLY_DONE * self._limits.rtol
+
     def checked(self, n_iter: int, seconds: float, rel_gap: float, signal: float) -> None:
         """Learn from a check that took some seconds."""
         self._last = n_iter
@@ -222,23 +254,39 @@ class Schedule:
 class Run:
     """One run of a method: the state that the checks, the history and the display share."""
 
-    def __init__(self, problem: GTVProblem, method: Method, limits: Limits) -> None:
-        self._method, self._limits = method, limits
+    def __init__(
+        self,
+        problem: GTVProblem,
+        method: Method,
+        limits: Limits,
+        polisher: Polisher | None = None,
+    ) -> None:
+        self._method, self._limits, self._polisher = method, limits, polisher
         self._start = time.perf_counter()
-        self._run_seconds = 0.0
+        self._run_seconds = self._polish_seconds = 0.0
+        self._next_polish = FIRST_POLISH
         self._chunk = FIRST_CHUNK
         self.history: list[Record] = []
         self.incumbent = Incumbent(problem)
         # A finite gap from the start: the zero flow of a cold start is feasible for every problem.
         self.incumbent.offer(method.w, method.u)
         self._schedule = Schedule(limits, self.incumbent.rel_gap)
+        self._polished = Schedule(limits, POLISHED_GAP)
 
     @property
     def seconds(self) -> float:
         """Wall-clock time since the start."""
         return time.perf_counter() - self._start
 
-    def advance(self) -> bool:
+    def step(self) -> bool:
+        """Run some iterations, polish or check when it is time; say whether to stop."""
+        due = self._advance()
+        if not due and self._polish_due():
+            return self._polish()
+        method = self._method
+        return due and self._check(method.w, method.u, self._schedule, method.signal())
+
+    def _advance(self) -> bool:
         """Run some iterations; say whether the gap is to be checked now."""
         method, limits = self._method, self._limits
         steps = min(self._chunk, limits.max_iter - method.n_iter)
@@ -251,14 +299,40 @@ class Run:
         due = self._schedule.due(method.n_iter, self._run_seconds, method.signal())
         return due or self.seconds >= limits.time_limit
 
-    def check(self) -> bool:
-        """Evaluate the gap of the current point; say whether to stop."""
+    def _polish_due(self) -> bool:
+        return (
+            self._polisher is not None
+            and self._method.n_iter >= self._next_polish
+            and self._polish_allowance > 0.0
+            and not self._schedule.nearly_done(self._method.signal())
+        )
+
+    @property
+    def _polish_allowance(self) -> float:
+        return POLISH_SHARE * self._run_seconds - self._polish_seconds
+
+    def _polish(self) -> bool:
+        """Let the method go on from a polished point, evaluated if it looks good enough."""
+        method, before = self._method, self.seconds
+        assert self._polisher is not None
+        polished = self._polisher.polish(method.w, method.u, self._polish_allowance)
+        self._next_polish = int(NEXT_POLISH * method.n_iter)
+        stop = False
+        if polished is not None and polished.excess <= CREDIBLE_EXCESS:
+            signal = polished.excess
+            if self._polished.due(method.n_iter, self._run_seconds, signal):
+                stop = self._check(polished.w, polished.balanced, self._polished, signal)
+            if not stop:
+                method.restart(polished.w, polished.inside)
+        self._polish_seconds += self.seconds - before
+        return stop
+
+    def _check(self, w: FloatArray, u: FloatArray, schedule: Schedule, signal: float) -> bool:
+        """Evaluate the gap of a point; say whether to stop."""
         method, limits, incumbent = self._method, self._limits, self.incumbent
         previous, before = incumbent.value, self.seconds
-        incumbent.offer(method.w, method.u, keep_last=limits.stop == "iterations")
-        self._schedule.checked(
-            method.n_iter, self.seconds - before, incumbent.rel_gap, method.signal()
-        )
+        incumbent.offer(w, u, keep_last=limits.stop == "iterations")
+        schedule.checked(method.n_iter, self.seconds - before, incumbent.rel_gap, signal)
         self.history.append(incumbent.record(method.n_iter, self.seconds))
         asked = limits.callback is not None and bool(
             limits.callback(incumbent.progress(method.n_iter, self.seconds))
@@ -271,20 +345,21 @@ class Run:
         return limits.stop == "gap" and incumbent.rel_gap <= limits.rtol
 
 
-def drive(problem: GTVProblem, method: Method, limits: Limits) -> Solution:
+def drive(
+    problem: GTVProblem, method: Method, limits: Limits, polisher: Polisher | None = None
+) -> Solution:
     """Run the method until its gap is small enough or a limit is met.
 
     Every stop, Ctrl-C included, returns the incumbent with a valid gap.
     """
-    run = Run(problem, method, limits)
+    run = Run(problem, method, limits, polisher)
     goal = limits.rtol if limits.stop == "gap" else None
     display = Display(method.name, verbose=limits.verbose, total=limits.max_iter, gap_goal=goal)
     try:
         with display:
             stopped = limits.stop == "gap" and run.incumbent.rel_gap <= limits.rtol
             while not stopped:
-                if run.advance():
-                    stopped = run.check()
+                stopped = run.step()
                 display.update(method.n_iter, run.incumbent.rel_gap)
     except KeyboardInterrupt:
         # Ctrl-C ends the run, not the session: what was found so far is returned.

@@ -12,6 +12,7 @@ from typing import Any
 
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
+from gtvcvx.solvers._contraction import Contraction, applies
 from gtvcvx.solvers._divide import DivisionRun
 from gtvcvx.solvers._divide_data import scalar_problems
 from gtvcvx.solvers._driver import Incumbent, Limits, Progress, drive
@@ -85,7 +86,7 @@ def _after(first: Solution, progress: Progress) -> Progress:
 def _primal_dual(problem: GTVProblem, warm_start: Solution | None, limits: Limits) -> Solution:
     """Run the primal-dual method, on a renumbered problem if the graph is large."""
     if problem.graph.n_edges < ORDERING_EDGES:
-        solution = drive(problem, PrimalDual(problem, warm_start), limits)
+        solution = _drive(problem, warm_start, limits)
     else:
         ordering = Ordering(problem)
         start = None if warm_start is None else ordering.apply(warm_start)
@@ -95,10 +96,17 @@ def _primal_dual(problem: GTVProblem, warm_start: Solution | None, limits: Limit
             return dataclasses.replace(progress, w=w, u=u)
 
         limits = dataclasses.replace(limits, callback=_translated(limits.callback, restored))
-        moved = drive(ordering.problem, PrimalDual(ordering.problem, start), limits)
+        moved = _drive(ordering.problem, start, limits)
         solution = ordering.restore(moved, problem)
     solution.info["method"] = METHOD
     return solution
+
+
+def _drive(problem: GTVProblem, warm_start: Solution | None, limits: Limits) -> Solution:
+    """Run the primal-dual method, polished by contraction where that is known how to do."""
+    method = PrimalDual(problem, warm_start)
+    useful = limits.stop == "gap" and method.affine and applies(problem)
+    return drive(problem, method, limits, Contraction(problem) if useful else None)
 
 
 def _translated(

@@ -16,6 +16,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from gtvcvx._projection_kernels import l1_threshold
 from gtvcvx.penalties import KernelCode
 
 FloatArray = NDArray[np.float64]
@@ -70,26 +71,6 @@ def node_block(
 
 
 @nb.njit(cache=True, fastmath=_FAST)
-def _l1_threshold(z: FloatArray, cap: float) -> float:
-    """Soft threshold of the projection on the l1 ball; it rises until no entry falls below it."""
-    total = 0.0
-    for k in range(len(z)):
-        total += abs(z[k])
-    if total <= cap:
-        return 0.0
-    threshold, active = (total - cap) / len(z), len(z)
-    while True:
-        total, count = 0.0, 0
-        for k in range(len(z)):
-            if abs(z[k]) > threshold:
-                total += abs(z[k])
-                count += 1
-        if count == active or count == 0:
-            return threshold
-        threshold, active = (total - cap) / count, count
-
-
-@nb.njit(cache=True, fastmath=_FAST)
 def edge_block(
     dims: tuple[int, ...],
     first: int,
@@ -131,7 +112,7 @@ def edge_block(
             else:
                 for k in range(d):
                     z[k] = u[e, k] + sigma * (nodes[i, k] - nodes[j, k])
-                threshold = _l1_threshold(z, cap)
+                threshold = l1_threshold(z, cap)
             for k in range(d):
                 a = scale * (u[e, k] + sigma * (nodes[i, k] - nodes[j, k]))
                 if code == _L1:

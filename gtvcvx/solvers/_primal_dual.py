@@ -34,7 +34,7 @@ FloatArray = NDArray[np.float64]
 
 RELAXATION = 1.9
 # From this many flow variables on, all threads that numba has are used.
-PARALLEL_SIZE = 100_000
+PARALLEL_SIZE = 30_000
 # After so many calls of the kernel the slower number of threads gets another try, then more seldom.
 FIRST_RETRY = 32
 # A number of threads is tried for so many iterations.
@@ -110,6 +110,18 @@ class PrimalDual:
         d = len(self._dims)
         self._nodes[:, :, d:] = 0.0
         self._nodes[0, :, d:] = self._problem.graph.divergence @ self.u
+
+    @property
+    def affine(self) -> bool:
+        """Whether the losses are quadratic, so that their proximal operator is affine."""
+        return self._prox is not None
+
+    def restart(self, w: FloatArray, u: FloatArray) -> None:
+        """Go on from another point; the primal weight stays."""
+        self.w[:], self.u[:] = w, u
+        self._reset_balance()
+        self._moved = np.inf
+        self._start_epoch()
 
     def run(self, n_iter: int) -> None:
         """Do n_iter iterations."""

@@ -1,0 +1,100 @@
+"""The problem that is left once fused nodes are one: small, and solved by a conic solver.
+
+Variables z_1, ..., z_N, each the common value of some coordinates of w, with
+
+    min_z  (1/2) z^T P z - q^T z + sum_k c_k phi(z_head(k) - z_tail(k)),
+
+where a reduced edge k joins groups of variables. Clarabel is called without CVXPY: its model would
+take longer to build than to solve.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import clarabel
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gtvcvx.penalties import KernelCode
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+TOLERANCE = 1e-11
+
+
+class ClusterProblem(NamedTuple):
+    """Quadratic loss of the variables, and the reduced edges, q coordinates wide."""
+
+    hessian: sp.csc_array  # (N, N), upper triangle
+    linear: FloatArray  # (N,)
+    heads: IntArray  # (r, q)
+    tails: IntArray  # (r, q)
+    capacities: FloatArray  # (r,)
+
+    def solve(self, code: KernelCode) -> tuple[FloatArray, FloatArray] | None:
+        """Return z (N,) and the flows (r, q) on the reduced edges; None where Clarabel fails."""
+        n_variables, n_edges = len(self.linear), len(self.heads)
+        matrix, cones = self._norm_cones(code)
+        hessian = sp.block_diag([self.hessian, sp.csc_array((n_edges, n_edges))], format="csc")
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
+        solver = clarabel.DefaultSolver(
+            sp.csc_matrix(hessian),
+            np.concatenate([-self.linear, self.capacities]),
+            sp.csc_matrix(matrix),
+            np.zeros(matrix.shape[0]),
+            cones,
+            settings,
+        )
+        answer = solver.solve()
+        if str(answer.status) not in ("Solved", "AlmostSolved"):
+            return None
+        return np.array(answer.x[:n_variables]), self._flows(np.array(answer.z), code)
+
+    def _differences(self) -> sp.csr_array:
+        """Matrix (r q, N) of the jumps over the reduced edges, edge by edge."""
+        size = self.heads.size
+        rows = np.arange(size)
+        return sp.csr_array(
+            (
+                np.repeat([1.0, -1.0], size),
+                (
+                    np.concatenate([rows, rows]),
+                    np.concatenate([self.heads.ravel(), self.tails.ravel()]),
+                ),
+            ),
+            shape=(size, len(self.linear)),
+        )
+
+    def _norm_cones(self, code: KernelCode) -> tuple[sp.csr_array, list[object]]:
+        """Constraints ``phi(jump_k) <= t_k`` on (z, t)."""
+        edges, width = self.heads.shape
+        jumps = self._differences()
+        each = sp.eye_array(edges, format="csr")
+        if code == KernelCode.L2 and width > 1:
+            # Rows (t_k, jump_k), interleaved: the slack of a second-order cone is minus the row.
+            stacked = sp.vstack(
+                [
+                    sp.hstack([sp.csr_array((edges, jumps.shape[1])), -each]),
+                    sp.hstack([-jumps, sp.csr_array((edges * width, edges))]),
+                ],
+                format="csr",
+            )
+            order = np.concatenate(
+                [np.arange(edges)[:, None], edges + np.arange(edges * width).reshape(edges, width)],
+                axis=1,
+            ).ravel()
+            return stacked[order], [clarabel.SecondOrderConeT(width + 1)] * edges
+        bounds = sp.kron(each, np.ones((width, 1)), format="csr")
+        matrix = sp.vstack([sp.hstack([jumps, -bounds]), sp.hstack([-jumps, -bounds])])
+        return matrix.tocsr(), [clarabel.NonnegativeConeT(matrix.shape[0])]
+
+    def _flows(self, multipliers: FloatArray, code: KernelCode) -> FloatArray:
+        edges, width = self.heads.shape
+        if code == KernelCode.L2 and width > 1:
+            return -multipliers.reshape(edges, width + 1)[:, 1:]
+        return (multipliers[: edges * width] - multipliers[edges * width :]).reshape(edges, width)

@@ -1,0 +1,256 @@
+"""Solve exactly on the clusters that an iterate has found, and find the flow inside them.
+
+First-order methods find which nodes share their parameters long before the parameters and the
+flow are accurate; worst are small unlabelled clusters between others, held by the flow across
+their boundaries alone. So: contract every cluster to one node, solve the small problem that is
+left by a conic solver, keep its flow across the boundaries, and bring the flow inside the clusters
+to the balance ``D^T u + grad L(w) = 0`` by over-relaxed alternating projections with the
+capacities. Edges that are above capacity in the end are cut the next time: too few nodes in a
+cluster cost time, too many the optimum.
+
+Everything is done per block of coordinates in which clusters form: all of them for l2 and linf,
+each one alone for l1.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gtvcvx import _conjugate_gradients as conjugate_gradients
+from gtvcvx import _projection_kernels as projection_kernels
+from gtvcvx.penalties import KernelCode
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers._cluster_problem import ClusterProblem
+from gtvcvx.solvers._driver import Polished
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+EPS = float(np.finfo(np.float64).eps)
+
+# Nodes are taken as fused over an edge that has this share of its capacity left, and whose jump is
+# at most this share of the spread of w.
+FUSED_SLACK, FUSED_JUMP = 1e-3, 1e-2
+# In the solution of the contracted problem smaller jumps, relative to the spread, are none.
+NO_JUMP = 1e-8
+# Edges this far above their capacity inside a cluster are cut.
+CUT = 1e-4
+SWEEPS = 8
+RELAXATION = 1.9
+SHRINK = 1e-12
+# Conjugate gradients inside the clusters stop at this share of the residual, or after so many
+# steps: the next sweep goes on with what is left.
+ACCURACY, STEPS = 3e-2, 20
+# The conic solver takes about so long for each edge between clusters.
+EDGE_SECONDS = 4e-5
+
+
+def applies(problem: GTVProblem) -> bool:
+    """Say whether the penalty is one of those whose clusters can be contracted."""
+    return problem.penalty.kernel_code in projection_kernels.CODES
+
+
+class Contraction:
+    """Contracts the clusters of iterates of one problem.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+        With quadratic losses, and a penalty to which this `applies`.
+    """
+
+    def __init__(self, problem: GTVProblem) -> None:
+        self._problem = problem
+        self._cut = np.zeros(problem.graph.n_edges, dtype=bool)
+        d = problem.dim
+        self._code = KernelCode(problem.penalty.kernel_code)
+        alone = self._code == KernelCode.L1 or d == 1
+        self._blocks = [[j] for j in range(d)] if alone else [list(range(d))]
+        graph = problem.graph
+        self._starts = np.searchsorted(graph.edges[:, 0], np.arange(graph.n_nodes + 1))
+        self._tails = np.ascontiguousarray(graph.edges[:, 1], dtype=np.int32)
+
+    @cached_property
+    def _losses(self) -> tuple[FloatArray, FloatArray]:
+        """Q (n, d, d) and b (n, d) of the losses ``(1/2) w^T Q_i w - b_i^T w``."""
+        losses, shape = self._problem.losses, (self._problem.graph.n_nodes, self._problem.dim)
+        linear = -losses.gradient(np.zeros(shape))
+        unit = [losses.gradient(np.broadcast_to(row, shape)) for row in np.eye(shape[1])]
+        return np.stack(unit, axis=2) + linear[:, :, None], linear
+
+    def polish(self, w: FloatArray, u: FloatArray, seconds: float) -> Polished | None:
+        """Improve on w (n, d) and u (m, d); None if it takes too long, or the solver fails."""
+        fused = [self._fused(w, u, block) for block in self._blocks]
+        contracted = _Contracted(self._problem, self._blocks, fused)
+        if EDGE_SECONDS * contracted.n_edges > seconds:
+            return None
+        answer = contracted.problem(*self._losses).solve(self._code)
+        if answer is None:
+            return None
+        z, flows = answer
+        point = z[contracted.variables]
+        boundary = u.copy()
+        jumping = contracted.put_flows(z, flows, boundary)
+        return self._balance(point, boundary, jumping)
+
+    def _fused(self, w: FloatArray, u: FloatArray, block: list[int]) -> BoolArray:
+        problem = self._problem
+        spread = float(np.ptp(w[:, block], axis=0).max())
+        jumps = np.abs(problem.differences(w[:, block])).max(axis=1)
+        slack = problem.capacities - problem.penalty.dual_norm(u[:, block])
+        fused = (slack > FUSED_SLACK * problem.capacities) & (jumps <= FUSED_JUMP * spread)
+        return fused & ~self._cut
+
+    def _balance(self, w: FloatArray, u: FloatArray, jumping: list[BoolArray]) -> Polished:
+        """Change the flow inside clusters until it balances the gradients at w."""
+        balanced, inside, excess = u.copy(), u.copy(), np.zeros(len(u))
+        demand = -self._problem.losses.gradient(w)
+        for block, jump in zip(self._blocks, jumping, strict=True):
+            on, clipped, over = self._balance_block(demand[:, block], u[:, block], jump)
+            balanced[:, block], inside[:, block] = on, clipped
+            np.maximum(excess, over, out=excess)
+        self._cut = excess > CUT
+        capacities = self._problem.capacities
+        return Polished(
+            w, balanced, inside, float(np.sum(excess * capacities) / np.sum(capacities))
+        )
+
+    def _balance_block(
+        self, demand: FloatArray, u: FloatArray, jumping: BoolArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the flow on the balance, the flow inside the capacities, and the excess (m,)."""
+        graph, capacities = self._problem.graph, (1.0 - SHRINK) * self._problem.capacities
+        u = np.ascontiguousarray(u)
+        conductance = (~jumping).astype(np.float64)
+        inner = np.bincount(graph.edges.ravel(), np.repeat(conductance, 2), graph.n_nodes)
+        degrees = np.maximum(inner, 1.0).astype(np.float64)  # no division by zero at lone nodes
+        missing = demand - graph.divergence @ u
+        # What rounding leaves over is not in the range of the system.
+        floor = 16.0 * EPS * float(np.sqrt(np.sum(u * u) + np.sum(demand * demand)))
+        on, inside, excess = u.copy(), u.copy(), np.zeros(len(u))
+        for _ in range(SWEEPS):
+            largest = projection_kernels.sweep(
+                (0,) * u.shape[1],
+                int(self._code),
+                self._starts,
+                self._tails,
+                capacities,
+                conductance,
+                self._potential(missing, conductance, degrees, floor),
+                RELAXATION - 1.0,
+                u,
+                on,
+                inside,
+                excess,
+                missing,
+            )
+            if largest <= SHRINK:
+                break
+        return on, inside, excess
+
+    def _potential(
+        self, missing: FloatArray, conductance: FloatArray, degrees: FloatArray, floor: float
+    ) -> FloatArray:
+        """Return the potential whose flow inside the clusters nearly makes up what is missing."""
+        n, q = missing.shape
+        size = float(np.sqrt(np.sum(missing * missing)))
+        return conjugate_gradients.solve(
+            (0,) * q,
+            missing,
+            max(ACCURACY * size, floor),
+            STEPS,
+            self._starts,
+            self._tails,
+            conductance,
+            degrees,
+            np.ones(n),
+            np.empty(0, np.int64),
+            np.empty((0, q, q)),
+            np.empty((0, 0)),
+        )
+
+
+class _Contracted:
+    """The variables and edges that are left when nodes are fused over some edges per block."""
+
+    def __init__(
+        self, problem: GTVProblem, blocks: list[list[int]], fused: list[BoolArray]
+    ) -> None:
+        graph, self._problem, self._blocks = problem.graph, problem, blocks
+        self.variables = np.empty((graph.n_nodes, problem.dim), np.int64)
+        self.n_variables = 0
+        self._edges: list[_BlockEdges] = []
+        for block, mask in zip(blocks, fused, strict=True):
+            ends = graph.edges[mask]
+            links = sp.coo_array(
+                (np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(graph.n_nodes,) * 2
+            )
+            count, labels = sp.csgraph.connected_components(links, directed=False)
+            for k, coordinate in enumerate(block):
+                self.variables[:, coordinate] = self.n_variables + labels * len(block) + k
+            self._edges.append(_BlockEdges(problem, labels, self.n_variables, len(block)))
+            self.n_variables += int(count) * len(block)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of reduced edges of all blocks."""
+        return sum(len(edges.heads) for edges in self._edges)
+
+    def problem(self, hessian: FloatArray, linear: FloatArray) -> ClusterProblem:
+        """Add up losses and capacities."""
+        rows = np.broadcast_to(self.variables[:, :, None], hessian.shape)
+        columns = np.broadcast_to(self.variables[:, None, :], hessian.shape)
+        kept = (hessian != 0.0) & (rows <= columns)
+        size = self.n_variables
+        upper = sp.csc_array((hessian[kept], (rows[kept], columns[kept])), shape=(size, size))
+        total = np.bincount(self.variables.ravel(), linear.ravel(), size).astype(np.float64)
+        return ClusterProblem(
+            upper,
+            total,
+            np.concatenate([e.heads for e in self._edges]),
+            np.concatenate([e.tails for e in self._edges]),
+            np.concatenate([e.capacities for e in self._edges]),
+        )
+
+    def put_flows(self, z: FloatArray, flows: FloatArray, u: FloatArray) -> list[BoolArray]:
+        """Write the boundary flows to u (m, d); say per block over which edges w jumps."""
+        jumping, first = [], 0
+        spread = float(np.ptp(z)) if len(z) else 0.0
+        for block, edges in zip(self._blocks, self._edges, strict=True):
+            last = first + len(edges.heads)
+            jumps = np.abs(z[edges.heads] - z[edges.tails]).max(axis=1, initial=0.0)
+            open_ = jumps > NO_JUMP * spread
+            chosen = edges.between[open_[edges.reduced]]
+            reduced = edges.reduced[open_[edges.reduced]]
+            share = edges.share[open_[edges.reduced]]
+            u[np.ix_(chosen, block)] = share[:, None] * flows[first:last][reduced]
+            mask = np.zeros(len(u), dtype=bool)
+            mask[chosen] = True
+            jumping.append(mask)
+            first = last
+        return jumping
+
+
+class _BlockEdges:
+    """Edges between the clusters of one block of coordinates, parallel ones joined."""
+
+    def __init__(self, problem: GTVProblem, labels: IntArray, offset: int, width: int) -> None:
+        ends = labels[problem.graph.edges]
+        self.between = np.flatnonzero(ends[:, 0] != ends[:, 1])
+        ends = ends[self.between].astype(np.int64)
+        low, high = ends.min(axis=1), ends.max(axis=1)
+        count = int(labels.max()) + 1
+        keys, self.reduced = np.unique(low * count + high, return_inverse=True)
+        capacities = problem.capacities[self.between]
+        self.capacities = np.bincount(self.reduced, capacities, minlength=len(keys))
+        sign = np.where(ends[:, 0] == low, 1.0, -1.0)
+        # A joined edge's flow is split in proportion to capacity, which is right where w jumps.
+        self.share = sign * capacities / self.capacities[self.reduced]
+        coordinates = np.arange(width)
+        self.heads = offset + (keys // count)[:, None] * width + coordinates
+        self.tails = offset + (keys % count)[:, None] * width + coordinates
