@@ -1,4 +1,4 @@
-"""The command line: ``gtvcvx demo``, ``fit``, ``certify``, ``check`` and ``well-connected``.
+"""The commands ``gtvcvx demo``, ``fit``, ``certify``, ``check``, ``report``, ``well-connected``.
 
 Exit status: 0 done and proved, 1 not proved or refuted (or interrupted, or the backend failed),
 2 bad input or usage. Results go to standard output, errors and progress to standard error.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import cvxpy as cp
 
-from gtvcvx.cli import _certify, _check, _demo, _fit, _well_connected
+from gtvcvx.cli import _certify, _check, _demo, _fit, _html_report, _well_connected
 from gtvcvx.cli._arguments import ArgumentParser
 from gtvcvx.cli._report import BAD_INPUT, NOT_PROVED
 
@@ -59,7 +59,7 @@ def _parser() -> ArgumentParser:
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, title="commands"
     )
-    for module in (_demo, _fit, _certify, _check, _well_connected):
+    for module in (_demo, _fit, _certify, _check, _html_report, _well_connected):
         module.add_parser(commands)
     return parser
 

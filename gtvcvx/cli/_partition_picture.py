@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import verify
-from gtvcvx import _draw
+from gtvcvx._facts import edge_load
 from gtvcvx.cli._report import counted
+from gtvcvx.plotting import _canvas, _partition
+from gtvcvx.plotting._layout import layout
 from gtvcvx.problem import GTVProblem
 
 FloatArray = NDArray[np.float64]
@@ -25,11 +27,11 @@ _CURVE_POINTS = 41
 def check_picture(path: str, problem: GTVProblem | None = None) -> None:
     """Refuse, before any work, a picture that could not be drawn or written."""
     try:
-        _draw.require_matplotlib()
+        _canvas.require_matplotlib()
     except ImportError as error:
         raise ValueError(f"--picture: {error}") from None
-    if os.path.splitext(path)[1].lower() not in _draw.FORMATS:
-        endings = ", ".join(_draw.FORMATS)
+    if os.path.splitext(path)[1].lower() not in _canvas.FORMATS:
+        endings = ", ".join(_canvas.FORMATS)
         raise ValueError(f"--picture: a file name that ends in {endings} is expected, got {path!r}")
     if problem is None:
         return
@@ -69,14 +71,14 @@ def write_picture(
     tight[[index[node] for node in worst.tightest_set]] = True
     lams = _lambdas(problem.lam, [cluster.lam_min for cluster in clusters])
     verdict = "every cluster is well-connected" if report.holds else "NOT all well-connected"
-    figure = _draw.draw_partition(
-        _draw.PartitionPicture(
+    figure = _partition.draw_partition(
+        _partition.PartitionPicture(
             edges=graph.edges,
             cluster_of=cluster_of,
             names=[str(cluster.label) for cluster in clusters],
             labels=[str(node) for node in graph.nodes],
-            positions=_draw.layout(graph.n_nodes, graph.edges, cluster_of, seed),
-            load=_load(problem),
+            positions=layout(graph.n_nodes, graph.edges, cluster_of, seed),
+            load=edge_load(problem, problem.solve(verbose=False).u),
             tight=tight,
             sinks=[index[c.i0] for c in clusters if c.i0 is not None and len(c.nodes) > 1],
             lam=problem.lam,
@@ -87,16 +89,7 @@ def write_picture(
             note="Definition 1: margins against lambda",
         )
     )
-    _draw.save_figure(figure, path)
-
-
-def _load(problem: GTVProblem) -> FloatArray:
-    """Share of its capacity that the solution's flow takes of each edge, (m,)."""
-    solution = problem.solve(verbose=False)
-    if problem.penalty.is_norm:
-        return problem.penalty.dual_norm(solution.u) / problem.capacities
-    size = np.linalg.norm(solution.u, axis=1)  # no capacities: compare the flows with each other
-    return np.asarray(size / max(float(size.max(initial=0.0)), np.finfo(float).tiny))
+    _canvas.save_figure(figure, path)
 
 
 def _lambdas(lam: float, least: Sequence[float]) -> FloatArray:

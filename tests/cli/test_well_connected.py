@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import sys
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +10,8 @@ from matplotlib.figure import Figure
 
 import gtvcvx as gtv
 import verify
-from gtvcvx import _draw
 from gtvcvx.cli._partition_picture import write_picture
-
-ROOT = Path(__file__).resolve().parents[2]
+from gtvcvx.plotting import _partition
 
 
 @pytest.fixture
@@ -193,7 +188,7 @@ def test_picture_is_written(tmp_path, run, problem, ending):
 def test_picture_shows_the_numbers_of_the_report(tmp_path, problem, monkeypatch):
     """The panels are drawn from the report: curves, tightest set, sinks, loads of the edges."""
     drawn = []
-    monkeypatch.setattr(_draw, "draw_partition", lambda p: drawn.append(p) or Figure())
+    monkeypatch.setattr(_partition, "draw_partition", lambda p: drawn.append(p) or Figure())
     labels = ["left"] * 5 + ["right"] * 5
     report = verify.well_connected(problem, labels)
     write_picture(str(tmp_path / "x.png"), problem, labels, report)
@@ -209,34 +204,6 @@ def test_picture_shows_the_numbers_of_the_report(tmp_path, problem, monkeypatch)
     boundary = (problem.graph.edges == (4, 5)).all(axis=1)
     assert picture.load[boundary] == pytest.approx(1.0, abs=1e-4)
     assert picture.load[~boundary].max() < 0.2
-
-
-def test_drawing_has_the_panels(problem):
-    n = 45
-    picture = _draw.PartitionPicture(
-        edges=np.array([[i, i + 1] for i in range(n - 1)]),
-        cluster_of=np.arange(n) // 2,
-        names=[str(c) for c in range(23)],
-        labels=[str(i) for i in range(n)],
-        positions=_draw.layout(n, np.array([[i, i + 1] for i in range(n - 1)]), np.arange(n) // 2),
-        load=np.linspace(0, 1, n - 1),
-        tight=np.arange(n) == 3,
-        sinks=[],
-        lam=1.0,
-        lams=np.array([0.1, 1.0, 10.0]),
-        margins=np.vstack([np.full((22, 3), np.inf), [[0.5, 1.0, 2.0]]]),
-        title="chain",
-        note="margins",
-    )
-    figure = _draw.draw_partition(picture)
-    titles = [axes.get_title() for axes in figure.axes]
-    assert {"chain", "margins"} <= set(titles)
-    curves = [line for line in figure.axes[1].get_lines() if len(line.get_xdata()) == 3]
-    assert len(curves) == 1  # infinite margins are not drawn
-    assert curves[0].get_label() == "cluster 22"
-    nothing = replace(picture, margins=np.full((23, 3), np.nan))
-    texts = [text.get_text() for text in _draw.draw_partition(nothing).axes[1].texts]
-    assert texts == ["no cluster has a finite positive margin"]
 
 
 def test_pictures_that_cannot_be_made_are_refused_first(tmp_path, run, problem, monkeypatch):
@@ -257,10 +224,3 @@ def test_pictures_that_cannot_be_made_are_refused_first(tmp_path, run, problem, 
     assert outcome.status == 2
     assert "up to 9 nodes" in outcome.err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["labels.csv", "p.npz"]
-
-
-def test_matplotlib_is_imported_for_pictures_only():
-    for path in (ROOT / "gtvcvx").rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                assert "matplotlib" not in ast.unparse(node), path

@@ -1,0 +1,89 @@
+"""What all pictures share: the extra that they need, axes to draw on, colours, files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gtvcvx._extras import extra_module
+from gtvcvx._files import atomic_write
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: Endings of file names that can be written.
+FORMATS = (".png", ".pdf", ".svg")
+
+# Paul Tol's scheme "bright" is told apart with any kind of colour vision; so are its markers.
+_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
+_MARKERS = ("o", "s", "^", "D", "v")
+#: Colours of what is not a cluster.
+OTHER, INK, FAINT, STRONG = "#bbbbbb", "#17202a", "#85929e", "#d55e00"
+#: Colour maps for values: even in lightness, and read with any kind of colour vision.
+VALUES = "viridis"
+
+
+def require_matplotlib() -> None:
+    """Raise ImportError, which names the extra, if matplotlib is not there."""
+    extra_module("matplotlib.figure", "plot", "pictures")
+
+
+def axes_to_draw_on(ax: Any, figsize: tuple[float, float] = (7.0, 5.0)) -> Any:
+    """Return the axes given, or those of a new figure that pyplot knows nothing of."""
+    require_matplotlib()
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        return Figure(figsize=figsize, layout="constrained").add_subplot()
+    if not hasattr(ax, "add_collection"):
+        raise TypeError(f"ax: matplotlib axes are expected, got {type(ax).__name__}")
+    return ax
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
+    """Write a figure, or the figure of some axes, whole or not at all.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure or Axes
+    path : str or path-like
+        File name that ends in .png, .pdf or .svg.
+
+    Raises
+    ------
+    ValueError
+        Another ending, or a folder that is not there.
+    """
+    ending = os.path.splitext(os.fspath(path))[1].lower()
+    if ending not in FORMATS:
+        raise ValueError(
+            f"{os.fspath(path)}: a file name that ends in {', '.join(FORMATS)} is expected"
+        )
+    with atomic_write(path, "wb") as file:
+        getattr(figure, "figure", figure).savefig(file, format=ending[1:], dpi=150)
+
+
+def cluster_styles(sizes: IntArray) -> list[tuple[str, str]]:
+    """Return (colour, marker) of each cluster, from the numbers of nodes (k,), the largest first.
+
+    There are 30 that can be told apart. The smaller clusters beyond them are all grey and, where
+    there are more than six clusters, so are those of one node.
+    """
+    styles = [(OTHER, "o")] * len(sizes)
+    order = np.argsort(-sizes, kind="stable")[: len(_COLOURS) * len(_MARKERS)]
+    if len(sizes) > len(_COLOURS):
+        order = order[sizes[order] > 1]
+    for place, c in enumerate(order.tolist()):
+        styles[c] = (_COLOURS[place % len(_COLOURS)], _MARKERS[place // len(_COLOURS)])
+    return styles
+
+
+def as_text(label: Any, longest: int = 24) -> str:
+    """Return a label as one short line in which matplotlib finds no mathematics."""
+    text = " ".join(str(label).split())
+    if len(text) > longest:
+        text = text[: longest - 1] + "…"
+    return text.replace("$", r"\$")

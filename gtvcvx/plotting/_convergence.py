@@ -1,0 +1,108 @@
+"""How a solver came to its solution: bounds and gap at every check."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gtvcvx.plotting._canvas import axes_to_draw_on
+from gtvcvx.solution import Solution
+
+_UPPER, _LOWER, _GAP = "#d55e00", "#4477aa", "#17202a"
+_AXES = {"iterations": ("n_iter", "iterations"), "seconds": ("seconds", "time in seconds")}
+
+
+def plot_convergence(
+    solution: Solution, show: str = "gap", *, over: str = "iterations", ax: Any = None
+) -> Any:
+    """Draw the history of a solution: the gap, or the two bounds that it lies between.
+
+    Parameters
+    ----------
+    solution : Solution
+        With at least one record in its history.
+    show : "gap" or "bounds"
+        "gap": value - dual value at each check, on a logarithmic scale. "bounds": the value of
+        the best point so far and the best lower bound; the optimum lies in between.
+    over : "iterations" or "seconds"
+        What the horizontal axis shows.
+    ax : matplotlib Axes, optional
+        Where to draw. Default: the axes of a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        There is no matplotlib.
+    ValueError, TypeError
+        Naming the argument that does not fit; the solution has no history.
+    """
+    if not isinstance(solution, Solution):
+        raise TypeError(f"solution: a Solution is expected, got {type(solution).__name__}")
+    if show not in ("gap", "bounds"):
+        raise ValueError(f"show: 'gap' or 'bounds' is expected, got {show!r}")
+    if over not in _AXES:
+        raise ValueError(f"over: 'iterations' or 'seconds' is expected, got {over!r}")
+    if not solution.history:
+        raise ValueError("solution: it has no history to draw")
+    ax = axes_to_draw_on(ax, (6.0, 4.0))
+    attribute, label = _AXES[over]
+    at = np.array([getattr(record, attribute) for record in solution.history], dtype=np.float64)
+    upper = np.array([record.value for record in solution.history])
+    lower = np.array([record.dual_value for record in solution.history])
+    if len(at) == 1:
+        return _only_text(ax, f"checked once, after {at[0]:.6g} {over}", upper[0], lower[0])
+    if show == "gap":
+        _draw_gap(ax, at, upper - lower, float(solution.value))
+    else:
+        _draw_bounds(ax, at, upper, lower)
+    ax.set_xlabel(label)
+    ax.grid(True, linewidth=0.4, alpha=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _only_text(ax: Any, when: str, upper: float, lower: float) -> Any:
+    """Say what a single record says: there is no curve to draw."""
+    text = f"{when}\n\nvalue {upper:.9g}\ndual value {lower:.9g}\ngap {upper - lower:.3g}"
+    ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes)
+    ax.set_axis_off()
+    return ax
+
+
+def _draw_gap(ax: Any, at: Any, gap: Any, value: float) -> None:
+    shown = np.isfinite(gap) & (gap > 0)
+    ax.set_title(f"duality gap, {gap[-1]:.3g} at the end", fontsize=11)
+    ax.set_ylabel("gap: value - dual value")
+    if not shown.any():
+        ax.text(0.5, 0.5, "the gap is zero", ha="center", transform=ax.transAxes)
+        return
+    ax.plot(at[shown], gap[shown], color=_GAP, marker="o", markersize=3)
+    ax.set_yscale("log")
+    size = max(1.0, abs(value))
+    right = ax.secondary_yaxis("right", functions=(lambda g: g / size, lambda g: g * size))
+    right.set_ylabel("relative gap: gap / max(1, |value|)")
+
+
+def _draw_bounds(ax: Any, at: Any, upper: Any, lower: Any) -> None:
+    ax.set_title("bounds on the optimum", fontsize=11)
+    finite = np.isfinite(upper) & np.isfinite(lower)
+    end = float(upper[-1])
+    if np.ptp(np.append(upper[finite], lower[finite])) < 1e-2 * abs(end):
+        # All digits of the ticks would be the same: show what differs.
+        upper, lower = upper - end, lower - end
+        ax.set_ylabel(f"objective less {end:.9g}, the value at the end")
+    else:
+        ax.set_ylabel("objective")
+    ax.fill_between(at[finite], lower[finite], upper[finite], color="#d5d8dc", linewidth=0)
+    style = {"marker": "o", "markersize": 3}
+    ax.plot(at[finite], upper[finite], color=_UPPER, label="value of the best point", **style)
+    ax.plot(
+        at[finite], lower[finite], color=_LOWER, linestyle="dashed", label="best lower bound",
+        **style,
+    )  # fmt: skip
+    ax.legend(fontsize=9)
