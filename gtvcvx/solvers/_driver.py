@@ -21,8 +21,9 @@ FloatArray = NDArray[np.float64]
 FIRST_CHECK = 100
 # The first iterations bring the relative gap down to this; then it falls along with the signal.
 FIRST_GAP = 0.05
-# A first look, whatever the signal says, after so many iterations or seconds.
-FIRST_LOOK, FIRST_LOOK_SECONDS = 1000, 2.0
+# A first look, whatever the signal says, after so many iterations or seconds; sooner from a warm
+# start, where nobody knows what a signal means.
+FIRST_LOOK, WARM_LOOK, FIRST_LOOK_SECONDS = 1000, 200, 2.0
 # The gap falls somewhat faster than the signal: check when it is predicted this close to rtol.
 OPTIMISM = 1.5
 RECHECK = 1.1
@@ -37,6 +38,8 @@ LARGEST_CHUNK = 20
 # Polishing starts after so many iterations and comes back when they are so many times as many; all
 # in all it may take this many times the seconds of the iterations.
 FIRST_POLISH, NEXT_POLISH, POLISH_SHARE = 600, 1.25, 1.0
+# From a warm start the clusters are nearly known.
+WARM_POLISH = 40
 # A polish costs as much as some hundred iterations; none just before the
 # first check, when the gap is expected this close to rtol.
 NEARLY_DONE = 30.0
@@ -216,8 +219,8 @@ class Schedule:
     otherwise seldom, so that all such checks take a small share of the run.
     """
 
-    def __init__(self, limits: Limits, rel_gap: float) -> None:
-        self._limits = limits
+    def __init__(self, limits: Limits, rel_gap: float, first_look: int = FIRST_LOOK) -> None:
+        self._limits, self._first_look = limits, first_look
         self._last = 0
         self._first_gap = min(rel_gap, FIRST_GAP)
         self._ratio = np.nan  # rel_gap / signal at the last check
@@ -236,7 +239,7 @@ class Schedule:
         if self._ratio * signal <= OPTIMISM * self._limits.rtol:
             return n_iter >= RECHECK * self._last
         if self._last == 0:
-            return n_iter >= FIRST_LOOK or run_seconds >= FIRST_LOOK_SECONDS
+            return n_iter >= self._first_look or run_seconds >= FIRST_LOOK_SECONDS
         affordable = self._check_seconds <= CHECK_SHARE * run_seconds
         return n_iter >= GROWTH * self._last and affordable
 
@@ -260,17 +263,19 @@ class Run:
         method: Method,
         limits: Limits,
         polisher: Polisher | None = None,
+        warm: bool = False,
     ) -> None:
         self._method, self._limits, self._polisher = method, limits, polisher
         self._start = time.perf_counter()
         self._run_seconds = self._polish_seconds = 0.0
-        self._next_polish = FIRST_POLISH
+        self._next_polish = WARM_POLISH if warm else FIRST_POLISH
         self._chunk = FIRST_CHUNK
         self.history: list[Record] = []
         self.incumbent = Incumbent(problem)
         # A finite gap from the start: the zero flow of a cold start is feasible for every problem.
         self.incumbent.offer(method.w, method.u)
-        self._schedule = Schedule(limits, self.incumbent.rel_gap)
+        first_look = WARM_LOOK if warm else FIRST_LOOK
+        self._schedule = Schedule(limits, self.incumbent.rel_gap, first_look)
         self._polished = Schedule(limits, POLISHED_GAP)
 
     @property
@@ -346,13 +351,18 @@ class Run:
 
 
 def drive(
-    problem: GTVProblem, method: Method, limits: Limits, polisher: Polisher | None = None
+    problem: GTVProblem,
+    method: Method,
+    limits: Limits,
+    polisher: Polisher | None = None,
+    *,
+    warm: bool = False,
 ) -> Solution:
-    """Run the method until its gap is small enough or a limit is met.
+    """Run the method until its gap is small enough or a limit is met; `warm`: from a warm start.
 
     Every stop, Ctrl-C included, returns the incumbent with a valid gap.
     """
-    run = Run(problem, method, limits, polisher)
+    run = Run(problem, method, limits, polisher, warm)
     goal = limits.rtol if limits.stop == "gap" else None
     display = Display(method.name, verbose=limits.verbose, total=limits.max_iter, gap_goal=goal)
     try:

@@ -106,7 +106,8 @@ def _drive(problem: GTVProblem, warm_start: Solution | None, limits: Limits) -> 
     """Run the primal-dual method, polished by contraction where that is known how to do."""
     method = PrimalDual(problem, warm_start)
     useful = limits.stop == "gap" and method.affine and applies(problem)
-    return drive(problem, method, limits, Contraction(problem) if useful else None)
+    polisher = Contraction(problem) if useful else None
+    return drive(problem, method, limits, polisher, warm=warm_start is not None)
 
 
 def _translated(
