@@ -29,6 +29,8 @@ OPTIMISM = 1.5
 RECHECK = 1.1
 GROWTH = 1.5
 CHECK_SHARE = 0.1
+# The first check costs some times as much as the look at the start, whose flow is zero.
+FIRST_CHECK_COST = 4.0
 # Iterations run in chunks of about this many seconds, so that limits and Ctrl-C take effect.
 CHUNK_SECONDS = 0.25
 # Edges with this share of their capacity left are taken as fused when the incumbent is polished.
@@ -45,8 +47,10 @@ WARM_POLISH = 40
 NEARLY_DONE = 30.0
 # Flows that are above the capacities by this share of them all say that no clusters were found.
 CREDIBLE_EXCESS = 0.1
-# Relative gap that is expected of the first polished point.
-POLISHED_GAP = 1e-6
+# Relative gap over excess that is expected of the first polished points.
+POLISHED_RATIO = 0.02
+# Polishing comes back later if the excess did not fall to this share of the last one.
+EXCESS_FALL, SLOWER = 0.5, 1.6
 
 
 class Method(Protocol):
@@ -219,12 +223,20 @@ class Schedule:
     otherwise seldom, so that all such checks take a small share of the run.
     """
 
-    def __init__(self, limits: Limits, rel_gap: float, first_look: int = FIRST_LOOK) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        rel_gap: float = np.inf,
+        *,
+        check_seconds: float = 0.0,
+        first_look: float = FIRST_LOOK,
+        ratio: float = np.nan,
+    ) -> None:
         self._limits, self._first_look = limits, first_look
         self._last = 0
         self._first_gap = min(rel_gap, FIRST_GAP)
-        self._ratio = np.nan  # rel_gap / signal at the last check
-        self._check_seconds = 0.0
+        self._ratio = ratio  # rel_gap / signal at the last check
+        self._check_seconds = check_seconds  # at first a guess
 
     def due(self, n_iter: int, run_seconds: float, signal: float) -> bool:
         """Say whether to check now."""
@@ -238,9 +250,10 @@ class Schedule:
             return False
         if self._ratio * signal <= OPTIMISM * self._limits.rtol:
             return n_iter >= RECHECK * self._last
-        if self._last == 0:
-            return n_iter >= self._first_look or run_seconds >= FIRST_LOOK_SECONDS
         affordable = self._check_seconds <= CHECK_SHARE * run_seconds
+        if self._last == 0:
+            late = run_seconds >= FIRST_LOOK_SECONDS and affordable
+            return n_iter >= self._first_look or (late and self._first_look < np.inf)
         return n_iter >= GROWTH * self._last and affordable
 
     def nearly_done(self, signal: float) -> bool:
@@ -274,9 +287,18 @@ class Run:
         self.incumbent = Incumbent(problem)
         # A finite gap from the start: the zero flow of a cold start is feasible for every problem.
         self.incumbent.offer(method.w, method.u)
-        first_look = WARM_LOOK if warm else FIRST_LOOK
-        self._schedule = Schedule(limits, self.incumbent.rel_gap, first_look)
-        self._polished = Schedule(limits, POLISHED_GAP)
+        guess = FIRST_CHECK_COST * self.seconds
+        self._schedule = Schedule(
+            limits,
+            self.incumbent.rel_gap,
+            check_seconds=guess,
+            first_look=WARM_LOOK if warm else FIRST_LOOK,
+        )
+        # Polished points are looked at when their excess promises enough, and seldom otherwise.
+        self._polished = Schedule(
+            limits, check_seconds=guess, first_look=np.inf, ratio=POLISHED_RATIO
+        )
+        self._last_excess = np.inf
 
     @property
     def seconds(self) -> float:
@@ -321,7 +343,10 @@ class Run:
         method, before = self._method, self.seconds
         assert self._polisher is not None
         polished = self._polisher.polish(method.w, method.u, self._polish_allowance)
-        self._next_polish = int(NEXT_POLISH * method.n_iter)
+        excess = np.inf if polished is None else polished.excess
+        falling = excess <= EXCESS_FALL * self._last_excess
+        self._next_polish = int((NEXT_POLISH if falling else SLOWER) * method.n_iter)
+        self._last_excess = excess
         stop = False
         if polished is not None and polished.excess <= CREDIBLE_EXCESS:
             signal = polished.excess
