@@ -130,6 +130,7 @@ class Contraction:
         inner = np.bincount(graph.edges.ravel(), np.repeat(conductance, 2), graph.n_nodes)
         degrees = np.maximum(inner, 1.0).astype(np.float64)  # no division by zero at lone nodes
         missing = demand - graph.divergence @ u
+        _, members = _components(graph.n_nodes, graph.edges[~jumping])
         # What rounding leaves over is not in the range of the system.
         floor = 16.0 * EPS * float(np.sqrt(np.sum(u * u) + np.sum(demand * demand)))
         on, inside, excess = u.copy(), u.copy(), np.zeros(len(u))
@@ -141,7 +142,7 @@ class Contraction:
                 self._tails,
                 capacities,
                 conductance,
-                self._potential(missing, conductance, degrees, floor),
+                self._potential(_consistent(missing, members), conductance, degrees, floor),
                 RELAXATION - 1.0,
                 u,
                 on,
@@ -175,6 +176,26 @@ class Contraction:
         )
 
 
+def _components(n_nodes: int, edges: IntArray) -> tuple[int, IntArray]:
+    """Return the number of connected components, and the component of each node (n,)."""
+    links = sp.coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n_nodes,) * 2)
+    count, labels = sp.csgraph.connected_components(links, directed=False)
+    return int(count), labels.astype(np.int64)
+
+
+def _consistent(missing: FloatArray, members: IntArray) -> FloatArray:
+    """Take the mean over each component from rows (n, q): no flow inside can make it up.
+
+    It is what the conic solver's tolerance left over, and conjugate gradients would amplify it.
+    """
+    sizes = np.bincount(members)
+    out = np.empty_like(missing)
+    for k in range(missing.shape[1]):
+        mean = np.bincount(members, missing[:, k]) / sizes
+        out[:, k] = missing[:, k] - mean[members]
+    return out
+
+
 class _Contracted:
     """The variables and edges that are left when nodes are fused over some edges per block."""
 
@@ -186,15 +207,11 @@ class _Contracted:
         self.n_variables = 0
         self._edges: list[_BlockEdges] = []
         for block, mask in zip(blocks, fused, strict=True):
-            ends = graph.edges[mask]
-            links = sp.coo_array(
-                (np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(graph.n_nodes,) * 2
-            )
-            count, labels = sp.csgraph.connected_components(links, directed=False)
+            count, labels = _components(graph.n_nodes, graph.edges[mask])
             for k, coordinate in enumerate(block):
                 self.variables[:, coordinate] = self.n_variables + labels * len(block) + k
             self._edges.append(_BlockEdges(problem, labels, self.n_variables, len(block)))
-            self.n_variables += int(count) * len(block)
+            self.n_variables += count * len(block)
 
     @property
     def n_edges(self) -> int:
