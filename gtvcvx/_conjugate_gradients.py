@@ -103,7 +103,7 @@ def solve(
                 energy += part / degrees[i]
         if not square > goal * goal:
             break
-        beta = energy / previous if iteration else 0.0
+        beta = energy / previous if previous > 0.0 and iteration else 0.0
         previous = energy
         for i in range(n):
             for k in range(d):

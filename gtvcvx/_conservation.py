@@ -47,9 +47,11 @@ class NullDirections:
 
     def apply(self, x: FloatArray) -> FloatArray:
         """Return T_i x_i for all rows of x (n, d)."""
-        out = np.empty_like(x)
-        conjugate_gradients.project_nodes(x, out, self.full, self.partial, self.projectors)
-        return out
+        once, twice = np.empty_like(x), np.empty_like(x)
+        conjugate_gradients.project_nodes(x, once, self.full, self.partial, self.projectors)
+        # What rounding leaves outside the range of T would be amplified by conjugate gradients.
+        conjugate_gradients.project_nodes(once, twice, self.full, self.partial, self.projectors)
+        return twice
 
 
 class FlowConservation:
@@ -73,9 +75,9 @@ class FlowConservation:
         self._tails = np.ascontiguousarray(graph.edges[:, 1], dtype=np.int32)
         self._ends = graph.edges.ravel()
         self._largest_degree = max(int(graph.degrees.max()), 1)
-        # The projector R as a matrix; a norm allows all flows and needs none.
-        allows_all = penalty.is_norm or not len(graph.edges)
-        self._allowed = np.empty((0, 0)) if allows_all else self._admissible(np.eye(losses.dim))
+        # The projector R as a matrix; most penalties allow all flows and need none.
+        allowed = penalty.span_projector(losses.dim)
+        self._allowed = np.empty((0, 0)) if allowed is None else allowed
 
     @property
     def trivial(self) -> bool:
@@ -118,9 +120,11 @@ class FlowConservation:
         For norms that the compiled kernels know. They aim inside the capacities by the share
         ``shrink``, and end when a projection on conservation stays within capacity.
         """
-        largest = max(float(np.abs(u).max(initial=0.0)), float(capacities.max(initial=0.0)))
-        exponent = int(np.frexp(largest)[1])
-        u, target = np.ldexp(u, -exponent), np.ldexp((1.0 - shrink) * capacities, -exponent)
+        exponent = int(np.frexp(float(np.abs(u).max(initial=0.0)))[1])
+        u = np.ldexp(u, -exponent)
+        with np.errstate(over="ignore", under="ignore"):
+            target = np.ldexp((1.0 - shrink) * capacities, -exponent)
+        target = np.maximum(target, np.finfo(np.float64).tiny)
         c = np.ones(len(u)) if conductance is None else conductance
         on, inside, excess = np.empty_like(u), np.empty_like(u), np.empty(len(u))
         missing = -(self._divergence @ u)
@@ -192,9 +196,7 @@ class FlowConservation:
 
     def _admissible(self, rows: FloatArray) -> FloatArray:
         """Project on the subspace of flows that the penalty allows: range(Q) of a quadratic."""
-        if self._penalty.is_norm:
-            return rows
-        return self._penalty.project_domain(rows, np.ones(len(rows)))
+        return rows @ self._allowed if len(self._allowed) else rows
 
 
 def _norm(x: FloatArray) -> float:

@@ -37,7 +37,7 @@ def l1_threshold(z: FloatArray, cap: float) -> float:
             if abs(z[k]) > threshold:
                 total += abs(z[k])
                 count += 1
-        if count == active or count == 0:
+        if count >= active or count == 0:  # more: a tie, and rounding
             return threshold
         threshold, active = (total - cap) / count, count
 

@@ -173,6 +173,13 @@ class Penalty(ABC):
             raise TypeError("lam must be a scalar cvxpy.Parameter with nonneg=True or pos=True")
         return (cp.Constant(0.0), []) if m == 0 else self._dual_expression(U, A, lam)
 
+    def span_projector(self, dim: int) -> FloatArray | None:
+        """Return the orthogonal projector (d, d) on the span of dom phi*; None if it is R^d.
+
+        Flows have no component beside it. A penalty that cannot take d raises its error here.
+        """
+        return None
+
     @abstractmethod
     def to_data(self) -> dict[str, Any]:
         """Return the penalty as plain data, {"kind": ...}."""

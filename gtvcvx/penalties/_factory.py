@@ -55,6 +55,7 @@ def as_penalty(spec: str | Penalty, dim: int) -> Penalty:
         raise ValueError(
             f"penalty {spec.name!r} is made for d = {spec.dim}, but the problem has d = {dim}"
         )
+    spec.span_projector(dim)  # where d is new to a penalty, it is checked now
     return spec
 
 

@@ -59,6 +59,10 @@ class Quadratic(Penalty):
         """Return {"kind": "quadratic", "Q": (d, d) array}."""
         return {"kind": "quadratic", "Q": self.Q.copy()}
 
+    def span_projector(self, dim: int) -> FloatArray | None:
+        """Projector (d, d) on range(Q), None if Q is regular."""
+        return None if self.rank == self.dim else self._range @ self._range.T
+
     def _value(self, v: FloatArray) -> FloatArray:
         return _half_squares(v @ self._root)
 

@@ -2,7 +2,7 @@
 
 Variables z_1, ..., z_N, each the common value of some coordinates of w, with
 
-    min_z  (1/2) z^T P z - q^T z + sum_k c_k phi(z_head(k) - z_tail(k)),
+    min_z  (1/2) z^T P z - q^T z + sum_k c_k ||z_head(k) - z_tail(k)||_2,
 
 where a reduced edge k joins groups of variables. Clarabel is called without CVXPY: its model would
 take longer to build than to solve.
@@ -16,8 +16,6 @@ import clarabel
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-
-from gtvcvx.penalties import KernelCode
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,13 +32,16 @@ class ClusterProblem(NamedTuple):
     tails: IntArray  # (r, q)
     capacities: FloatArray  # (r,)
 
-    def solve(self, code: KernelCode) -> tuple[FloatArray, FloatArray] | None:
-        """Return z (N,) and the flows (r, q) on the reduced edges; None where Clarabel fails."""
+    def solve(self, seconds: float = np.inf) -> tuple[FloatArray, FloatArray] | None:
+        """Return z (N,) and the flows (r, q) on the reduced edges; None where Clarabel fails.
+
+        Also where it needs more than the seconds.
+        """
         n_variables, n_edges = len(self.linear), len(self.heads)
-        matrix, cones = self._norm_cones(code)
+        matrix, cones = self._norm_cones()
         hessian = sp.block_diag([self.hessian, sp.csc_array((n_edges, n_edges))], format="csc")
         settings = clarabel.DefaultSettings()
-        settings.verbose = False
+        settings.verbose, settings.time_limit = False, seconds
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
         solver = clarabel.DefaultSolver(
             sp.csc_matrix(hessian),
@@ -53,7 +54,7 @@ class ClusterProblem(NamedTuple):
         answer = solver.solve()
         if str(answer.status) not in ("Solved", "AlmostSolved"):
             return None
-        return np.array(answer.x[:n_variables]), self._flows(np.array(answer.z), code)
+        return np.array(answer.x[:n_variables]), self._flows(np.array(answer.z))
 
     def _differences(self) -> sp.csr_array:
         """Matrix (r q, N) of the jumps over the reduced edges, edge by edge."""
@@ -70,12 +71,12 @@ class ClusterProblem(NamedTuple):
             shape=(size, len(self.linear)),
         )
 
-    def _norm_cones(self, code: KernelCode) -> tuple[sp.csr_array, list[object]]:
-        """Constraints ``phi(jump_k) <= t_k`` on (z, t)."""
+    def _norm_cones(self) -> tuple[sp.csr_array, list[object]]:
+        """Constraints ``||jump_k||_2 <= t_k`` on (z, t); with q = 1, two inequalities each."""
         edges, width = self.heads.shape
         jumps = self._differences()
         each = sp.eye_array(edges, format="csr")
-        if code == KernelCode.L2 and width > 1:
+        if width > 1:
             # Rows (t_k, jump_k), interleaved: the slack of a second-order cone is minus the row.
             stacked = sp.vstack(
                 [
@@ -89,12 +90,11 @@ class ClusterProblem(NamedTuple):
                 axis=1,
             ).ravel()
             return stacked[order], [clarabel.SecondOrderConeT(width + 1)] * edges
-        bounds = sp.kron(each, np.ones((width, 1)), format="csr")
-        matrix = sp.vstack([sp.hstack([jumps, -bounds]), sp.hstack([-jumps, -bounds])])
+        matrix = sp.vstack([sp.hstack([jumps, -each]), sp.hstack([-jumps, -each])])
         return matrix.tocsr(), [clarabel.NonnegativeConeT(matrix.shape[0])]
 
-    def _flows(self, multipliers: FloatArray, code: KernelCode) -> FloatArray:
+    def _flows(self, multipliers: FloatArray) -> FloatArray:
         edges, width = self.heads.shape
-        if code == KernelCode.L2 and width > 1:
+        if width > 1:
             return -multipliers.reshape(edges, width + 1)[:, 1:]
         return (multipliers[: edges * width] - multipliers[edges * width :]).reshape(edges, width)

@@ -8,8 +8,8 @@ to the balance ``D^T u + grad L(w) = 0`` by over-relaxed alternating projections
 capacities. Edges that are above capacity in the end are cut the next time: too few nodes in a
 cluster cost time, too many the optimum.
 
-Everything is done per block of coordinates in which clusters form: all of them for l2 and linf,
-each one alone for l1.
+Everything is done per block of coordinates in which clusters form: all of them for l2, each one
+alone for l1.
 """
 
 from __future__ import annotations
@@ -51,8 +51,13 @@ EDGE_SECONDS = 4e-5
 
 
 def applies(problem: GTVProblem) -> bool:
-    """Say whether the penalty is one of those whose clusters can be contracted."""
-    return problem.penalty.kernel_code in projection_kernels.CODES
+    """Say whether clusters can be contracted: for l1 and l2.
+
+    Where the largest coordinates of a jump tie, the flow of linf is not unique, and cannot be
+    split between parallel edges by their capacities.
+    """
+    known = problem.penalty.kernel_code in (KernelCode.L1, KernelCode.L2)
+    return known and problem.graph.n_edges > 0
 
 
 class Contraction:
@@ -89,7 +94,7 @@ class Contraction:
         contracted = _Contracted(self._problem, self._blocks, fused)
         if EDGE_SECONDS * contracted.n_edges > seconds:
             return None
-        answer = contracted.problem(*self._losses).solve(self._code)
+        answer = contracted.problem(*self._losses).solve(seconds)
         if answer is None:
             return None
         z, flows = answer
@@ -132,17 +137,18 @@ class Contraction:
         missing = demand - graph.divergence @ u
         _, members = _components(graph.n_nodes, graph.edges[~jumping])
         # What rounding leaves over is not in the range of the system.
-        floor = 16.0 * EPS * float(np.sqrt(np.sum(u * u) + np.sum(demand * demand)))
+        floor = 16.0 * EPS * float(np.hypot(_norm(u), _norm(demand)))
         on, inside, excess = u.copy(), u.copy(), np.zeros(len(u))
         for _ in range(SWEEPS):
-            largest = projection_kernels.sweep(
+            rest = _consistent(missing, members)
+            projection_kernels.sweep(
                 (0,) * u.shape[1],
                 int(self._code),
                 self._starts,
                 self._tails,
                 capacities,
                 conductance,
-                self._potential(_consistent(missing, members), conductance, degrees, floor),
+                self._potential(rest, conductance, degrees, floor),
                 RELAXATION - 1.0,
                 u,
                 on,
@@ -150,7 +156,7 @@ class Contraction:
                 excess,
                 missing,
             )
-            if largest <= SHRINK:
+            if excess.max(initial=0.0) <= SHRINK and _norm(_consistent(missing, members)) <= floor:
                 break
         return on, inside, excess
 
@@ -159,11 +165,10 @@ class Contraction:
     ) -> FloatArray:
         """Return the potential whose flow inside the clusters nearly makes up what is missing."""
         n, q = missing.shape
-        size = float(np.sqrt(np.sum(missing * missing)))
         return conjugate_gradients.solve(
             (0,) * q,
             missing,
-            max(ACCURACY * size, floor),
+            max(ACCURACY * _norm(missing), floor),
             STEPS,
             self._starts,
             self._tails,
@@ -181,6 +186,11 @@ def _components(n_nodes: int, edges: IntArray) -> tuple[int, IntArray]:
     links = sp.coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n_nodes,) * 2)
     count, labels = sp.csgraph.connected_components(links, directed=False)
     return int(count), labels.astype(np.int64)
+
+
+def _norm(x: FloatArray) -> float:
+    """Frobenius norm without BLAS, whose threads stall on a busy machine."""
+    return float(np.sqrt(np.sum(x * x)))
 
 
 def _consistent(missing: FloatArray, members: IntArray) -> FloatArray:
@@ -237,11 +247,10 @@ class _Contracted:
     def put_flows(self, z: FloatArray, flows: FloatArray, u: FloatArray) -> list[BoolArray]:
         """Write the boundary flows to u (m, d); say per block over which edges w jumps."""
         jumping, first = [], 0
-        spread = float(np.ptp(z)) if len(z) else 0.0
         for block, edges in zip(self._blocks, self._edges, strict=True):
             last = first + len(edges.heads)
             jumps = np.abs(z[edges.heads] - z[edges.tails]).max(axis=1, initial=0.0)
-            open_ = jumps > NO_JUMP * spread
+            open_ = jumps > NO_JUMP * float(np.ptp(z[self.variables[:, block]], axis=0).max())
             chosen = edges.between[open_[edges.reduced]]
             reduced = edges.reduced[open_[edges.reduced]]
             share = edges.share[open_[edges.reduced]]

@@ -342,7 +342,8 @@ class Run:
         """Let the method go on from a polished point, evaluated if it looks good enough."""
         method, before = self._method, self.seconds
         assert self._polisher is not None
-        polished = self._polisher.polish(method.w, method.u, self._polish_allowance)
+        seconds = min(self._polish_allowance, self._limits.time_limit - self.seconds)
+        polished = self._polisher.polish(method.w, method.u, seconds)
         excess = np.inf if polished is None else polished.excess
         falling = excess <= EXCESS_FALL * self._last_excess
         self._next_polish = int((NEXT_POLISH if falling else SLOWER) * method.n_iter)

@@ -119,6 +119,7 @@ class PrimalDual:
     def restart(self, w: FloatArray, u: FloatArray) -> None:
         """Go on from another point; the primal weight stays."""
         self.w[:], self.u[:] = w, u
+        self.w[self._isolated] = self._minimizer
         self._reset_balance()
         self._moved = np.inf
         self._start_epoch()

@@ -1,5 +1,6 @@
 """Limits, callbacks, history, warm starts and interruptions, for every iterative method."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -112,6 +113,23 @@ def test_iterates_do_not_depend_on_how_many_are_run_at_a_time(problem, chunk):
     assert whole.info()["primal_weight"] != 1.0
     np.testing.assert_array_equal(whole.w, parts.w)
     np.testing.assert_array_equal(whole.u, parts.u)
+
+
+def test_a_restarted_method_goes_on_from_the_point_like_a_warm_started_one(problem):
+    first = PrimalDual(problem)
+    first.run(230)
+    restarted = PrimalDual(problem)
+    restarted.run(70)
+    weight = restarted.info()["primal_weight"]
+    restarted.restart(first.w, first.u)
+    start = problem.solve(max_iter=1, rtol=1e-15)
+    start = dataclasses.replace(start, w=first.w, u=first.u, info={"primal_weight": weight})
+    warm = PrimalDual(problem, start)
+    restarted.run(200)
+    warm.run(200)
+    assert restarted.n_iter == 270
+    np.testing.assert_allclose(restarted.w, warm.w, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(restarted.u, warm.u, rtol=1e-9, atol=1e-9)
 
 
 def test_consensus_is_exact_at_a_huge_lambda():

@@ -1,0 +1,194 @@
+"""When iterates are polished, for how long, and what becomes of polished points."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx.solvers import _driver
+from gtvcvx.solvers._driver import Limits, Polished, drive
+from gtvcvx.solvers._primal_dual import PrimalDual
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(_driver, "time", SimpleNamespace(perf_counter=lambda: self.now))
+
+
+class Standstill:
+    """A method that counts iterations of a millisecond, and stays where it is put."""
+
+    name = "STANDSTILL"
+
+    def __init__(self, clock, signal=lambda n_iter: 1.0):
+        self.n_iter, self._clock, self._signal = 0, clock, signal
+        self.w, self.u = np.zeros((2, 1)), np.zeros((1, 1))
+        self.restarts = []
+
+    def run(self, n_iter):
+        self.n_iter += n_iter
+        self._clock.now += 1e-3 * n_iter
+
+    def signal(self):
+        return self._signal(self.n_iter)
+
+    def restart(self, w, u):
+        self.restarts.append((self.n_iter, w, u))
+
+    def info(self):
+        return {}
+
+
+class Recorder:
+    """A polisher that takes some seconds, notes when it is called, and returns what it is told."""
+
+    def __init__(self, method, clock, cost=0.0, answer=None):
+        self._method, self._clock, self._cost, self.answer = method, clock, cost, answer
+        self.calls = []  # (iterations, seconds allowed, seconds of iterations so far)
+
+    def polish(self, w, u, seconds):
+        n_iter = self._method.n_iter
+        self.calls.append((n_iter, seconds, 1e-3 * n_iter))
+        self._clock.now += self._cost
+        return self.answer
+
+    @property
+    def iterations(self):
+        return [n_iter for n_iter, _, _ in self.calls]
+
+
+@pytest.fixture
+def scalar():
+    """(w_0)^2 + (w_1 - 2)^2 + |w_0 - w_1| / 2, least at (1/4, 7/4) with the flow -1/2."""
+    graph = gtv.EmpiricalGraph(2, [(0, 1)])
+    return gtv.GTVProblem(graph, gtv.PointLoss.stack([[0.0], [2.0]]), "l2", 0.5)
+
+
+W, U = np.array([[0.25], [1.75]]), np.array([[-0.5]])
+# Its flow within capacity proves nothing yet.
+OPTIMAL = Polished(W, U, 0.0 * U, 0.0)
+
+
+@pytest.mark.parametrize(("warm", "first"), [(False, "FIRST_POLISH"), (True, "WARM_POLISH")])
+@pytest.mark.parametrize("answer", [None, Polished(0 * W, 0 * U, 0 * U, 1e-2)])
+def test_polishes_come_at_growing_intervals(scalar, monkeypatch, warm, first, answer):
+    clock = Clock(monkeypatch)
+    method = Standstill(clock)
+    polisher = Recorder(method, clock, answer=answer)
+    solution = drive(scalar, method, Limits(1e-9, 20_000), polisher, warm=warm)
+    assert solution.status == "user_limit"
+    start, step = getattr(_driver, first), _driver.LARGEST_CHUNK
+    assert start <= polisher.iterations[0] < start + step
+    for previous, following in itertools.pairwise(polisher.iterations):
+        assert following >= int(_driver.NEXT_POLISH * previous)
+    assert 5 <= len(polisher.calls) < 30
+    assert polisher.iterations[-1] > 5_000
+    assert polisher.iterations[-1] < solution.n_iter == 20_000
+
+
+@pytest.mark.parametrize("cost", [0.1, 1.0, 10.0])
+def test_polishes_are_given_and_take_their_share_of_the_time(scalar, monkeypatch, cost):
+    clock = Clock(monkeypatch)
+    method = Standstill(clock)
+    polisher = Recorder(method, clock, cost)
+    drive(scalar, method, Limits(1e-9, 20_000), polisher)
+    assert polisher.calls
+    for k, (_, allowed, run_seconds) in enumerate(polisher.calls):
+        assert allowed == pytest.approx(_driver.POLISH_SHARE * run_seconds - k * cost)
+        assert allowed > 0.0
+    if cost == 10.0:
+        assert len(polisher.calls) == 2  # after 0.6 seconds of iterations, and after 10
+
+
+def test_the_method_goes_on_from_a_polished_point(scalar, monkeypatch):
+    clock = Clock(monkeypatch)
+    method = Standstill(clock)
+    polisher = Recorder(method, clock, answer=Polished(2 * W, 3 * U, 4 * U, 1e-2))
+    drive(scalar, method, Limits(1e-9, 2_000), polisher)
+    assert [n_iter for n_iter, _, _ in method.restarts] == polisher.iterations
+    for _, w, u in method.restarts:
+        np.testing.assert_array_equal(w, 2 * W)
+        np.testing.assert_array_equal(u, 4 * U)
+
+
+@pytest.mark.parametrize("excess", [1.01 * _driver.CREDIBLE_EXCESS, np.inf, np.nan])
+def test_points_that_are_far_above_capacity_are_left_alone(scalar, monkeypatch, excess):
+    clock = Clock(monkeypatch)
+    method = Standstill(clock)
+    polisher = Recorder(method, clock, answer=Polished(W, U, U, excess))
+    solution = drive(scalar, method, Limits(1e-9, 2_000), polisher)
+    assert polisher.calls
+    assert not method.restarts
+    assert solution.status == "user_limit"
+    assert solution.value > scalar.value(W)
+
+
+def test_a_polished_point_can_end_the_run(scalar, monkeypatch):
+    clock = Clock(monkeypatch)
+    method = Standstill(clock)
+    polisher = Recorder(method, clock, answer=OPTIMAL)
+    solution = drive(scalar, method, Limits(1e-9, 20_000), polisher)
+    assert solution.status == "optimal"
+    assert len(polisher.calls) == 1
+    assert solution.n_iter == solution.history[-1].n_iter == polisher.iterations[0]
+    assert not method.restarts
+    np.testing.assert_array_equal(solution.w, W)
+    assert solution.history[-1].value == solution.value == scalar.value(W)
+
+
+def test_the_callback_sees_polished_points_and_can_stop(scalar, monkeypatch):
+    clock, seen = Clock(monkeypatch), []
+    method = Standstill(clock)
+    polisher = Recorder(method, clock, answer=Polished(W, 0.9 * U, U, 0.0))
+    limits = Limits(1e-9, 20_000, callback=lambda p: seen.append(p) or p.value == scalar.value(W))
+    solution = drive(scalar, method, limits, polisher)
+    assert solution.status == "user_limit"
+    assert solution.n_iter == seen[-1].n_iter == polisher.iterations[-1]
+    np.testing.assert_array_equal(seen[-1].w, W)
+    assert solution.gap >= solution.value - scalar.value(W) == 0.0
+
+
+def test_nothing_is_polished_just_before_the_first_check(scalar, monkeypatch):
+    """The signal has nearly fallen to where a check pays."""
+    clock = Clock(monkeypatch)
+    near = 0.5 * _driver.NEARLY_DONE * 1e-9 / _driver.FIRST_GAP
+    method = Standstill(clock, lambda n_iter: 1.0 if n_iter < 500 else near)
+    polisher = Recorder(method, clock)
+    checks = []
+    limits = Limits(1e-9, 3_000, callback=lambda p: checks.append(p.n_iter))
+    drive(scalar, method, limits, polisher)
+    assert checks[0] < 3_000
+    assert checks[0] <= polisher.iterations[0]
+
+
+@pytest.mark.parametrize("max_iter", [599, 600, 601, 620])
+def test_the_last_iteration_is_checked_and_not_polished(scalar, monkeypatch, max_iter):
+    clock = Clock(monkeypatch)
+    method = Standstill(clock)
+    polisher = Recorder(method, clock, answer=OPTIMAL)
+    solution = drive(scalar, method, Limits(1e-9, max_iter), polisher)
+    assert all(n_iter < max_iter for n_iter in polisher.iterations)
+    if not polisher.calls:
+        assert (solution.status, solution.n_iter) == ("user_limit", max_iter)
+
+
+def test_polishes_that_find_nothing_change_no_iterate():
+    """With a real method, and its restarts."""
+    rng = np.random.default_rng(0)
+    graph = gtv.generators.grid(6, 6)
+    losses = gtv.SquaredLoss.stack(
+        rng.standard_normal((36, 1, 2)), rng.standard_normal((36, 1)), rng.random(36) < 0.3
+    )
+    problem = gtv.GTVProblem(graph, losses, "l2", 0.05)
+    plain, polished = PrimalDual(problem), PrimalDual(problem)
+    polisher = Recorder(polished, SimpleNamespace(now=0.0))
+    drive(problem, plain, Limits(1e-15, 1_500))
+    drive(problem, polished, Limits(1e-15, 1_500), polisher)
+    assert polisher.calls
+    np.testing.assert_array_equal(plain.w, polished.w)
+    np.testing.assert_array_equal(plain.u, polished.u)
