@@ -11,7 +11,7 @@ from typing import Any
 from verify.kernel import Result, check
 
 _LAZY = {
-    "Certificate": "verify._certificate",
+    "Certificate": "verify._certificate_object",
     "certify": "verify._certificate",
     "assert_certified": "verify._assertion",
     "conformance": "verify._conformance",

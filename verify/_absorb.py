@@ -13,22 +13,20 @@ from verify import _integers as integers
 from verify._data import Floats, Ints
 from verify._forest import Forest, spanning_forest
 from verify._state import State
-from verify._terms import L1Term, LogisticTerm, RowTerm
 from verify.kernel_numbers import whole
 
+ATTEMPTS = 20  # to find blocks that can take a load and stay in their domains
+WELL = 1e-4  # condition of blocks that need no better ones; excludes multipliers at an end
 Load = list[int | Fraction]
-Row = tuple[int, int]  # (term, index of the data row)
-
-
-class NoWitness(Exception):
-    """No exact witness was found; says why."""
+Row = tuple[int, int]  # (term, number of the block: a data row, or a coordinate of a node)
 
 
 class Absorber:
     """Routes and absorbs the residual of a state, component by component.
 
-    Identity blocks (point, ridge) take what arrives at their node.  Components without one have a
-    single root, where a few data rows take it through one rational solve, or an l1 block.
+    Identity blocks (point, ridge, and whatever else has room in every coordinate) take what arrives
+    at their node.  Components without such a node have a single root, where a few blocks, data rows
+    or single coordinates, take it through one rational solve.
     """
 
     def __init__(
@@ -36,6 +34,7 @@ class Absorber:
     ) -> None:
         self.state, self.inst, self.component = state, state.inst, component
         self.block = self._blocks()
+        self.whole: NDArray[np.bool_] = np.asarray(np.all(self.block >= 0, axis=1))
         self.roots = self._roots()
         self.forest: Forest = spanning_forest(self.inst.edges, slack, active, self.roots, component)
 
@@ -58,21 +57,24 @@ class Absorber:
                 self._absorb(i, [-x for x in rho[i]])
 
     def _blocks(self) -> Ints:
-        """Return per node the term whose identity block absorbs residuals, -1 where none does."""
-        best = np.zeros(self.inst.n)
-        block = np.full(self.inst.n, -1)
-        for t, term in enumerate(self.inst.terms):
-            if not isinstance(term, RowTerm | L1Term):
-                curvature = self.state.curvature[t]
-                stronger = curvature > best[term.node]
-                best[term.node[stronger]] = curvature[stronger]
-                block[term.node[stronger]] = t
-        # A vanishing ridge pays r^2 / (2 mu): leave it to others unless it is alone.
-        return np.where(best > 1e-12 * best.max(initial=0.0), block, -1)
+        """Return (n, d) terms whose identity block absorbs residuals there, -1 where none does."""
+        out = np.full((self.inst.n, self.inst.d), -1)
+        for limited in (False, True):  # blocks with ends only where there are no others
+            best, block = np.zeros(out.shape), np.full(out.shape, -1)
+            for t, term in enumerate(self.inst.terms):
+                if term.x is None and (term.domain is not None) == limited:
+                    ease = np.zeros(out.shape)
+                    ease[term.node] = self.state.ease[t]
+                    easier = ease > best
+                    best[easier], block[easier] = ease[easier], t
+            # A vanishing ridge pays r^2 / (2 mu), and an l1 block at its end has no room.
+            enough = best > (1e-6 if limited else 1e-12) * best.max(initial=0.0)
+            out = np.where((out < 0) & enough, block, out)
+        return out
 
     def _roots(self) -> NDArray[np.bool_]:
         """Return the roots: every absorbing node, else the best conditioned of a component."""
-        roots = self.block >= 0
+        roots = self.whole.copy()
         count = int(self.component.max(initial=-1)) + 1
         served = np.zeros(count, dtype=bool)
         served[self.component[roots]] = True
@@ -99,44 +101,53 @@ class Absorber:
                 defect[j] = -x
             if not any(defect):
                 continue
-            block = int(self.block[i])
-            if block < 0:
-                members = np.array([i])
-                found = self._slackest_l1(members)
-                if found is None or len(self._rows_at(members)) > 0:
-                    chosen, solution = self._solve_stacked(i, members, [0] * self.inst.d, [])
-                    self._add(chosen, solution)
-                    if not all(self._in_domain(t, row) for t, row in chosen):
-                        self._clear(members)
-                    continue
-                block = found[0]
-            self._change(block, i, defect)
+            if (self.block[i, state.free] >= 0).all():
+                self._change(i, defect)
+                continue
+            members = np.array([i])
+            found = self._solve_stacked(i, members, [0] * self.inst.d, [], set())
+            if found is not None:
+                self._add(*found)
+            if found is None or not all(self._can_stay(t, b) for t, b in found[0]):
+                self._clear(members)
 
     def _absorb(self, root: int, load: Load) -> None:
-        """Let the identity block of the root, an l1 block or data rows take a load."""
-        if self.block[root] >= 0:
-            self._change(int(self.block[root]), root, load)
+        """Let the identity blocks of the root or a few blocks of the component take a load."""
+        if self.whole[root]:
+            self._change(root, load)
             return
         members = self.forest.members[self.component[root]]
-        rank = np.linalg.matrix_rank(self.state.hessian[members].sum(axis=0), hermitian=True)
-        if rank < self.inst.d and (found := self._slackest_l1(members)):
-            self._change(*found, load)
-            self._carry(found[1], load)
-            return
-        if self.state.free:
-            chosen, solution = self._solve_stacked(root, members, load, self.state.pivots)
-        else:
-            chosen, solution = self._solve_in_rows(root, members, load)
-        self._add(chosen, solution)
-        for node, image in self._images(chosen, solution).items():
-            self._carry(node, image)
-        if not all(self._in_domain(t, i) for t, i in chosen):
-            self._give_up(members)
+        avoided: set[Row] = set()
+        for _ in range(ATTEMPTS):
+            if self.state.free:
+                found = self._solve_stacked(root, members, load, self.state.pivots, avoided)
+            else:
+                found = self._solve(root, members, load, avoided)
+            if found is None:
+                break
+            chosen, solution = found
+            self._add(chosen, solution)
+            if all(self._can_stay(t, b) for t, b in chosen):
+                for node, image in self._images(chosen, solution).items():
+                    self._carry(node, image)
+                return
+            crossed = [row for row in chosen if not self._can_stay(*row)]
+            self._add(chosen, [-x for x in solution])
+            for t, b in crossed:  # they end at zero, which is where they would have crossed
+                image = [-x * self.state.r[t].flat[b] for x in self.state.vector(t, b)]
+                self.state.r[t].flat[b] = 0
+                self._carry(self.state.node(t, b), image)
+                load = [x - y for x, y in zip(load, image, strict=True)]
+            avoided |= set(crossed)
+        self._give_up(members)
 
-    def _change(self, t: int, node: int, load: Load) -> None:
-        """Add a load to the multiplier of the identity block of term t at a node."""
-        row = int(np.searchsorted(self.inst.terms[t].node, node))
-        self.state.r[t][row] = self.state.r[t][row] + np.array(load, dtype=object)
+    def _change(self, node: int, load: Load) -> None:
+        """Add a load to the multipliers of the identity blocks at a node."""
+        for j, x in enumerate(load):
+            if x:
+                t = int(self.block[node, j])
+                row = int(np.searchsorted(self.inst.terms[t].node, node))
+                self.state.r[t][row, j] += x
 
     def _carry(self, node: int, load: Load) -> None:
         """Route a load that appeared at a node to the root of its tree."""
@@ -147,30 +158,27 @@ class Absorber:
             node = forest.parent[node]
 
     def _add(self, chosen: list[Row], solution: list[Fraction]) -> None:
-        """Change the multipliers of data rows."""
-        for (t, i), step in zip(chosen, solution, strict=True):
-            self.state.r[t][i] += step
+        """Change the multipliers of blocks."""
+        for (t, b), step in zip(chosen, solution, strict=True):
+            self.state.r[t].flat[b] += step
 
     def _images(self, chosen: list[Row], solution: list[Fraction]) -> dict[int, Load]:
-        """Return per node the image of the changes of its rows, summed over one denominator."""
+        """Return per node the image of the changes of its blocks, summed over one denominator."""
         common = lcm(*(x.denominator for x in solution))
         sums: dict[int, integers.Exact] = {}
-        for (t, i), step in zip(chosen, solution, strict=True):
-            image = self.state.row(t, i) * int(step * common)
-            node = int(self.inst.terms[t].node[i])
+        for (t, b), step in zip(chosen, solution, strict=True):
+            image = self.state.vector(t, b) * int(step * common)
+            node = self.state.node(t, b)
             sums[node] = sums[node] + image if node in sums else image
         return {i: [whole(Fraction(x, common)) for x in v] for i, v in sums.items()}
 
-    def _in_domain(self, t: int, i: int) -> bool:
-        term = self.inst.terms[t]
-        if not isinstance(term, LogisticTerm):
-            return True
-        one = 1 << self.state.k_r(t)
-        p = self.state.r[t][i] * int(term.m[i]) + int(term.y[i]) * one
-        return bool(0 <= p <= one)
+    def _can_stay(self, t: int, b: int) -> bool:
+        """Whether a multiplier is in its domain, or beyond an end that shrinking brings back."""
+        found = self.inst.terms[t].domain
+        return found is None or found.recoverable(self.state.r[t].flat[b], self.state.k_r(t), b)
 
     def _give_up(self, members: Ints) -> None:
-        """Set flow and multipliers of a component to zero: feasible, and its bound is zero.
+        """Set flow and multipliers of a component to zero: every block at its own minimum.
 
         Separable logistic data leave nothing better: r = 0 is then the only feasible multiplier.
         """
@@ -185,44 +193,31 @@ class Absorber:
             self.state.r[t][inside[term.node]] = 0
         return inside
 
-    def _slackest_l1(self, members: Ints) -> Row | None:
-        """Return (term, node) of the l1 block with most slack among the nodes, if there is one."""
-        best: tuple[float, int, int] | None = None
-        for t, term in enumerate(self.inst.terms):
-            if isinstance(term, L1Term):
-                inside = np.flatnonzero(np.isin(term.node, members))
-                r = integers.to_floats(self.state.r[t][inside], self.state.k_r(t))
-                slack = term.kappa[inside] - np.abs(r).max(axis=1)
-                if len(inside) and (best is None or slack.max() > best[0]):
-                    row = inside[int(np.argmax(slack))]
-                    best = (float(slack.max()), t, int(term.node[row]))
-        return best and best[1:]
+    # --- a few blocks ------------------------------------------------------------------------
 
-    # --- data rows ---------------------------------------------------------------------------
-
-    def _solve_in_rows(
-        self, root: int, members: Ints, load: Load
-    ) -> tuple[list[Row], list[Fraction]]:
-        """Find changes of the multipliers of a few data rows whose images add up to the load."""
-        candidates = self._candidates(root, members)
+    def _solve(
+        self, root: int, members: Ints, load: Load, avoided: set[Row]
+    ) -> tuple[list[Row], list[Fraction]] | None:
+        """Find changes of the multipliers of a few blocks whose images add up to the load."""
+        candidates = [row for row in self._candidates(root, members) if row not in avoided]
         width = self.inst.d
         while True:
             chosen = candidates[:width]
             # X in units 2^-k_x and r in units 2^-(k - k_x): every product is in units 2^-k.
             columns = np.empty((self.inst.d, len(chosen)), dtype=object)
-            for c, (t, i) in enumerate(chosen):
-                columns[:, c] = self.state.row(t, i)
+            for c, (t, b) in enumerate(chosen):
+                columns[:, c] = self.state.vector(t, b)
             solution = integers.solve(columns, np.array(load, dtype=object))
             if solution is not None:
                 return chosen, solution
             if width >= len(candidates):
-                raise NoWitness(f"the component of node {root} cannot absorb its residual")
+                return None
             width *= 2
 
     def _solve_stacked(
-        self, root: int, members: Ints, load: Load, fixed: list[int]
-    ) -> tuple[list[Row], list[Fraction]]:
-        """As `_solve_in_rows` for a singular Q: every node's image stays in the range of Q.
+        self, root: int, members: Ints, load: Load, fixed: list[int], avoided: set[Row]
+    ) -> tuple[list[Row], list[Fraction]] | None:
+        """As `_solve` for a singular Q: every node's image stays in the range of Q.
 
         Equations: the load in the `fixed` coordinates, and per node the defect of its image in the
         free ones.  Takes the first nodes of the component, as few as suffice.
@@ -231,14 +226,14 @@ class Absorber:
         count = 1
         while True:
             nodes = np.array(order[:count])
-            chosen = self._rows_at(nodes)
+            chosen = [row for row in self._blocks_at(nodes) if row not in avoided]
             columns, goal = self._stacked(nodes, chosen, load, fixed)
             scale = lcm(*(Fraction(g).denominator for g in goal))
             solution = integers.solve(columns, _whole(goal * scale))
             if solution is not None:
                 return chosen, [x / scale for x in solution]
             if count >= len(order):
-                raise NoWitness(f"the component of node {root} cannot absorb its residual")
+                return None
             count *= 2
 
     def _stacked(
@@ -253,50 +248,55 @@ class Absorber:
         goal[:first] = [load[j] for j in fixed]
         image = state.image()
         base = {int(i): first + p * width for p, i in enumerate(nodes)}
-        for c, (t, i) in enumerate(chosen):
-            x = state.row(t, i)
+        for c, (t, b) in enumerate(chosen):
+            x = state.vector(t, b)
             columns[:first, c] = x[fixed]
-            start = base[int(self.inst.terms[t].node[i])]
+            start = base[state.node(t, b)]
             columns[start : start + width, c] = [v * common for v in state.defect(x)]
         for i, start in base.items():
             goal[start : start + width] = [-v * common for v in state.defect(image[i])]
         return _whole(columns), goal
 
     def _candidates(self, root: int, members: Ints) -> list[Row]:
-        """Return data rows of the component, best pivots first.
+        """Return blocks of the component, best pivots first.
 
-        The rows of the root if they span well; otherwise rows near the root in the tree; in the
-        end all rows of the component.
+        The blocks of the root if they span well; otherwise blocks near the root in the tree; in the
+        end all blocks of the component.
         """
         found: list[Row] = []
         for nodes in (np.array([root]), members[: 20 * self.inst.d + 20], members):
-            rows = self._rows_at(nodes)
+            rows = self._blocks_at(nodes)
             if not rows:
                 continue
             _, order = la.qr(self._weighted(rows).T, mode="r", pivoting=True)
             found = [rows[i] for i in order]
             if len(found) >= self.inst.d:
                 values = la.svdvals(self._weighted(found[: self.inst.d]))
-                if values[-1] > 1e-7 * values[0]:
+                if values[-1] > WELL * values[0]:
                     break
         return found
 
-    def _rows_at(self, nodes: Ints) -> list[Row]:
+    def _blocks_at(self, nodes: Ints) -> list[Row]:
+        """Return the blocks at nodes whose multipliers can change, the easiest first."""
         rows: list[Row] = []
         for t, term in enumerate(self.inst.terms):
-            if isinstance(term, RowTerm):
-                start = np.searchsorted(term.node, nodes)
-                stop = np.searchsorted(term.node, nodes, side="right")
-                rows += [(t, i) for a, b in zip(start, stop, strict=True) for i in range(a, b)]
-        return rows
+            start = np.searchsorted(term.node, nodes)
+            stop = np.searchsorted(term.node, nodes, side="right")
+            width = 1 if term.x is not None else self.inst.d
+            ranges = zip(start * width, stop * width, strict=True)
+            rows += [(t, b) for first, last in ranges for b in range(first, last)]
+        ease = np.array([self.state.ease[t].flat[b] for t, b in rows])
+        return [rows[i] for i in np.argsort(-ease, kind="stable") if ease[i] > 0]
 
     def _weighted(self, rows: list[Row]) -> Floats:
-        """Return the rows times the square roots of their curvatures: cheap pivots are large."""
-        out = np.empty((len(rows), self.inst.d))
-        for p, (t, i) in enumerate(rows):
-            term = self.inst.terms[t]
-            assert isinstance(term, RowTerm)
-            out[p] = np.sqrt(self.state.curvature[t][i]) * term.x[i]
+        """Return the blocks times the square roots of their eases: cheap pivots are large."""
+        out = np.zeros((len(rows), self.inst.d))
+        for p, (t, b) in enumerate(rows):
+            x, weight = self.inst.terms[t].x, np.sqrt(self.state.ease[t].flat[b])
+            if x is None:
+                out[p, b % self.inst.d] = weight
+            else:
+                out[p] = weight * x[b]
         return out
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from verify._certificate import Certificate, certify
+from verify._certificate import certify
+from verify._certificate_object import Certificate
 
 SHOWN = 5
 # Edges and nodes below this share of the gap are not worth a place in the message.

@@ -7,100 +7,25 @@ are, so an exact solution gets a certificate whose gap is zero.
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from verify import _integers as integers
 from verify import kernel
+from verify._certificate_object import Certificate
 from verify._data import Floats, Instance, load
 from verify._exact import ExactFlow, NoWitness, exact_flow
+from verify._feasible import Constraints
 from verify._integers import Exact
-from verify._json_file import write_json
 from verify._repair import gaps
 from verify._search import Candidate, Search, as_point, exact_pair, overflowing
 from verify.kernel_data import digest
 from verify.kernel_numbers import round_down, round_up, sqrt_up
 
-
-@dataclass(frozen=True)
-class Certificate:
-    """What is proved about a point w.
-
-    Attributes
-    ----------
-    status : "CERTIFIED" (within rtol), "REFUTED" (proved not to be) or "UNPROVED"
-    reason : one sentence
-    upper, lower : outward-rounded bounds: lower <= min P and P(w) <= upper
-    gap, rel_gap : the exact upper - lower, rounded up and signed, and gap / max(1, |upper|).  It is
-        0.0 exactly where both bounds are one rational number, even if that is not a double and
-        `upper` and `lower` are its two neighbours
-    exact : whether the bounds are proved by the kernel; False means float estimates
-    node_gaps, edge_gaps : (n,) and (m,), each >= 0; they add up to the gap up to float rounding
-    distance_bound : bound on ||w - w_hat||_F where every node's loss is strongly convex by a point
-        or ridge term, else None
-    w, u, r : the point (n, d), the flow (m, d) and the multipliers per loss term, in floats (the
-        document has the rational numbers)
-    better : a point (n, d) whose exact objective refutes w, or None
-    rtol : the tolerance of the claim
-    document : the certificate as `save` writes it
-    """
-
-    status: str
-    reason: str
-    upper: float
-    lower: float
-    gap: float
-    rel_gap: float
-    exact: bool
-    node_gaps: Floats
-    edge_gaps: Floats
-    distance_bound: float | None
-    w: Floats
-    u: Floats
-    r: tuple[Floats, ...]
-    better: Floats | None
-    rtol: float
-    document: dict[str, Any] = field(repr=False)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document as JSON, whole or not at all.
-
-        A new file gets the permissions that the umask leaves, an existing one keeps its own, and a
-        link is followed.  ValueError if the path is there but is not a regular file.
-        """
-        write_json(self.document, path)
-
-    def worst(self, count: int = 5) -> tuple[list[tuple[Any, float]], list[tuple[Any, float]]]:
-        """Return the nodes and the edges with the largest gaps, as (label, gap), worst first."""
-        data = self.document["data"]
-        labels = data.get("nodes", range(data["n_nodes"]))
-        nodes = [(labels[i], float(self.node_gaps[i])) for i in np.argsort(-self.node_gaps)[:count]]
-        edges = []
-        for e in np.argsort(-self.edge_gaps)[:count]:
-            i, j = data["edges"][e]
-            edges.append(((labels[i], labels[j]), float(self.edge_gaps[e])))
-        return nodes, edges
-
-    def summary(self, count: int = 5) -> str:
-        """Return status, bounds and the nodes and edges with the largest gaps as text."""
-        kind = "exact" if self.exact else "float estimate, not proved"
-        lines = [
-            f"{self.status}: {self.reason}",
-            f"  upper {self.upper:.12g}   lower {self.lower:.12g}   ({kind})",
-            f"  gap {self.gap:.3e}   relative {self.rel_gap:.3e}   rtol {self.rtol:.3e}",
-        ]
-        if self.distance_bound is not None:
-            lines.append(f"  distance to the solution at most {self.distance_bound:.3e}")
-        for name, worst in zip(("nodes", "edges"), self.worst(count), strict=True):
-            shown = ", ".join(f"{label}: {gap:.2e}" for label, gap in worst if gap > 0)
-            lines.append(f"  worst {name}: {shown or 'none'}")
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return self.summary(3)
+LEAST_MOVE = 1e-9  # floats that miss a constraint by less are moved whatever rtol is
 
 
 def certify(
@@ -112,7 +37,10 @@ def certify(
     ----------
     problem : plain data (verify/SCHEMA.md), or an object with `to_data` and perhaps `solve`
     w : (n, d) the point, from any source: floats, or only ints and `fractions.Fraction` (as nested
-        lists or an object array), which are not rounded
+        lists or an object array), which are not rounded.  Floats that break a box or a simplex by
+        no more than max(rtol, 1e-9) max(1, |w_i|) are first moved onto it, exactly, and all that is
+        proved is about the moved point (`w` in floats, the document has it exactly, `moved` is how
+        far); what breaks one by more is REFUTED, because P is infinite there.
     u : (m, d) edge flows of a dual solution, if known.  Where they are missing or do not suffice,
         `problem.solve(rtol=...).u` is asked for, and without it the dual is solved by CVXPY.
         Where both w and u are rational and the losses are quadratic, they are tried first as they
@@ -120,7 +48,8 @@ def certify(
         rtol = 0 is proved.
     rtol : tolerance on gap / max(1, |upper|)
     search : False forbids to look for another flow or a better point: nothing is solved, and the
-        answer is CERTIFIED if the given u, repaired, proves w, otherwise UNPROVED, never REFUTED
+        answer is CERTIFIED if the given u, repaired, proves w, otherwise UNPROVED, and REFUTED
+        only where w breaks a constraint
 
     Returns
     -------
@@ -132,17 +61,31 @@ def certify(
         Bad problem data, shapes, NaN or infinity, or a tolerance that is negative or not finite.
     """
     inst = load(problem)
-    w, exact_w = as_point(w, (inst.n, inst.d), "w")
+    given, exact_w = as_point(w, (inst.n, inst.d), "w")
     exact_u = None
     if u is not None:
         u, exact_u = as_point(u, (len(inst.edges), inst.d), "u")
     if not (np.isfinite(rtol) and rtol >= 0):
         raise ValueError(f"rtol must be finite and not negative, got {rtol!r}")
-    sources = Search(inst, problem, w, u, float(rtol), own=search)
-    document = _document(inst, _hex(w) if exact_w is None else integers.texts(exact_w, 0), rtol)
+    constraints = Constraints(inst)
+    point, exact = given, exact_w
+    near = exact_w is None and constraints.near(given, max(float(rtol), LEAST_MOVE))
+    if near:
+        point, exact = constraints.moved(given)
+    elif exact_w is not None:  # the builder's floats must be feasible, as the ratios should be
+        point, _ = constraints.moved(given)
+    document = _document(inst, _hex(point) if exact is None else _texts(exact), rtol)
+    sources = Search(inst, problem, point, u, float(rtol), constraints, own=search)
+    if constraints.any and not near:
+        result = kernel.check(document)
+        if result.status == "REFUTED":
+            return replace(_Builder(sources, document).finish(_Proof(result)), w=given)
     if inst.opaque or not inst.penalty.exact:
-        return _estimate(sources, document)
-    return _Builder(sources, document).run(exact_w, exact_u)
+        certificate = _estimate(sources, document)
+    else:
+        certificate = _Builder(sources, document).run(exact_w, exact_u)
+    moved = _distance(given, point, exact) if exact_w is None else 0.0
+    return replace(certificate, moved=moved)
 
 
 @dataclass(frozen=True)
@@ -170,7 +113,7 @@ class _Builder:
         """Certify or refute; w and u are the given pair where it is rational."""
         proof = self._given(w, u)
         if proof is not None and proof.certified:
-            return self._finish(proof)
+            return self.finish(proof)
         value = self.search.value(self.w)
         promising = value - 4 * self.rtol * max(1.0, abs(value))
         best: Candidate | None = None
@@ -183,7 +126,7 @@ class _Builder:
             if waiting is None:
                 proof = self._better(proof, candidate)
                 if proof is not None and proof.certified:
-                    return self._finish(proof)
+                    return self.finish(proof)
         if waiting is not None:
             proof = self._better(proof, waiting)
         return self._refute(proof or _Proof(kernel.check(self.document)))
@@ -226,14 +169,17 @@ class _Builder:
         value = self.search.value
         points = sorted(self.search.points, key=value)
         if points and value(points[0]) < value(self.w):
-            better = {"dual": proof.dual, "better": _hex(points[0])}
+            _, exact = self.search.constraints.moved(points[0])
+            table = _hex(points[0]) if exact is None else _texts(exact)
+            better = {"dual": proof.dual, "better": table}
             refuted = kernel.check({**self.document, **better})
             if refuted.status == "REFUTED":
                 self.document |= better
-                return self._finish(_Proof(refuted, proof.dual, proof.flow), points[0])
-        return self._finish(proof)
+                return self.finish(_Proof(refuted, proof.dual, proof.flow), points[0])
+        return self.finish(proof)
 
-    def _finish(self, proof: _Proof, better: Floats | None = None) -> Certificate:
+    def finish(self, proof: _Proof, better: Floats | None = None) -> Certificate:
+        """Write the witness and the claim into the document, and say what was proved."""
         result, flow = proof.result, proof.flow
         inst = self.inst
         u, r = np.zeros((len(inst.edges), inst.d)), [np.zeros(t.shape) for t in inst.terms]
@@ -282,6 +228,22 @@ class _Builder:
 
 def _hex(a: Floats) -> list[list[str]]:
     return [[x.hex() for x in row] for row in a.tolist()]
+
+
+def _texts(a: Exact) -> list[list[str]]:
+    """Return ints and Fractions as witness numbers, those that are doubles in their usual form."""
+    rows = a.tolist()
+    return [[float(x).hex() if float(x) == x else integers.text(x, 0) for x in row] for row in rows]
+
+
+def _distance(given: Floats, w: Floats, exact: Exact | None) -> float:
+    """Return the largest change of an entry, rounded up."""
+    if exact is None:
+        return float(np.abs(w - given).max(initial=0.0))
+    changes = (
+        abs(x - Fraction(y)) for x, y in zip(exact.flat, given.ravel().tolist(), strict=True)
+    )
+    return round_up(max(changes))
 
 
 def _document(inst: Instance, w: list[Any], rtol: float) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def _reasons(
         rough = members[losses.nonsmooth[members] != ""]
         if len(rough):
             node = partition.names[rough[0]]
-            reasons.append(f"the loss of node {node!r} is not smooth: {losses.nonsmooth[rough[0]]}")
+            reasons.append(f"the loss of node {node!r} {losses.nonsmooth[rough[0]]}")
         elif not finite[members].all():
             node = partition.names[members[~finite[members]][0]]
             reasons.append(f"the Hessian at node {node!r} overflows in floating point")

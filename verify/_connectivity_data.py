@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from verify._data import plain_data
 from verify._rounding import Array
-from verify.kernel_data import PENALTIES, ROWS, SCHEMA, TERMS
+from verify.kernel_data import PENALTIES, RANGES, ROWS, SCHEMA, TERMS
 
 #: Norms whose constants are known.
 NORMS = ("l2", "l1", "linf")
@@ -121,7 +121,7 @@ def read_problem(problem: object) -> ProblemData:
     return ProblemData(n, d, edges, weights, lam, data["penalty"], terms, names, norm, reason)
 
 
-def _numbers(value: object, shape: tuple[int, ...], name: str) -> Array:
+def _numbers(value: object, shape: tuple[int, ...], name: str, *, infinite: bool = False) -> Array:
     """Read finite numbers of a given shape; hexadecimal floats are fine."""
     array = np.asarray(value)
     if array.dtype.kind in "US":
@@ -131,7 +131,7 @@ def _numbers(value: object, shape: tuple[int, ...], name: str) -> Array:
         return array.reshape(shape)
     if array.shape != shape:
         raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
-    if not np.isfinite(array).all():
+    if not (np.isfinite(array).all() or (infinite and not np.isnan(array).any())):
         raise ValueError(f"{name}: entry {int(np.argmin(np.isfinite(array)))} is NaN or infinite")
     return array
 
@@ -187,12 +187,19 @@ def _read_term(term: Mapping[str, Any], n: int, d: int, name: str) -> Mapping[st
     if kind == "opaque":
         read["name"] = str(term.get("name", "opaque"))
     for key, is_wide in wide.items():
+        field = f"{name}.{key}"
+        if is_wide is None:
+            is_wide = np.ndim(term[key]) == 2
         shape = (len(node), d) if is_wide else (len(node),)
-        read[key] = _numbers(term[key], shape, f"{name}.{key}")
-        if key in ("mu", "kappa") and (read[key] <= 0.0).any():
-            raise ValueError(f"{name}.{key}: entry {int(np.argmin(read[key]))} is not positive")
-    if kind == "logistic" and not np.isin(read["y"], (0.0, 1.0)).all():
-        raise ValueError(f"{name}.y: must be 0 or 1")
+        read[key] = _numbers(term[key], shape, field, infinite=kind == "box")
+        if (rule := RANGES.get(str(kind), {}).get(key)) is not None:
+            allowed, words = rule
+            for i, x in enumerate(read[key].ravel().tolist()):
+                if not (allowed(x) or (is_wide and x == 0)):
+                    row, wanted = (i // d, "must not be negative") if is_wide else (i, words)
+                    raise ValueError(f"{field}: entry {row} {wanted}, got {x}")
+    if kind == "ridge":  # one form is enough for whoever reads it
+        read["mu"] = np.broadcast_to(read["mu"].reshape(len(node), -1), (len(node), d))
     return read
 
 

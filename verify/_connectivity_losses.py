@@ -1,8 +1,8 @@
 """Curvature and gradients of the local losses, with bounds on the rounding errors.
 
-Every smooth loss of the plain data is covered: squared, point, ridge, logistic and the zero loss. A
-logistic loss has curvature between 0 and (1 / (4 m_i)) X^T X, so the Hessian bound from above (for
-beta) and from below (for alpha) differ.
+Every loss of the plain data with a bounded second derivative everywhere is covered: squared, point,
+ridge, logistic and the zero loss. A logistic loss has curvature between 0 and (1 / (4 m_i)) X^T X,
+so the Hessian bound from above (for beta) and from below (for alpha) differ.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from verify._rounding import TINY, Array, gamma
 
-#: Kinds of terms that have a gradient everywhere.
+#: Kinds of terms with a bounded second derivative.
 SMOOTH = frozenset({"squared", "point", "ridge", "logistic"})
+#: Kinds with a gradient everywhere that the tests here do not cover.
+DIFFERENTIABLE = frozenset({"huber", "poisson"})
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class LocalLosses:
     error
         (n,) bound on the spectral norm (hence on each entry) of the rounding error in both.
     nonsmooth
-        (n,) what keeps the loss of a node from being smooth ("" if nothing does).
+        (n,) what keeps the loss of a node from being covered ("" if nothing does).
     """
 
     def __init__(self, n_nodes: int, dim: int, terms: Sequence[Mapping[str, Any]]) -> None:
@@ -54,7 +56,10 @@ class LocalLosses:
         self.nonsmooth = np.full(n_nodes, "", dtype=object)
         for term in terms:
             if term["kind"] not in SMOOTH:
-                self.nonsmooth[term["node"]] = str(term.get("name", term["kind"]))
+                unknown = term["kind"] in DIFFERENTIABLE
+                words = "has no known bound of its curvature" if unknown else "is not smooth"
+                name = term.get("name", term["kind"])
+                self.nonsmooth[term["node"]] = f"{words}: {name}"
         self.has_logistic = any(term["kind"] == "logistic" for term in self._terms)
         self.lower = np.zeros((n_nodes, dim, dim))
         self.error = np.zeros(n_nodes)
@@ -66,7 +71,7 @@ class LocalLosses:
             elif term["kind"] == "squared":
                 self._add_rows(self.lower, term, 2.0)
             else:
-                size = 2.0 if term["kind"] == "point" else term["mu"][:, None]
+                size = 2.0 if term["kind"] == "point" else term["mu"]
                 diagonal = np.arange(dim)
                 index = term["node"][:, None]
                 self.lower[index, diagonal, diagonal] += size
@@ -110,7 +115,7 @@ class LocalLosses:
             return index, part, gamma(1) * np.abs(part)
         if term["kind"] == "ridge":
             index = term["node"]
-            part = term["mu"][:, None] * w[index]
+            part = term["mu"] * w[index]
             return index, part, gamma(1) * np.abs(part) + TINY
         index, first, count = row_groups(term["node"])
         x, y = term["X"], term["y"]

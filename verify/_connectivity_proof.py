@@ -29,7 +29,7 @@ from verify._constants import dual_norm
 from verify._rounding import Array, gamma
 
 if TYPE_CHECKING:
-    from verify._certificate import Certificate
+    from verify._certificate_object import Certificate
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def _quadratic(data: ProblemData, node: int) -> tuple[Matrix, Vector] | None:
                 slope[i] -= 2 * Fraction(float(term["a"][rows.start, i]))
         elif term["kind"] == "ridge":
             for i in range(d):
-                hessian[i][i] += Fraction(float(term["mu"][rows.start]))
+                hessian[i][i] += Fraction(float(term["mu"][rows.start, i]))
         elif term["kind"] == "squared":
             for r in rows:
                 x = [Fraction(v) for v in term["X"][r].tolist()]

@@ -176,7 +176,7 @@ def recovers(problem: object, partition: object) -> RecoveryReport:
     rough = np.flatnonzero(losses.nonsmooth != "")
     if data.norm is None or len(rough):
         reason = data.norm_reason or (
-            f"the loss of node {data.names[rough[0]]!r} is not smooth: {losses.nonsmooth[rough[0]]}"
+            f"the loss of node {data.names[rough[0]]!r} {losses.nonsmooth[rough[0]]}"
         )
         return _not_applicable(plain, data, parts, f"the test does not apply: {reason}")
     cluster = solve_cluster_graph(data, parts, losses)

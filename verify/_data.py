@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from verify._blocks import Part
 from verify._penalties import Penalty, penalty_from
-from verify._terms import L1Term, Term, term_from
+from verify._terms import Term, term_from
 from verify.kernel_data import canonical
 from verify.kernel_numbers import Verdict
 
@@ -31,7 +32,7 @@ class Instance:
     edges : (m, 2), head < tail
     cap : (m,) capacities lam A_e in floats (infinite where that overflows)
     penalty, terms : float views of the penalty and of the loss terms that have one
-    opaque : names of the losses that cannot be written down
+    opaque : names of the losses, and of the penalty, that cannot be written down
     """
 
     plain: dict[str, Any]
@@ -52,10 +53,15 @@ class Instance:
             (signs, self.edges.ravel(), np.arange(0, 2 * m + 1, 2)), shape=(m, self.n)
         )
 
-    @property
-    def ground(self) -> tuple[L1Term, ...]:
-        """The l1 terms: edges to a ground node whose parameter is zero, of capacity kappa."""
-        return tuple(t for t in self.terms if isinstance(t, L1Term))
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What the terms are sums of, in order."""
+        return tuple(part for term in self.terms for part in term.parts)
+
+    def joined(self, r: list[Floats]) -> list[Floats]:
+        """Return multipliers per term from multipliers per part."""
+        source = iter(r)
+        return [term.join([next(source) for _ in term.parts]) for term in self.terms]
 
     def differences(self, w: Floats) -> Floats:
         """Return D w, (m, d)."""
@@ -72,7 +78,7 @@ class Instance:
             return np.where(phi > 0, self.cap * np.where(phi > 0, phi, 1.0), 0.0)
 
     def value(self, w: Floats) -> float:
-        """Return P(w) in floats."""
+        """Return P(w) in floats; infinite where w breaks a bound (a simplex may be missed)."""
         with np.errstate(over="ignore"):
             return float(self.edge_costs(w).sum() + sum(t.value(w) for t in self.terms))
 
@@ -119,7 +125,7 @@ def load(problem: Any) -> Instance:
         cap,
         penalty_from(_decoded(plain["penalty"])),
         tuple(term_from(_decoded(t), n, d) for t in plain["terms"] if t["kind"] != "opaque"),
-        tuple(t["name"] for t in plain["terms"] if t["kind"] == "opaque"),
+        tuple(t["name"] for t in (*plain["terms"], plain["penalty"]) if t["kind"] == "opaque"),
     )
 
 

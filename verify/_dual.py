@@ -16,10 +16,12 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from verify._blocks import Part
 from verify._data import Floats, Instance
+from verify._feasible import Constraints
 from verify._forest import components
+from verify._functions import Exponential, Logistic, Piecewise
 from verify._penalties import QuadraticPenalty
-from verify._terms import L1Term, LogisticTerm, PointTerm, RidgeTerm, RowTerm, SquaredTerm, Term
 
 HUGE = 1e6  # times the sum of all gradients: more than a flow can use
 
@@ -43,10 +45,10 @@ def solve_dual(inst: Instance, **options: Any) -> DualSolution | None:
     objective: list[Any] = []
     constraints: list[Any] = []
     balance: Any = np.zeros((inst.n, inst.d))
-    for term in inst.terms:
-        r = cp.Variable(term.shape)
-        balance = balance + _pull(term, r)
-        cost, domain = _conjugate(term, r)
+    for part in inst.parts:
+        r = cp.Variable(part.shape)
+        balance = balance + _pull(part, r)
+        cost, domain = _conjugate(part, r)
         objective += cost
         constraints += domain
     flow: Any = np.zeros((0, inst.d))
@@ -74,33 +76,35 @@ def solve_dual(inst: Instance, **options: Any) -> DualSolution | None:
     return DualSolution(np.asarray(u, dtype=float), -np.asarray(w, dtype=float))
 
 
-def _pull(term: Term, r: Any) -> Any:
+def _pull(part: Part, r: Any) -> Any:
     """Return B^T r per node as an expression (n, d)."""
-    count = len(term.node)
-    if isinstance(term, RowTerm):
-        columns = (term.node[:, None] * term.d + np.arange(term.d)).ravel()
-        rows = np.repeat(np.arange(count), term.d)
-        shape = (count, term.n * term.d)
-        matrix = sp.csr_array((term.x.ravel(), (rows, columns)), shape=shape)
-        return cp.reshape(matrix.T @ r, (term.n, term.d), order="C")
-    select = sp.csr_array((np.ones(count), (term.node, np.arange(count))), shape=(term.n, count))
+    count = len(part.node)
+    if part.x is not None:
+        columns = (part.node[:, None] * part.d + np.arange(part.d)).ravel()
+        rows = np.repeat(np.arange(count), part.d)
+        shape = (count, part.n * part.d)
+        matrix = sp.csr_array((part.x.ravel(), (rows, columns)), shape=shape)
+        return cp.reshape(matrix.T @ r, (part.n, part.d), order="C")
+    select = sp.csr_array((np.ones(count), (part.node, np.arange(count))), shape=(part.n, count))
     return select @ r
 
 
-def _conjugate(term: Term, r: Any) -> tuple[list[Any], list[Any]]:
+def _conjugate(part: Part, r: Any) -> tuple[list[Any], list[Any]]:
     """Return (summands of h*(r), constraints of its domain)."""
-    if isinstance(term, SquaredTerm):
-        return [term.y @ r, cp.sum_squares(cp.multiply(np.sqrt(term.m) / 2, r))], []
-    if isinstance(term, LogisticTerm):
-        p = cp.multiply(term.m, r) + term.y
-        return [-cp.sum(cp.multiply(1 / term.m, cp.entr(p) + cp.entr(1 - p)))], []
-    if isinstance(term, L1Term):
-        return [], [cp.abs(r) <= np.repeat(term.kappa[:, None], term.d, axis=1)]
-    if isinstance(term, RidgeTerm):
-        scale = np.repeat(1 / np.sqrt(2 * term.mu)[:, None], term.d, axis=1)
-        return [cp.sum_squares(cp.multiply(scale, r))], []
-    assert isinstance(term, PointTerm)
-    return [cp.sum(cp.multiply(term.a, r)), cp.sum_squares(r) / 4], []
+    f = part.function
+    if isinstance(f, Exponential):
+        p = cp.multiply(f.m, r) + f.y
+        entropy = cp.entr(p) + cp.entr(1 - p) if isinstance(f, Logistic) else cp.entr(p) + p
+        return [-cp.sum(cp.multiply(1 / f.m, entropy))], []
+    assert isinstance(f, Piecewise)
+    cost, domain = [cp.sum(cp.multiply(f.y, r))], []
+    if not part.equation and f.bend.any():
+        cost.append(cp.sum_squares(cp.multiply(np.sqrt(f.bend / 2), r)))
+    for end, sign in ((f.lo, -1), (f.hi, 1)):
+        where = np.nonzero(np.isfinite(end))
+        if len(where[0]):
+            domain.append(sign * r[where] <= sign * end[where])
+    return cost, domain
 
 
 def _flow(inst: Instance) -> tuple[Any, list[Any], list[Any]]:
@@ -139,10 +143,25 @@ def _flow(inst: Instance) -> tuple[Any, list[Any], list[Any]]:
 
 
 def gradient_scale(inst: Instance) -> float:
-    """Return the sum over terms and nodes of |grad h| at w = 0."""
-    zero = np.zeros((inst.n, inst.d))
-    kappa = sum(float(t.kappa.sum()) for t in inst.ground)
-    return kappa + sum(float(np.abs(t.pull(t.witness(zero))).sum()) for t in inst.terms)
+    """Return the sum over blocks of |grad h| at w = 0, and of everything that a flow may add to it.
+
+    That is all finite ends of multipliers, and what the bounds of boxes and simplices move w by.
+    """
+    constraints = Constraints(inst)
+    zero, _ = constraints.moved(np.zeros((inst.n, inst.d)))
+    ends = np.concatenate(
+        [constraints.lower.ravel(), constraints.upper.ravel(), constraints.totals]
+    )
+    reach = np.full(zero.shape, np.abs(ends[np.isfinite(ends)]).max(initial=0.0))
+    total = 0.0
+    for part in inst.parts:
+        f = part.function
+        forces = [f.size(), f.clip(part.slope(zero))]
+        if isinstance(f, Piecewise):
+            forces += [f.curvature(None) * np.abs(part.push(reach))]
+        weight = 1.0 if part.x is None else np.abs(part.x).sum(axis=1)
+        total += sum(float((np.abs(force) * weight).sum()) for force in forces)
+    return total
 
 
 def consensus(inst: Instance, w: Floats) -> Floats:

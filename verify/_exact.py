@@ -15,14 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verify import _integers as integers
-from verify._absorb import Absorber, NoWitness
+from verify._absorb import Absorber
 from verify._data import Floats, Instance, Ints, floats
 from verify._forest import components
 from verify._integers import Exact
 from verify._state import State
-from verify._terms import L1Term
 
 __all__ = ["ExactFlow", "NoWitness", "exact_flow"]
+
+
+class NoWitness(Exception):
+    """No exact witness was found; says why."""
 
 
 @dataclass
@@ -56,7 +59,7 @@ def exact_flow(
     Raises
     ------
     NoWitness
-        A component cannot absorb its residual, or the flow is far above the capacities.
+        The flow is far above the capacities.
     """
     state = State(inst, u, r, w)
     state.refine()
@@ -86,9 +89,10 @@ def _shrink(state: State, component: Ints) -> None:
 
 
 def _excess(state: State, component: Ints) -> Floats:
-    """Return per component how much its flow and its l1 multipliers must shrink.
+    """Return per component how much its flow and its multipliers must shrink.
 
-    Floats select what is close to its capacity; whether it is above is decided exactly.
+    Floats select what is close to its capacity; whether it is above is decided exactly.  A
+    multiplier beyond an end that is zero would have to shrink to nothing.
     """
     inst = state.inst
     out = np.zeros(component.max(initial=0) + 1)
@@ -106,12 +110,15 @@ def _excess(state: State, component: Ints) -> Floats:
         size = inst.penalty.dual_norm(integers.to_floats(state.u, state.k))
         _collect(out, size, inst.cap, above, component[inst.edges[:, 0]])
     for t, term in enumerate(inst.terms):
-        if isinstance(term, L1Term) and len(term.node):
-            norm = np.abs(state.r[t]).max(axis=1)
-            kappa, k_kappa = integers.dyadic(term.kappa)
-            over = norm * (1 << k_kappa) > kappa * (1 << state.k_r(t))
-            size = integers.to_floats(norm, state.k_r(t))
-            _collect(out, size, term.kappa, over.__getitem__, component[term.node])
+        if term.domain is None or len(term.node) == 0:
+            continue
+        k, (lo, hi) = state.k_r(t), term.domain.floats()
+        r = integers.to_floats(state.r[t], k)
+        each = np.broadcast_to(component[term.node].reshape(-1, *[1] * (r.ndim - 1)), r.shape)
+        for size, limit, over in zip(
+            (-r, r), (-lo, hi), term.domain.outside(state.r[t], k), strict=True
+        ):
+            _collect(out, size.ravel(), limit.ravel(), over.ravel().__getitem__, each.ravel())
     return out
 
 

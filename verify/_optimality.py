@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from verify._balance import balanced
 from verify._data import Floats, Instance, as_table, load
+from verify._feasible import Constraints
 from verify._penalties import QuadraticPenalty
-from verify._terms import L1Term
+from verify._repair import anchored
 
 
 @dataclass(frozen=True)
@@ -29,18 +31,22 @@ class OptimalityReport:
 
     Attributes
     ----------
-    stationarity : (n,) largest entry of the distance of s_i to the subdifferential of L_i at w_i
-    node_alignment : (n,) sum over the l1 terms of kappa ||w_i||_1 - <q_i, w_i>, with q_i the
-        multiplier |q_ij| <= kappa that leaves the least stationarity residual
+    stationarity : (n,) largest entry of s_i minus the gradients of the differentiable terms at w_i
+        minus the multipliers of the others, in their domains, that leave the least of it
+    node_alignment : (n,) sum over the blocks that are not differentiable (of absolute, quantile,
+        hinge, l1, box, simplex) of h(B w_i) + h*(q) - <q, B w_i>, with q these multipliers: how far
+        they are from being subgradients; kappa ||w_i||_1 - <q_i, w_i> for an l1 term
+    feasibility : (n,) largest violation of a bound or of the sum of a simplex by w_i
     capacity : (m,) excess of ||u_e||_* over lam A_e; for a quadratic penalty the largest entry of
         u_e - lam A_e Q D_e
     alignment : (m,) lam A_e phi(D_e) - <u_e, D_e>, zero for a quadratic penalty
     node_scale, edge_scale : (n,) and (m,) sizes that `stationarity` and `capacity` compare with
-    value : P(w)
+    value : P(w), or P at the nearest feasible point where w breaks a constraint
     """
 
     stationarity: Floats
     node_alignment: Floats
+    feasibility: Floats
     capacity: Floats
     alignment: Floats
     node_scale: Floats
@@ -50,13 +56,14 @@ class OptimalityReport:
     def holds(self, tol: float = 1e-6) -> bool:
         """Whether every residual is within tol of its scale.
 
-        Stationarity compares with max(1, node_scale), capacity with edge_scale, and alignment,
-        which has the unit of the objective, with max(1, |P(w)|).
+        Stationarity compares with max(1, node_scale), capacity with edge_scale, feasibility with 1,
+        and alignment, which has the unit of the objective, with max(1, |P(w)|).
         """
         size = tol * max(1.0, abs(self.value))
         return bool(
             (self.stationarity <= tol * np.maximum(1, self.node_scale)).all()
             and (self.capacity <= tol * self.edge_scale).all()
+            and (self.feasibility <= tol).all()
             and (self.alignment <= size).all()
             and (self.node_alignment <= size).all()
         )
@@ -74,13 +81,17 @@ def optimality(problem: Any, w: Any, u: Any) -> OptimalityReport:
     Raises
     ------
     ValueError, TypeError
-        Bad data, shapes, NaN or infinity; a loss that cannot be written down.
+        Bad data, shapes, NaN or infinity; a loss or penalty that cannot be written down.
     """
     inst = load(problem)
     if inst.opaque:
-        raise ValueError(f"problem: no subdifferential for the loss {inst.opaque[0]!r}")
+        kind = "loss" if any(t["kind"] == "opaque" for t in inst.plain["terms"]) else "penalty"
+        raise ValueError(f"problem: no subdifferential for the {kind} {inst.opaque[0]!r}")
     w = as_table(w, (inst.n, inst.d), "w")
     u = as_table(u, (len(inst.edges), inst.d), "u")
+    constraints = Constraints(inst)
+    feasibility = constraints.violation(w)
+    w, _ = constraints.moved(w)
     need, node_scale, node_alignment = _nodes(inst, w, u)
     differences = inst.differences(w)
     penalty = inst.penalty
@@ -95,22 +106,37 @@ def optimality(problem: Any, w: Any, u: Any) -> OptimalityReport:
         edge_scale = inst.cap
     stationarity = np.abs(need).max(axis=1)
     return OptimalityReport(
-        stationarity, node_alignment, capacity, alignment, node_scale, edge_scale, inst.value(w)
+        stationarity,
+        node_alignment,
+        feasibility,
+        capacity,
+        alignment,
+        node_scale,
+        edge_scale,
+        inst.value(w),
     )
 
 
 def _nodes(inst: Instance, w: Floats, u: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return (what is left of s_i after all terms, scale per node, alignment of l1 terms)."""
+    """Return (what is left of s_i after all terms, scale and alignment per node)."""
     need = -inst.divergence(u)
     scale = np.abs(need).max(axis=1)
     alignment = np.zeros(inst.n)
-    for term in inst.terms:
-        if not isinstance(term, L1Term):
-            gradient = term.pull(term.witness(w))
-            scale = np.maximum(scale, np.abs(gradient).max(axis=1))
-            need = need - gradient
-    for ground in inst.ground:
-        q = ground.clip(need[ground.node])
-        need = need - ground.pull(q)
-        alignment += ground.gaps(q, w)
+    kinked = []
+    for part in anchored(inst, w):
+        if part.equation or not part.function.smooth:
+            kinked.append(part)
+            continue
+        gradient = part.pull(part.slope(w))
+        scale = np.maximum(scale, np.abs(gradient).max(axis=1))
+        need = need - gradient
+    if kinked:
+        count = sum(part.function.y.size for part in kinked)
+        ends = 1e-14 * max(1.0, abs(inst.value(w))) / max(count, 1)
+        for part, q in zip(kinked, balanced(kinked, w, need, ends), strict=True):
+            force = part.pull(q)
+            scale = np.maximum(scale, np.abs(force).max(axis=1))
+            need = need - force
+            if not part.equation:
+                alignment += part.gaps(q, w)
     return need, scale, alignment

@@ -101,6 +101,13 @@ class QuadraticPenalty(Penalty):
             return _times(cap, self.value(scaled - v))
 
 
+class OpaquePenalty(Penalty):
+    """A penalty that cannot be written down: nothing of it can be computed here."""
+
+    def __init__(self) -> None:
+        super().__init__(np.nan)
+
+
 def _is_psd(q: Floats) -> bool:
     """Whether Q is positive semidefinite exactly; ValueError if not even in floats."""
     values = np.linalg.eigvalsh(q)
@@ -145,6 +152,8 @@ def project_l1(u: Floats, radius: Floats) -> Floats:
 def penalty_from(field: dict[str, Any]) -> Penalty:
     """Return the float view of `data["penalty"]`."""
     kind = field["kind"]
+    if kind == "opaque":
+        return OpaquePenalty()
     if kind in ("squared", "quadratic"):
         return QuadraticPenalty(field.get("Q"))
     return Penalty({"l1": 1.0, "l2": 2.0, "linf": np.inf}.get(kind) or float(field["p"]))

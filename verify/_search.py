@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from verify._data import Floats, Instance, as_table
 from verify._exact import ExactFlow
+from verify._feasible import Constraints
 from verify._integers import Exact
 from verify._repair import FloatFlow, Repair
 
@@ -114,11 +115,12 @@ class Search:
         w: Floats,
         u: Floats | None,
         rtol: float,
+        constraints: Constraints,
         *,
         own: bool = True,
     ) -> None:
         self.inst, self.problem, self.w, self.u, self.rtol = inst, problem, w, u, rtol
-        self.own = own
+        self.constraints, self.own = constraints, own
         self.points: list[Floats] = []
         self.notes: list[str] = []
 
@@ -164,7 +166,8 @@ class Search:
             return
         if hasattr(self.problem, "solve"):
             solution = self.problem.solve(rtol=max(self.rtol / 10, 1e-12))
-            point = as_table(solution.w, (inst.n, inst.d), "problem.solve().w")
+            found = as_table(solution.w, (inst.n, inst.d), "problem.solve().w")
+            point, _ = self.constraints.moved(found)
             self.points.append(point)
             yield as_table(solution.u, (len(inst.edges), inst.d), "problem.solve().u"), point
         from verify._dual import consensus, solve_dual  # CVXPY takes a second to import
@@ -173,6 +176,6 @@ class Search:
         if own is None:
             self.notes.append("the dual solve failed")
             return
-        points = [own.w, consensus(inst, own.w)]
+        points = [self.constraints.moved(w)[0] for w in (own.w, consensus(inst, own.w))]
         self.points += points
         yield own.u, min(points, key=self.value)

@@ -9,7 +9,7 @@ import numpy as np
 from verify import _integers as integers
 from verify._data import Floats, Instance
 from verify._integers import Exact
-from verify._terms import L1Term, LogisticTerm, RowTerm, pseudo_inverse
+from verify._terms import pseudo_inverse
 from verify.kernel import sweep
 from verify.kernel_numbers import whole
 
@@ -24,15 +24,15 @@ class State:
     u : (m, d) integers in units 2^-k
     r : per term integers in units 2^-k_r(t), such that B^T r is in units 2^-k
     x : data rows per term in units 2^-k_x[t]; None for identity blocks
-    curvature, hessian, eigenvalues : of the losses at w, in floats
+    ease, hessian, eigenvalues : how easily each multiplier changes by little (`Term.ease`), the sum
+        of B^T diag(ease) B per node and its eigenvalues, in floats
     free, lift : for a singular quadratic penalty the coordinates N of SCHEMA.md that follow from
         the others J on the range of Q, as v_N = lift v_J; otherwise `free` is empty
     """
 
     def __init__(self, inst: Instance, u: Floats, r: list[Floats], w: Floats) -> None:
         self.inst = inst
-        rows = [t.x if isinstance(t, RowTerm) else None for t in inst.terms]
-        pairs = [(None, 0) if x is None else integers.dyadic(x) for x in rows]
+        pairs = [(None, 0) if t.x is None else integers.dyadic(t.x) for t in inst.terms]
         self.x: list[Exact | None] = [x for x, _ in pairs]
         self.k_x = [k for _, k in pairs]
         k_u = integers.grid_exponent(u, GRID_BITS)
@@ -44,10 +44,10 @@ class State:
             integers.to_grid(v, k) * (1 << (self.k_r(t) - k))
             for t, (v, k) in enumerate(zip(r, k_r, strict=True))
         ]
-        self.curvature = [t.curvature(w) for t in inst.terms]
+        self.ease = [t.ease(v, w) for t, v in zip(inst.terms, r, strict=True)]
         self.hessian = np.zeros((inst.n, inst.d, inst.d))
-        for term, c in zip(inst.terms, self.curvature, strict=True):
-            self.hessian += term.hessian(c)
+        for term, ease in zip(inst.terms, self.ease, strict=True):
+            self.hessian += term.hessian(ease)
         self.eigenvalues, self.vectors = np.linalg.eigh(self.hessian)
         self._into_range()
         self.clip()
@@ -56,11 +56,18 @@ class State:
         """Return the exponent of the unit of r[t]."""
         return self.k - self.k_x[t]
 
-    def row(self, t: int, i: int) -> Exact:
-        """Return data row i of term t in units 2^-k_x[t]."""
+    def vector(self, t: int, b: int) -> Exact:
+        """Return B^T of block b of term t, counted through, in units 2^-k_x[t]."""
         x = self.x[t]
-        assert x is not None
-        return x[i]
+        if x is not None:
+            return x[b]
+        unit = np.zeros(self.inst.d, dtype=object)
+        unit[b % self.inst.d] = 1
+        return unit
+
+    def node(self, t: int, b: int) -> int:
+        """Return the node of block b of term t."""
+        return int(self.inst.terms[t].node[b if self.x[t] is not None else b // self.inst.d])
 
     def _into_range(self) -> None:
         """Put the flow into the range of a singular Q exactly."""
@@ -86,17 +93,10 @@ class State:
         ]
 
     def clip(self) -> None:
-        """Move r into the domain of h* exactly (logistic and l1)."""
+        """Move r into the domain of h* exactly."""
         for t, term in enumerate(self.inst.terms):
-            one = 1 << self.k_r(t)
-            if isinstance(term, LogisticTerm):
-                top = np.array([one // int(m) for m in term.m], dtype=object)
-                y = term.y.astype(np.int64).astype(object)
-                self.r[t] = np.minimum(np.maximum(self.r[t], -top * y), top * (1 - y))
-            elif isinstance(term, L1Term):
-                v, k = integers.dyadic(term.kappa)
-                limit = (v * one // (1 << k))[:, None]
-                self.r[t] = np.minimum(np.maximum(self.r[t], -limit), limit)
+            if term.domain is not None:
+                self.r[t] = term.domain.clip(self.r[t], self.k_r(t))
 
     def image(self) -> Exact:
         """Return sum_k B_k^T r_k per node, (n, d)."""
@@ -121,7 +121,6 @@ class State:
             if not np.isfinite(shift).all():
                 return
             for t, term in enumerate(self.inst.terms):
-                move, c = term.push(shift), self.curvature[t]
-                change = (c if move.ndim == 1 else c[:, None]) * move
+                change = self.ease[t] * term.push(shift)
                 self.r[t] = self.r[t] + integers.to_grid(change, self.k_r(t))
             self.clip()

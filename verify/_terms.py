@@ -1,9 +1,8 @@
-"""Float view of the loss terms: witnesses, curvature and node gaps.
+"""Builder's view of the loss terms of the data: their blocks, multipliers, domains and node gaps.
 
-A term is a sum of blocks h(B w_i).  Its witness at w is r = grad h(B w), which makes the node gap
-h(B w) + h*(r) - <r, B w> vanish; each kind says how to compute that gap without cancellation.
-Everything per node is returned as an array over all n nodes, zero where the term has none.
-Quadratic kinds also give the witness of a rational w in rational numbers.
+A term has one multiplier per block in the document.  For the float computations it is a sum of
+parts with scalar functions: a box is an upper and a lower half (an equation where both bounds are
+equal), and a simplex the half w >= 0 and the equation sum_j w_j = total.
 """
 
 from __future__ import annotations
@@ -13,267 +12,131 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from verify._integers import Exact, dyadic
+from verify import _integers as integers
+from verify._blocks import Blocks, Part
+from verify._domains import Domain, domain, row_domain
+from verify._functions import Function, Logistic, Piecewise, Poisson
+from verify._integers import Exact
+from verify.kernel_data import ROWS
+from verify.kernel_losses import CURVED
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+INF = np.inf
 
 
-class Term:
-    """Base of all terms on nodes `node`, with dual variables of shape `shape`."""
+class Term(Blocks):
+    """A loss term.
 
-    shape: tuple[int, ...]
+    Attributes
+    ----------
+    parts : what it is the sum of
+    domain : the intervals of its multipliers; None where they are the real line
+    """
 
-    def __init__(self, node: Ints, n: int, d: int) -> None:
-        self.node, self.n, self.d = node, n, d
+    def __init__(self, blocks: Blocks, parts: tuple[Part, ...], domain: Domain | None) -> None:
+        super().__init__(blocks.node, blocks.x, blocks.n, blocks.d)
+        self.parts, self.domain = parts, domain
 
     def value(self, w: Floats) -> float:
-        """Return the sum of the losses of this term at w (n, d)."""
-        raise NotImplementedError
-
-    def witness(self, w: Floats) -> Floats:
-        """Return r = grad h(B w)."""
-        raise NotImplementedError
+        """Return the loss at w (n, d); infinite where w breaks a bound."""
+        return sum(part.value(w) for part in self.parts if not part.equation)
 
     def exact_witness(self, w: Exact) -> Exact | None:
-        """Return grad h(B w) for w (n, d) of ints and Fractions, None where it is not rational."""
+        """Return the gradient at w (n, d) of ints and Fractions, None where it is not rational."""
         return None
 
-    def curvature(self, w: Floats | None) -> Floats:
-        """Return h'' at w, per block; an upper bound over all w where w is None."""
-        raise NotImplementedError
+    def join(self, r: list[Floats]) -> Floats:
+        """Return the multiplier of the term from those of its parts."""
+        return r[0]
 
-    def push(self, v: Floats) -> Floats:
-        """Return B v for v (n, d)."""
-        raise NotImplementedError
-
-    def pull(self, r: Floats) -> Floats:
-        """Return B^T r per node, (n, d)."""
-        raise NotImplementedError
-
-    def hessian(self, curvature: Floats) -> Floats:
-        """Return B^T diag(curvature) B per node, (n, d, d)."""
-        raise NotImplementedError
-
-    def clip(self, r: Floats) -> Floats:
-        """Return r moved into the domain of h*."""
-        return r
+    def split(self, r: Floats) -> list[Floats]:
+        """Return multipliers of the parts that cost as much as that of the term."""
+        return [r]
 
     def gaps(self, r: Floats, w: Floats) -> Floats:
         """Return h(B w) + h*(r) - <r, B w> >= 0 per node, (n,)."""
-        raise NotImplementedError
+        pairs = zip(self.parts, self.split(r), strict=True)
+        return sum((p.gaps(v, w) for p, v in pairs if not p.equation), np.zeros(self.n))
 
-    def _per_node(self, values: Floats) -> Floats:
-        return np.asarray(np.bincount(self.node, weights=values, minlength=self.n), dtype=float)
+    def ease(self, r: Floats, w: Floats) -> Floats:
+        """Return how easily each multiplier changes by little, of `shape`, zero: not at all.
 
-
-class RowTerm(Term):
-    """Blocks h(x.w_i), one per data point; X (N, d), y (N,), m the rows of the node, per row."""
-
-    def __init__(self, node: Ints, x: Floats, y: Floats, n: int, d: int) -> None:
-        super().__init__(node, n, d)
-        self.x, self.y, self.shape = x.reshape(len(node), d), y, (len(node),)
-        self.rows = np.bincount(node, minlength=n)
-        self.m = self.rows[node].astype(np.float64)
-
-    def push(self, v: Floats) -> Floats:
-        """Return x.v_i per row."""
-        return np.einsum("rj,rj->r", self.x, v[self.node])
-
-    def pull(self, r: Floats) -> Floats:
-        """Return X_i^T r_i per node, (n, d)."""
-        out = np.empty((self.n, self.d))
-        for j in range(self.d):
-            out[:, j] = self._per_node(self.x[:, j] * r)
-        return out
-
-    def hessian(self, curvature: Floats) -> Floats:
-        """Return X_i^T diag(c_i) X_i per node, batched over nodes with equally many rows."""
-        out = np.zeros((self.n, self.d, self.d))
-        for m in np.unique(self.rows[self.rows > 0]):
-            chosen = self.rows[self.node] == m
-            x = self.x[chosen].reshape(-1, m, self.d)
-            c = curvature[chosen].reshape(-1, m, 1)
-            out[self.node[chosen][::m]] = x.transpose(0, 2, 1) @ (c * x)
-        return out
+        The curvature where h* is smooth around r (a change costs its square over twice that), else
+        the room to the ends of the interval.  At an end both are minute; least at the end zero,
+        because scaling the dual point brings back what is beyond another end only.
+        """
+        curvature = self.parts[0].curvature(w)
+        size = max(float(np.abs(r).max(initial=0.0)), 1e-300)
+        if self.domain is None:
+            return np.where(curvature > 0, curvature, size)
+        lo, hi = self.domain.floats()
+        width = np.minimum(hi - lo, size)
+        floor = np.where(np.where(hi - r < r - lo, hi, lo) == 0, 1e-12, 1e-9) * width
+        room = np.minimum(np.minimum(r - lo, hi - r), size)
+        limited = self.parts[0].function.limited & (curvature == 0)
+        return np.maximum(np.where(limited, room, curvature), floor)
 
 
-class SquaredTerm(RowTerm):
-    """(1/m)(x.w - y)^2 per row."""
+class _Gradient(Term):
+    """A term c (B w - y) of multipliers: squared, point and ridge with mu > 0."""
 
-    def value(self, w: Floats) -> float:
-        """Return the loss at w."""
-        return float((((self.push(w) - self.y) ** 2) / self.m).sum())
-
-    def witness(self, w: Floats) -> Floats:
-        """Return (2/m)(x.w - y)."""
-        return 2 / self.m * (self.push(w) - self.y)
+    def __init__(
+        self, blocks: Blocks, parts: tuple[Part, ...], domain: Domain | None, c: Exact
+    ) -> None:
+        super().__init__(blocks, parts, domain)
+        self.c = c
 
     def exact_witness(self, w: Exact) -> Exact:
-        """Return (2/m)(x.w - y) without rounding."""
-        x, y = _rational(self.x), _rational(self.y)
-        factor = np.array([Fraction(2, int(m)) for m in self.m], dtype=object)
-        return np.asarray(factor * ((x * w[self.node]).sum(axis=1) - y))
-
-    def curvature(self, w: Floats | None) -> Floats:
-        """Return 2/m."""
-        return 2 / self.m
-
-    def gaps(self, r: Floats, w: Floats) -> Floats:
-        """Return the sum of (m/4)(r - grad h)^2."""
-        return self._per_node(self.m / 4 * (r - self.witness(w)) ** 2)
-
-
-class LogisticTerm(RowTerm):
-    """(1/m)(log(1 + exp(x.w)) - y x.w) per row, y in {0, 1}."""
-
-    def value(self, w: Floats) -> float:
-        """Return the loss at w."""
-        return float((np.logaddexp(0, (1 - 2 * self.y) * self.push(w)) / self.m).sum())
-
-    def witness(self, w: Floats) -> Floats:
-        """Return (sigmoid(x.w) - y)/m, computed from the side that is small."""
-        return (1 - 2 * self.y) * expit((1 - 2 * self.y) * self.push(w)) / self.m
-
-    def curvature(self, w: Floats | None) -> Floats:
-        """Return p(1 - p)/m, p = sigmoid(x.w)."""
-        if w is None:
-            return 0.25 / self.m
-        z = self.push(w)
-        return expit(z) * expit(-z) / self.m
-
-    def clip(self, r: Floats) -> Floats:
-        """Return r with 0 <= m r + y <= 1."""
-        return np.clip(r, -self.y / self.m, (1 - self.y) / self.m)
-
-    def gaps(self, r: Floats, w: Floats) -> Floats:
-        """Return the sum of KL(p || q)/m, p = m r + y and q = sigmoid(x.w)."""
-        # With t = p or 1 - p on the side of the label, t is |m r| and never rounds to 0 or 1.
-        t = np.abs(self.m * self.clip(r))
-        s = expit((1 - 2 * self.y) * self.push(w))
-        return self._per_node((_relative(t, s) + _relative(1 - t, 1 - s)) / self.m)
-
-
-class PointTerm(Term):
-    """||w_i - a_i||^2."""
-
-    def __init__(self, node: Ints, a: Floats, n: int, d: int) -> None:
-        super().__init__(node, n, d)
-        self.a = a.reshape(len(node), d)
-        self.shape = self.a.shape
-
-    def value(self, w: Floats) -> float:
-        """Return the loss at w."""
-        return float(((w[self.node] - self.a) ** 2).sum())
-
-    def witness(self, w: Floats) -> Floats:
-        """Return 2 (w - a)."""
-        return 2 * (w[self.node] - self.a)
-
-    def exact_witness(self, w: Exact) -> Exact | None:
-        """Return 2 (w - a) without rounding."""
-        return np.asarray(2 * (w[self.node] - _rational(self.a)))
-
-    def curvature(self, w: Floats | None) -> Floats:
-        """Return 2 per node."""
-        return np.full(len(self.node), 2.0)
-
-    def push(self, v: Floats) -> Floats:
-        """Return v at the nodes."""
-        return v[self.node]
-
-    def pull(self, r: Floats) -> Floats:
-        """Return r at the nodes."""
-        out = np.zeros((self.n, self.d))
-        out[self.node] = r
-        return out
-
-    def hessian(self, curvature: Floats) -> Floats:
-        """Return curvature times the identity at the nodes."""
-        out = np.zeros((self.n, self.d, self.d))
-        out[self.node] = curvature[:, None, None] * np.eye(self.d)
-        return out
-
-    def gaps(self, r: Floats, w: Floats) -> Floats:
-        """Return ||r - grad h||^2 / (2 h'')."""
-        squares = ((r - self.witness(w)) ** 2).sum(axis=1)
-        return self._per_node(squares / (2 * self.curvature(None)))
-
-
-class RidgeTerm(PointTerm):
-    """(mu_i/2)||w_i||^2."""
-
-    def __init__(self, node: Ints, mu: Floats, n: int, d: int) -> None:
-        super().__init__(node, np.zeros((len(node), d)), n, d)
-        self.mu = mu
-
-    def value(self, w: Floats) -> float:
-        """Return the loss at w."""
-        return float((0.5 * self.mu * (w[self.node] ** 2).sum(axis=1)).sum())
-
-    def witness(self, w: Floats) -> Floats:
-        """Return mu w."""
-        return self.mu[:, None] * w[self.node]
-
-    def exact_witness(self, w: Exact) -> Exact | None:
-        """Return mu w without rounding."""
-        return np.asarray(_rational(self.mu)[:, None] * w[self.node])
-
-    def curvature(self, w: Floats | None) -> Floats:
-        """Return mu per node."""
-        return self.mu
-
-
-class L1Term(PointTerm):
-    """kappa_i ||w_i||_1: an edge of capacity kappa_i to a ground node where w = 0."""
-
-    def __init__(self, node: Ints, kappa: Floats, n: int, d: int) -> None:
-        super().__init__(node, np.zeros((len(node), d)), n, d)
-        self.kappa = kappa
-
-    def value(self, w: Floats) -> float:
-        """Return the loss at w."""
-        return float((self.kappa * np.abs(w[self.node]).sum(axis=1)).sum())
-
-    def witness(self, w: Floats) -> Floats:
-        """Return kappa sign(w), one of the subgradients."""
-        return self.kappa[:, None] * np.sign(w[self.node])
-
-    def exact_witness(self, w: Exact) -> Exact | None:
-        """Return None: where w_j = 0 it is w and the flow that decide, not w alone."""
-        return None
-
-    def curvature(self, w: Floats | None) -> Floats:
-        """Return zeros: the term is piecewise linear."""
-        return np.zeros(len(self.node))
-
-    def clip(self, r: Floats) -> Floats:
-        """Return r with |r_j| <= kappa."""
-        return np.clip(r, -self.kappa[:, None], self.kappa[:, None])
-
-    def gaps(self, r: Floats, w: Floats) -> Floats:
-        """Return the sum of |w_j| (kappa - r_j sign(w_j))."""
+        """Return c (B w - y) without rounding."""
         at = w[self.node]
-        slack = np.maximum(self.kappa[:, None] - r * np.sign(at), 0)
-        return self._per_node((np.abs(at) * slack).sum(axis=1))
+        image = at if self.x is None else (_rational(self.x) * at).sum(axis=1)
+        return np.asarray(self.c * (image - _rational(self.parts[0].function.y)))
 
 
-def _relative(p: Floats, q: Floats) -> Floats:
-    """Return p ln(p/q) - p + q >= 0 for p in [0, 1], q in (0, 1], stable where p is close to q."""
-    positive = p > 0
-    safe = np.where(positive, p, 1.0)
-    t = np.where(positive, (q - p) / safe, 0.0)
-    series = t * t * (1 / 2 - t * (1 / 3 - t * (1 / 4 - t / 5)))
-    with np.errstate(divide="ignore"):
-        phi = np.where(np.abs(t) < 1e-3, series, t - np.log1p(t))
-    return np.maximum(np.where(positive, safe * phi, q), 0)
+class BoxTerm(Term):
+    """lower <= w_i <= upper; the parts are the upper half, the lower half and any equal bounds."""
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        lower: Floats,
+        upper: Floats,
+        parts: tuple[Part, ...],
+        domain: Domain,
+    ) -> None:
+        super().__init__(blocks, parts, domain)
+        self.lower, self.upper = lower, upper
+
+    def join(self, r: list[Floats]) -> Floats:
+        """Return the sum of all."""
+        return np.sum(r, axis=0)
+
+    def split(self, r: Floats) -> list[Floats]:
+        """Return the positive part for the upper half, the negative for the lower."""
+        equal = self.lower == self.upper
+        free = np.where(equal, 0.0, r)
+        out = [np.maximum(free, 0), np.minimum(free, 0), np.where(equal, r, 0.0)]
+        return out[: len(self.parts)]
+
+
+class SimplexTerm(Term):
+    """w_i >= 0, sum_j w_ij = total_i; the parts are the half and the equation."""
+
+    def join(self, r: list[Floats]) -> Floats:
+        """Return what the half and the equation add to each coordinate."""
+        return r[0] + r[1][:, None]
+
+    def split(self, r: Floats) -> list[Floats]:
+        """Return the largest entry for the equation and the rest for the half."""
+        largest = r.max(axis=1)
+        return [r - largest[:, None], largest]
 
 
 def _rational(a: Floats) -> Exact:
     """Return floats as the ints and Fractions that they are."""
-    v, k = dyadic(a)
+    v, k = integers.dyadic(a)
     return np.asarray(v * Fraction(1, 1 << k)) if k else v
 
 
@@ -288,14 +151,90 @@ def pseudo_inverse(values: Floats, vectors: Floats) -> Floats:
 
 
 def term_from(field: dict[str, Any], n: int, d: int) -> Term:
-    """Return the float view of one entry of `data["terms"]`."""
-    node = field["node"]
-    if field["kind"] == "squared":
-        return SquaredTerm(node, field["X"], field["y"], n, d)
-    if field["kind"] == "logistic":
-        return LogisticTerm(node, field["X"], field["y"], n, d)
-    if field["kind"] == "point":
-        return PointTerm(node, field["a"], n, d)
-    if field["kind"] == "ridge":
-        return RidgeTerm(node, field["mu"], n, d)
-    return L1Term(node, field["kappa"], n, d)
+    """Return the builder's view of one entry of `data["terms"]`, arrays decoded."""
+    kind, node = field["kind"], field["node"]
+    if kind in ROWS:
+        return _row_term(field, n, d)
+    blocks = Blocks(node, None, n, d)
+    if kind == "point":
+        return _identity(blocks, field["a"], np.full(blocks.shape, 2.0))
+    if kind == "ridge":
+        return _identity(blocks, np.zeros(blocks.shape), _spread(field["mu"], d))
+    if kind == "l1":
+        kappa = _spread(field["kappa"], d)
+        v, k = integers.dyadic(kappa)
+        function = Piecewise(np.zeros(blocks.shape), np.full(blocks.shape, INF), -kappa, kappa)
+        return Term(blocks, (Part(blocks, function),), domain(-v, v, k))
+    if kind == "box":
+        return _box(blocks, field["lower"], field["upper"])
+    half = Part(blocks, _half(np.zeros(blocks.shape), -1))
+    total = field["total"]
+    whole = np.full(total.shape, INF)
+    equation = Piecewise(total, np.ones(total.shape), -whole, whole)
+    rows = Blocks(node, np.ones((len(node), d)), n, d)
+    return SimplexTerm(blocks, (half, Part(rows, equation, equation=True)), None)
+
+
+def _row_term(field: dict[str, Any], n: int, d: int) -> Term:
+    kind, y = field["kind"], field["y"]
+    blocks = Blocks(field["node"], field["X"], n, d)
+    m = blocks.rows[blocks.node]
+    extra = field.get("delta", field.get("level", np.zeros(len(y))))
+    each = m.astype(np.float64)
+    interval = row_domain(kind, y, extra, m)
+    lo, hi = np.full(y.shape, -INF), np.full(y.shape, INF)
+    if interval is not None:
+        lo, hi = interval.floats()
+    function: Function
+    if kind == "logistic":
+        function = Logistic(y, each, lo, hi)
+    elif kind == "poisson":
+        function = Poisson(y, each, lo, hi)
+    else:
+        c = 2 / each if kind in CURVED else np.full(y.shape, INF)
+        function = Piecewise(y, c, lo, hi)
+    parts = (Part(blocks, function),)
+    if kind == "squared":
+        factor = np.array([Fraction(2, int(v)) for v in m], dtype=object)
+        return _Gradient(blocks, parts, None, factor)
+    return Term(blocks, parts, interval)
+
+
+def _identity(blocks: Blocks, y: Floats, c: Floats) -> Term:
+    """Return (c/2)(w - y)^2 per coordinate; no block where c = 0."""
+    empty = c == 0
+    end = np.where(empty, 0.0, INF)
+    parts = (Part(blocks, Piecewise(y.reshape(blocks.shape), c, -end, end)),)
+    if not empty.any():
+        return _Gradient(blocks, parts, None, _rational(c))
+    zero = np.zeros(blocks.shape, dtype=object)
+    return Term(blocks, parts, Domain(zero, zero, 0, empty, empty, zero + 1))
+
+
+def _half(ends: Floats, side: int) -> Piecewise:
+    """Return the constraint z <= end (side 1) or z >= end (-1), none where the end is infinite."""
+    finite = np.isfinite(ends)
+    far = np.where(finite, INF, 0.0)
+    none = np.zeros(ends.shape)
+    lo, hi = (none, far) if side > 0 else (-far, none)
+    return Piecewise(np.where(finite, ends, 0.0), np.where(finite, INF, 0.0), lo, hi)
+
+
+def _box(blocks: Blocks, lower: Floats, upper: Floats) -> Term:
+    lower, upper = lower.reshape(blocks.shape), upper.reshape(blocks.shape)
+    fixed = lower == upper
+    far = np.where(fixed, INF, 0.0)
+    halves = _half(np.where(fixed, INF, upper), 1), _half(np.where(fixed, -INF, lower), -1)
+    equation = Piecewise(np.where(fixed, lower, 0.0), fixed.astype(np.float64), -far, far)
+    parts = *(Part(blocks, half) for half in halves), Part(blocks, equation, equation=True)
+    if not fixed.any():
+        parts = parts[:2]
+    zero = np.zeros(blocks.shape, dtype=object)
+    interval = Domain(zero, zero, 0, np.isinf(lower), np.isinf(upper), zero + 1)
+    return BoxTerm(blocks, lower, upper, parts, interval)
+
+
+def _spread(values: Floats, d: int) -> Floats:
+    """Return `mu` or `kappa`, per node or per node and coordinate, as (k, d)."""
+    columns = values if values.ndim == 2 else values[:, None]
+    return np.array(np.broadcast_to(columns, (len(values), d)))

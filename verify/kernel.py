@@ -28,13 +28,14 @@ from math import lcm
 from typing import Any
 
 from verify import kernel_connectivity as connectivity
+from verify import kernel_losses as losses
 from verify import kernel_numbers as numbers
-from verify.kernel_data import ROWS, TERMS, canonical, digest, keys
-from verify.kernel_numbers import TEN50, Bounds, Number, Verdict, exactly, malformed, quotients
+from verify.kernel_data import canonical, digest, keys
+from verify.kernel_losses import Table, dot, false, sum_norm
+from verify.kernel_numbers import Bounds, Number, Verdict, exactly, malformed, quotients
 
 SCHEMA = "gtv-certificate/1"
 _NORM_OF_P = {"0x1.0000000000000p+0": "l1", "0x1.0000000000000p+1": "l2", "inf": "linf"}
-Table = list[list[Number]]
 
 
 @dataclass(frozen=True)
@@ -127,10 +128,6 @@ def _load(path: str | os.PathLike[str]) -> Any:
         raise malformed(f"not a JSON text: {error}") from None
 
 
-def _false(reason: str) -> Verdict:
-    return Verdict("REFUTED", f"false document: {reason}")
-
-
 def _single(value: object, name: str) -> Fraction:
     (v,), k = numbers.scaled([value])
     if v < 0 and name == "rtol":
@@ -146,22 +143,37 @@ def _check(document: object, external: object, asked: float | None) -> Result:
     claim = keys(doc["claim"], {"rtol", "upper", "lower"}, set(), "claim")
     rtol = _single(claim["rtol"] if asked is None else asked, "rtol")
     problem = Problem(_data(doc, external))
-    w, k = numbers.table(doc["w"], problem.n, problem.d, "w")
-    value = problem.value(w, k)
-    result = Result("UNPROVED", "the document has no dual witness", value.hi, None, rtol)
+    w = numbers.table(doc["w"], problem.n, problem.d, "w")
+    lower = None
     if doc.get("dual") is not None:
         dual = keys(doc["dual"], {"u", "r"}, set(), "dual")
         lower = problem.lower(dual["u"], dual["r"])
-        squared = problem.distance_squared(value.hi - lower)
-        result = replace(result, lower=lower, distance_squared=squared)
+    if broken := problem.violation(*w):
+        reason = f"w is not feasible: {broken}, where the objective is infinite"
+        return Result("REFUTED", reason, None, lower, rtol)
+    value = problem.value(*w)
+    result = Result("UNPROVED", "the document has no dual witness", value.hi, lower, rtol)
+    if lower is not None:
+        result = replace(result, distance_squared=problem.distance_squared(value.hi - lower))
     if doc.get("better") is not None:
-        better = problem.value(*numbers.table(doc["better"], problem.n, problem.d, "better"))
-        # x - rtol max(1, |x|) is concave, so its least value over the enclosure is at an end.
-        if better.hi < min(x - rtol * max(Fraction(1), abs(x)) for x in value):
-            drop = numbers.round_down(value.lo - better.hi)
+        better = numbers.table(doc["better"], problem.n, problem.d, "better")
+        if drop := _drop(problem, value, better, rtol):
             reason = f"w is not within rtol: the attached point is better by at least {drop:.6g}"
             return replace(result, status="REFUTED", reason=reason)
     return _judge(result, claim, value)
+
+
+def _drop(
+    problem: Problem, value: Bounds, better: tuple[Table, int], rtol: Fraction
+) -> float | None:
+    """Return by how much a feasible point is better, None unless by more than rtol allows."""
+    if problem.violation(*better):
+        return None
+    other = problem.value(*better)
+    # x - rtol max(1, |x|) is concave, so its least value over the enclosure is at an end.
+    if other.hi < min(x - rtol * max(Fraction(1), abs(x)) for x in value):
+        return numbers.round_down(value.lo - other.hi)
+    return None
 
 
 def _judge(result: Result, claim: Mapping[str, object], value: Bounds) -> Result:
@@ -173,11 +185,11 @@ def _judge(result: Result, claim: Mapping[str, object], value: Bounds) -> Result
     if claim["lower"] is not None and (
         lower is None or _single(claim["lower"], "claim.lower") > lower
     ):
-        raise _false("the claimed lower bound is above what its witness proves")
+        raise false("the claimed lower bound is above what its witness proves")
     if claim["upper"] is not None:
         claimed = _single(claim["upper"], "claim.upper")
         if claimed < value.lo:
-            raise _false("the claimed upper bound is below P(w)")
+            raise false("the claimed upper bound is below P(w)")
         if claimed < value.hi:
             return replace(result, reason="P(w) may be above the claimed upper bound")
     if relative is None or result.rtol is None:
@@ -195,7 +207,7 @@ def _data(doc: Mapping[str, Any], external: object) -> dict[str, Any]:
     if not found:
         raise Verdict("UNPROVED", "the certificate does not contain the problem data: pass them")
     if any(digest(x) != doc["sha256"] for x in found):
-        raise _false("the SHA-256 of the problem data is not the one stated")
+        raise false("the SHA-256 of the problem data is not the one stated")
     return found[0]
 
 
@@ -211,6 +223,8 @@ class Problem:
         weights, k_weights = numbers.scaled(data["weights"])
         self.caps, self.k_caps = [int(lam[0] * a) for a in weights], k_lam + k_weights
         self.phi = data["penalty"]["kind"]
+        if self.phi == "opaque":
+            raise Verdict("UNPROVED", f"no exact rule for the penalty {data['penalty']['name']!r}")
         if self.phi == "pnorm":
             # In one dimension every p-norm is the absolute value.
             self.phi = "l1" if self.d == 1 else _NORM_OF_P.get(data["penalty"]["p"], "pnorm")
@@ -219,10 +233,14 @@ class Problem:
         if self.phi == "quadratic":
             self.q, self.k_q = numbers.table(data["penalty"]["Q"], self.d, self.d, "Q")
             self.inverse, self.pivots = sweep(self.q)
-        self.terms = [_Term(t, self.d) for t in data["terms"]]
+        self.terms = [losses.term_of(t, self.d) for t in data["terms"]]
+
+    def violation(self, w: Table, k: int) -> str | None:
+        """Return a constraint that the point with rows w_i 2^-k breaks, where P is infinite."""
+        return next(filter(None, (t.violation(w, k) for t in self.terms)), None)
 
     def value(self, w: Table, k: int) -> Bounds:
-        """Enclose P at the point with rows w_i 2^-k."""
+        """Enclose P at the point with rows w_i 2^-k, which breaks no constraint."""
         parts = [t.value(w, k) for t in self.terms] + [self._variation(w, k)]
         zero = Fraction(0)
         return Bounds(sum((p.lo for p in parts), zero), sum((p.hi for p in parts), zero))
@@ -233,12 +251,12 @@ class Problem:
         if self.phi == "l2" and self.d > 1:
             return numbers.roots([sum(x * x for x in v) for v in rows], self.caps, k + self.k_caps)
         if self.phi == "quadratic":
-            forms = (sum(x * _dot(q, v) for x, q in zip(v, self.q, strict=True)) for v in rows)
-            return exactly(_dot(self.caps, forms), self.k_caps + self.k_q + 2 * k + 1)
+            forms = (sum(x * dot(q, v) for x, q in zip(v, self.q, strict=True)) for v in rows)
+            return exactly(dot(self.caps, forms), self.k_caps + self.k_q + 2 * k + 1)
         if self.phi == "squared":
-            return exactly(_dot(self.caps, (_dot(v, v) for v in rows)), self.k_caps + 2 * k + 1)
-        norm = _sum_norm if self.phi == "l1" else _max_norm
-        return exactly(_dot(self.caps, map(norm, rows)), self.k_caps + k)
+            return exactly(dot(self.caps, (dot(v, v) for v in rows)), self.k_caps + 2 * k + 1)
+        norm = sum_norm if self.phi == "l1" else _max_norm
+        return exactly(dot(self.caps, map(norm, rows)), self.k_caps + k)
 
     def lower(self, flows: object, witnesses: object) -> Fraction:
         """Return the lower bound that (u, r) proves; `Verdict` (REFUTED) if it proves none."""
@@ -268,14 +286,14 @@ class Problem:
         for i in set(chain.from_iterable(b for b, _ in balances)):
             for c in range(self.d):
                 if sum(b[i][c] * (1 << (k - k_b)) for b, k_b in balances if i in b):
-                    raise _false(f"the flow is not conserved at node {i}, coordinate {c}")
+                    raise false(f"the flow is not conserved at node {i}, coordinate {c}")
 
     def _conjugate(self, u: Table, k: int) -> Fraction:
         """Return an upper bound of sum_e (lam A_e phi)*(u_e); a flow above capacity is refused."""
         if self.phi in ("squared", "quadratic"):
             return self._quadratic_conjugate(u, k)
         scale = 1 << max(0, self.k_caps - k)
-        dual_norm = _max_norm if self.phi == "l1" else _sum_norm
+        dual_norm = _max_norm if self.phi == "l1" else sum_norm
         for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
             limit = cap << max(0, k - self.k_caps)
             if self.phi == "l2":
@@ -283,7 +301,7 @@ class Problem:
             else:
                 over = dual_norm(flow) * scale > limit
             if over:
-                raise _false(f"the flow on edge {e} {self.edges[e]} is above its capacity")
+                raise false(f"the flow on edge {e} {self.edges[e]} is above its capacity")
         return Fraction(0)
 
     def _quadratic_conjugate(self, u: Table, k: int) -> Fraction:
@@ -291,7 +309,7 @@ class Problem:
         parts: dict[int, Number] = defaultdict(int)
         if self.phi == "squared":
             for flow, cap in zip(u, self.caps, strict=True):
-                parts[cap] += _dot(flow, flow)
+                parts[cap] += dot(flow, flow)
             return quotients(parts, 2 * k - self.k_caps + 1).hi
         pivots = self.pivots
         free = [j for j in range(self.d) if j not in pivots]
@@ -301,29 +319,22 @@ class Problem:
             v = [flow[j] for j in pivots]
             for j in free:
                 if flow[j] != sum(self.inverse[j][i] * flow[i] for i in pivots):
-                    raise _false(f"the flow on edge {e} {self.edges[e]} is not in the range of Q")
-            parts[cap] += sum(x * _dot(row, v) for x, row in zip(v, inverse, strict=True))
+                    raise false(f"the flow on edge {e} {self.edges[e]} is not in the range of Q")
+            parts[cap] += sum(x * dot(row, v) for x, row in zip(v, inverse, strict=True))
         return quotients(parts, 2 * k - self.k_caps - self.k_q + 1).hi / common
 
     def distance_squared(self, gap: Fraction) -> Fraction | None:
-        """Bound ||w - w_hat||^2 by 2 gap / mu, mu the least proved modulus of a node's loss."""
-        modulus = [Fraction(0)] * self.n
+        """Bound ||w - w_hat||^2 by 2 gap / mu, mu the least modulus proved at a coordinate."""
+        modulus = [[Fraction(0)] * self.d for _ in range(self.n)]
         for term in self.terms:
-            for i, mu in term.moduli():
-                modulus[i] += mu
-        return 2 * gap / min(modulus) if gap >= 0 and min(modulus) > 0 else None
-
-
-def _sum_norm(v: list[Number]) -> Number:
-    return sum(-x if x < 0 else x for x in v)
+            for i, row in term.moduli():
+                modulus[i] = [a + b for a, b in zip(modulus[i], row, strict=True)]
+        least = min(map(min, modulus))
+        return 2 * gap / least if gap >= 0 and least > 0 else None
 
 
 def _max_norm(v: list[Number]) -> Number:
     return max(-x if x < 0 else x for x in v)
-
-
-def _dot(a: Any, b: Any) -> Number:
-    return sum(x * y for x, y in zip(a, b, strict=True))
 
 
 def sweep(q: Sequence[Sequence[Number]]) -> tuple[list[list[Fraction]], list[int]]:
@@ -355,105 +366,3 @@ def sweep(q: Sequence[Sequence[Number]]) -> tuple[list[list[Fraction]], list[int
         for j in pivots:
             s[i][j] = -s[i][j]
     return s, sorted(pivots)
-
-
-class _Term:
-    """One loss term: its value, its conjugate and B^T r, as the table in SCHEMA.md has them."""
-
-    def __init__(self, data: Mapping[str, Any], d: int) -> None:
-        self.kind, self.node, self.d = data["kind"], data["node"], d
-        if self.kind == "opaque":
-            raise Verdict("UNPROVED", f"no exact rule for the loss {data['name']!r}")
-        self.count: dict[int, int] = defaultdict(int)
-        for i in self.node:
-            self.count[i] += 1
-        for name, wide in TERMS[self.kind].items():
-            if wide:
-                self.x, self.k_x = numbers.table(data[name], len(self.node), d, name)
-            else:
-                self.y, self.k_y = numbers.scaled(data[name])
-
-    def value(self, w: Table, k: int) -> Bounds:
-        """Enclose the term at the point with rows w_i 2^-k."""
-        at = [w[i] for i in self.node]
-        if self.kind == "l1":
-            return exactly(_dot(self.y, map(_sum_norm, at)), k + self.k_y)
-        if self.kind == "ridge":
-            return exactly(_dot(self.y, (_dot(v, v) for v in at)), 2 * k + self.k_y + 1)
-        if self.kind == "point":
-            a, b = 1 << self.k_x, 1 << k  # w a - x b has unit k + k_x
-            parts = (a * p - b * q for v, x in zip(at, self.x, strict=True)
-                     for p, q in zip(v, x, strict=True))  # fmt: skip
-            return exactly(sum(z * z for z in parts), 2 * (k + self.k_x))
-        images = map(_dot, self.x, at)
-        if self.kind == "logistic":
-            return self._logistic(images, k + self.k_x)
-        parts_of: dict[int, Number] = defaultdict(int)
-        a, b = 1 << self.k_y, 1 << (k + self.k_x)
-        for i, z, y in zip(self.node, images, self.y, strict=True):
-            parts_of[self.count[i]] += (a * z - b * y) ** 2
-        return quotients(parts_of, 2 * (k + self.k_x + self.k_y))
-
-    def _logistic(self, images: Any, k: int) -> Bounds:
-        lo: dict[int, Number] = defaultdict(int)
-        hi: dict[int, Number] = defaultdict(int)
-        for i, image, y in zip(self.node, images, self.y, strict=True):
-            # softplus(z) - y z = softplus(-z) for y = 1.
-            z = image * numbers.unit(k) * (1 - 2 * y * numbers.unit(self.k_y))
-            low, high = numbers.softplus(z)
-            lo[self.count[i]] += low
-            hi[self.count[i]] += high
-        return Bounds(quotients(lo, 0).lo / TEN50, quotients(hi, 0).hi / TEN50)
-
-    def dual(self, witness: object, name: str) -> tuple[Fraction, dict[int, list[Number]], int]:
-        """Return an upper bound of h*(r), and B^T r per node in units 2^-k with that k."""
-        if self.kind in ROWS:
-            r, k = numbers.scaled(numbers.as_list(witness, len(self.node), name))
-            bound = self._row_conjugate(r, k, name)
-            image: dict[int, list[Number]] = {i: [0] * self.d for i in self.count}
-            for i, v, x in zip(self.node, r, self.x, strict=True):
-                total = image[i]
-                for c in range(self.d):
-                    total[c] += x[c] * v
-            return bound, image, k + self.k_x
-        rows, k = numbers.table(witness, len(self.node), self.d, name)
-        return self._node_conjugate(rows, k, name), dict(zip(self.node, rows, strict=True)), k
-
-    def _row_conjugate(self, r: list[Number], k: int, name: str) -> Fraction:
-        """Squared: r y + (m/4) r^2.  Logistic: (p ln p + (1-p) ln(1-p)) / m, p = m r + y."""
-        m = [self.count[i] for i in self.node]
-        if self.kind == "squared":
-            linear = exactly(_dot(r, self.y), k + self.k_y).hi
-            return linear + exactly(sum(a * v * v for a, v in zip(m, r, strict=True)), 2 * k + 2).hi
-        one = 1 << k
-        hi: dict[int, Number] = defaultdict(int)
-        for row, (a, v, y) in enumerate(zip(m, r, self.y, strict=True)):
-            p = a * v + (one if y else 0)
-            if not 0 <= p <= one:
-                raise _false(f"{name}[{row}] is outside the domain of the logistic conjugate")
-            hi[a] += sum(numbers.x_log_x(x * numbers.unit(k))[1] for x in (p, one - p))
-        return quotients(hi, 0).hi / TEN50
-
-    def _node_conjugate(self, r: Table, k: int, name: str) -> Fraction:
-        """Point: r a + r^2/4.  Ridge: r^2 / (2 mu).  l1: zero, and |r_j| <= kappa is required."""
-        if self.kind == "point":
-            linear = sum(_dot(v, a) for v, a in zip(r, self.x, strict=True))
-            square = sum(_dot(v, v) for v in r)
-            return exactly(linear, k + self.k_x).hi + exactly(square, 2 * k + 2).hi
-        if self.kind == "ridge":
-            parts: dict[int, Number] = defaultdict(int)
-            for mu, v in zip(self.y, r, strict=True):
-                parts[int(mu)] += _dot(v, v)
-            return quotients(parts, 2 * k - self.k_y + 1).hi
-        for row, (kappa, v) in enumerate(zip(self.y, r, strict=True)):
-            if _max_norm(v) * (1 << self.k_y) > kappa * (1 << k):
-                raise _false(f"{name}[{row}] is above kappa")
-        return Fraction(0)
-
-    def moduli(self) -> list[tuple[int, Fraction]]:
-        """Return (node, modulus of strong convexity) where the kind of the term proves one."""
-        if self.kind == "point":
-            return [(i, Fraction(2)) for i in self.node]
-        if self.kind == "ridge":
-            return [(i, v * numbers.unit(self.k_y)) for i, v in zip(self.node, self.y, strict=True)]
-        return []

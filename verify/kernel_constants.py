@@ -27,11 +27,13 @@ from typing import Any, NamedTuple
 
 from verify import kernel_numbers as numbers
 from verify.kernel_data import TERMS
+from verify.kernel_losses import spread
 from verify.kernel_numbers import Verdict
 
 Vector = list[Fraction]
 Matrix = list[Vector]
 NORM_OF_P = {"0x1.0000000000000p+0": "l1", "0x1.0000000000000p+1": "l2", "inf": "linf"}
+_QUADRATIC = ("squared", "point", "ridge")
 #: Up to this dimension sign vectors are enumerated (2^(d-1) of them).
 SIGN_DIMENSION = 8
 
@@ -71,11 +73,12 @@ class Quadratics:
             for row, node in enumerate(term["node"]):
                 rows[node].append(row)
             read: dict[str, Any] = {}
-            for name, wide in TERMS.get(kind, {}).items():
-                if wide:
-                    read[name] = numbers.table(term[name], len(term["node"]), self.d, name)
-                else:
+            for name, wide in TERMS[kind].items() if kind in _QUADRATIC else ():
+                if wide is False:
                     read[name] = numbers.scaled(term[name])
+                else:
+                    values = spread(term[name], self.d)
+                    read[name] = numbers.table(values, len(term["node"]), self.d, name)
             self._terms.append((kind, read))
             self._rows.append(rows)
 
@@ -98,7 +101,7 @@ class Quadratics:
             elif kind == "ridge":
                 mu, k = read["mu"]
                 for j in range(d):
-                    h[j][j] += mu[rows[0]] * numbers.unit(k)
+                    h[j][j] += mu[rows[0]][j] * numbers.unit(k)
             else:
                 raise Verdict("UNPROVED", f"no exact rule for the {kind} loss of node {node}")
         return h, q

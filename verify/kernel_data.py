@@ -1,7 +1,8 @@
 """Canonical form and hash of the plain problem data that a certificate speaks about.
 
 `canonical` is the gate: what passes it is a well-formed convex problem except for a quadratic
-penalty that is not positive semidefinite, which the kernel decides.  Standard library only.
+penalty that is not positive semidefinite, which the kernel decides.  (It may still be infeasible:
+disjoint boxes at one node.)  Standard library only.
 """
 
 from __future__ import annotations
@@ -10,23 +11,30 @@ import hashlib
 import json
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
 from verify.kernel_numbers import as_list, malformed
 
 SCHEMA = "gtv-problem/1"
-PENALTIES = ("l1", "l2", "linf", "squared", "quadratic", "pnorm")
-# Arrays of each kind of loss term, and whether their rows are d wide.
-TERMS = {
+PENALTIES = ("l1", "l2", "linf", "squared", "quadratic", "pnorm", "opaque")
+# Arrays of each kind of loss term, and whether their rows are d wide (None: either).
+TERMS: dict[str, dict[str, bool | None]] = {
     "squared": {"X": True, "y": False},
+    "huber": {"X": True, "y": False, "delta": False},
+    "absolute": {"X": True, "y": False},
+    "quantile": {"X": True, "y": False, "level": False},
+    "hinge": {"X": True, "y": False},
     "logistic": {"X": True, "y": False},
+    "poisson": {"X": True, "y": False},
     "point": {"a": True},
-    "ridge": {"mu": False},
-    "l1": {"kappa": False},
+    "ridge": {"mu": None},
+    "l1": {"kappa": None},
+    "box": {"lower": True, "upper": True},
+    "simplex": {"total": False},
 }
-ROWS = ("squared", "logistic")  # kinds with one entry per data point, not per node
+ROWS = tuple(kind for kind in TERMS if "X" in TERMS[kind])  # one entry per data point, not per node
 
 
 def canonical(data: object) -> dict[str, Any]:
@@ -79,8 +87,11 @@ def keys(value: object, required: set[str], optional: set[str], name: str) -> di
     return dict(value)
 
 
-def _real(value: object, name: str) -> str:
-    """Return the canonical text of a finite double: `float.hex`, zero without a sign."""
+def _real(value: object, name: str, infinite: bool = False) -> str:
+    """Return the canonical text of a double: `float.hex`, zero without a sign, "inf" and "-inf".
+
+    NaN is refused, and so is infinity unless the field may be `infinite`.
+    """
     x = math.nan
     if isinstance(value, str):
         try:
@@ -98,13 +109,14 @@ def _real(value: object, name: str) -> str:
         else:
             if math.isfinite(x) and x != value:
                 raise malformed(f"{name}: the integer {value} is not a double")
-    if not math.isfinite(x):
-        raise malformed(f"{name}: expected a finite double, got {str(value)[:40]!r}")
+    if math.isnan(x) or (math.isinf(x) and not infinite):
+        wanted = "double" if infinite else "finite double"
+        raise malformed(f"{name}: expected a {wanted}, got {str(value)[:40]!r}")
     return (x + 0.0).hex()
 
 
-def _reals(value: object, length: int | None, name: str) -> list[str]:
-    return [_real(v, name) for v in as_list(value, length, name)]
+def _reals(value: object, length: int | None, name: str, infinite: bool = False) -> list[str]:
+    return [_real(v, name, infinite) for v in as_list(value, length, name)]
 
 
 def _index(value: Any, low: int, high: int, name: str) -> int:
@@ -128,6 +140,28 @@ def _positive(values: list[str], name: str) -> list[str]:
     return values
 
 
+def _is_positive(x: float) -> bool:
+    return x > 0
+
+
+def _not_negative(x: float) -> bool:
+    return x >= 0
+
+
+_POSITIVE = (_is_positive, "must be positive")
+# Per kind and array, what its entries must be.  (Entries of k x d forms may also be zero.)
+RANGES: dict[str, dict[str, tuple[Callable[[float], bool], str]]] = {
+    "logistic": {"y": (lambda y: y in (0, 1), "must be 0 or 1")},
+    "hinge": {"y": (lambda y: y in (-1, 1), "must be -1 or 1")},
+    "poisson": {"y": (_not_negative, "must not be negative")},
+    "huber": {"delta": _POSITIVE},
+    "quantile": {"level": (lambda q: 0 < q < 1, "must be between 0 and 1")},
+    "ridge": {"mu": _POSITIVE},
+    "l1": {"kappa": _POSITIVE},
+    "simplex": {"total": _POSITIVE},
+}
+
+
 def _labels(value: object, n: int) -> list[int | str]:
     labels: list[int | str] = [
         str(x) if isinstance(x, str) else _index(x, -(1 << 63), 1 << 64, "nodes")
@@ -142,7 +176,8 @@ def _penalty(value: object, d: int) -> dict[str, Any]:
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if kind not in PENALTIES:
         raise malformed(f"penalty: unknown kind {str(kind)[:40]!r}")
-    extra: set[str] = {"quadratic": {"Q"}, "pnorm": {"p"}}.get(str(kind), set())
+    fields = {"quadratic": {"Q"}, "pnorm": {"p"}, "opaque": {"name"}}
+    extra: set[str] = fields.get(str(kind), set())
     raw = keys(value, {"kind"} | extra, set(), "penalty")
     if kind == "quadratic":
         q = [_reals(row, d, "penalty.Q") for row in as_list(raw["Q"], d, "penalty.Q")]
@@ -154,7 +189,7 @@ def _penalty(value: object, d: int) -> dict[str, Any]:
         if p != "inf" and float.fromhex(p) < 1:
             raise malformed(f"penalty.p must be at least 1, got {p}")
         return {"kind": kind, "p": p}
-    return {"kind": kind}
+    return {"kind": kind} if kind != "opaque" else {"kind": kind, "name": str(raw["name"])}
 
 
 def _term(value: object, n: int, d: int, name: str) -> dict[str, Any]:
@@ -174,9 +209,28 @@ def _term(value: object, n: int, d: int, name: str) -> dict[str, Any]:
     for key, wide in arrays.items():
         field = f"{name}.{key}"
         rows = as_list(raw[key], len(node), field)
-        out[key] = [_reals(r, d, field) for r in rows] if wide else _reals(rows, None, field)
-    if kind in ("ridge", "l1"):
-        _positive(out["mu" if kind == "ridge" else "kappa"], f"{name}: entry")
-    if kind == "logistic" and not set(out["y"]) <= {"0x0.0p+0", "0x1.0000000000000p+0"}:
-        raise malformed(f"{name}.y must be 0 or 1")
+        if wide is None:
+            wide = bool(rows) and (isinstance(rows[0], list | tuple) or hasattr(rows[0], "tolist"))
+        infinite = kind == "box"
+        out[key] = (
+            [_reals(row, d, field, infinite) for row in rows] if wide else _reals(rows, None, field)
+        )
+    _check_range(out, name)
     return out
+
+
+def _check_range(term: dict[str, Any], name: str) -> None:
+    """Refuse entries that have the form of a double and are outside what the kind allows."""
+    kind = term["kind"]
+    for key, (allowed, words) in RANGES.get(kind, {}).items():
+        for i, row in enumerate(term[key]):
+            wide = isinstance(row, list)
+            for x in map(float.fromhex, row if wide else [row]):
+                if not (allowed(x) or (wide and x == 0)):
+                    wanted = "must not be negative" if wide else words
+                    raise malformed(f"{name}.{key}: entry {i} {wanted}, got {x}")
+    if kind == "box":
+        for i, pair in enumerate(zip(term["lower"], term["upper"], strict=True)):
+            for low, high in zip(*(map(float.fromhex, row) for row in pair), strict=True):
+                if low > high or low == math.inf or high == -math.inf:
+                    raise malformed(f"{name}: entry {i} needs lower <= upper, got {low}, {high}")

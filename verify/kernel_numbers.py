@@ -10,7 +10,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+)
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -150,8 +159,9 @@ def roots(values: Sequence[Number], weights: Sequence[int], k: int) -> Bounds:
 # Correctly rounded to 60 digits and handed on in units of 10^-50 with a margin of one unit, which
 # covers the rounding of the argument (each function says why).
 _TRAPS = [InvalidOperation, DivisionByZero, Overflow]
-_DECIMAL = Context(60, ROUND_HALF_EVEN, Emin=-(10**6), Emax=10**6, traps=_TRAPS)
+_DECIMAL = Context(60, ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=_TRAPS)
 TEN50 = 10**50
+LARGEST_EXPONENT = 1 << 14  # exp of more has tens of thousands of digits
 
 
 def _decimal(x: Number) -> Decimal:
@@ -178,10 +188,23 @@ def softplus(z: Number) -> tuple[int, int]:
     return lo, hi
 
 
-def x_log_x(x: Number) -> tuple[Number, Number]:
-    """Enclose x ln(x) for 0 <= x <= 1 in units of 10^-50.
+def exponential(z: Number) -> tuple[int, int]:
+    """Enclose exp(z) in units of 10^-50, for z <= `LARGEST_EXPONENT`.
 
-    Rounding x moves ln(x) by at most 1e-59, rounding ln(x) by at most 1e-59 |ln(x)| < 1e-53.
+    Rounding z moves exp(z) by a factor within 1 + 2e-55, its own rounding within 1 + 1e-59.
+    """
+    if z < -200:  # exp(-200) < 1e-86
+        return 0, 1
+    lo, hi = _units(_DECIMAL.exp(_decimal(z)))
+    slack = hi // 10**54
+    return lo - slack, hi + slack
+
+
+def x_log_x(x: Number) -> tuple[Number, Number]:
+    """Enclose x ln(x) for x >= 0 in units of 10^-50.
+
+    Rounding x moves ln(x) by at most 1e-59, rounding ln(x) by at most 1e-59 |ln(x)|, together far
+    less than the margin of one unit for every x that fits in memory.
     """
     if x in (0, 1):
         return 0, 0

@@ -30,7 +30,7 @@ import pytest
 import verify
 
 if TYPE_CHECKING:
-    from verify._certificate import Certificate
+    from verify._certificate_object import Certificate
 
 DEFAULT_RTOL = 1e-6
 PROPERTY = "gtv_certificate"

@@ -30,6 +30,21 @@ LOSSES = (
     "ridge",
     "mixed",
 )
+# Kinds with kinks or ends: their multipliers do not follow from w alone.
+KINKED = (
+    "huber",
+    "huber_ridge",
+    "absolute",
+    "quantile",
+    "hinge_ridge",
+    "poisson",
+    "poisson_ridge",
+    "box_lasso",
+    "box",
+    "simplex",
+    "logistic_unlabelled",
+    "every_kind",
+)
 GRAPHS = ("connected", "components", "isolated", "empty", "path", "complete")
 
 
@@ -68,7 +83,81 @@ def _rows(
     return node, rng.standard_normal((len(node), d))
 
 
+def _ridge(nodes: np.ndarray, d: int, rng: np.random.Generator) -> Data:
+    """Return a ridge that leaves the last coordinate, the intercept, alone where d > 1."""
+    mu = rng.uniform(0.05, 0.5, (len(nodes), d))
+    mu[:, -1] *= d == 1
+    return {"kind": "ridge", "node": nodes, "mu": mu}
+
+
+def _box(nodes: np.ndarray, d: int, rng: np.random.Generator) -> Data:
+    """Return bounds that many solutions reach, some of them infinite."""
+    lower, upper = -rng.uniform(0.1, 1.5, (len(nodes), d)), rng.uniform(0.1, 1.5, (len(nodes), d))
+    lower[rng.random(lower.shape) < 0.3] = -np.inf
+    upper[rng.random(upper.shape) < 0.3] = np.inf
+    return {"kind": "box", "node": nodes, "lower": lower, "upper": upper}
+
+
+def _simplex(nodes: np.ndarray, rng: np.random.Generator) -> Data:
+    return {"kind": "simplex", "node": nodes, "total": rng.uniform(0.5, 2, len(nodes))}
+
+
+def row_term(kind: str, nodes: np.ndarray, m: tuple[int, int], truth: np.ndarray,
+             rng: np.random.Generator) -> Data:  # fmt: skip
+    """Return data rows of any kind around the true parameters."""
+    node, x = _rows(nodes, m, truth.shape[1], rng)
+    z = np.einsum("rj,rj->r", x, truth[node])
+    noisy = z + 0.5 * rng.standard_normal(len(node))
+    term: Data = {"kind": kind, "node": node, "X": x, "y": noisy}
+    if kind == "huber":
+        term["delta"] = rng.uniform(0.1, 0.6, len(node))
+    elif kind == "quantile":
+        term["level"] = rng.uniform(0.2, 0.8, len(node))
+    elif kind == "hinge":
+        term["y"] = np.where(noisy > 0, 1.0, -1.0)
+    elif kind == "logistic":
+        term["y"] = (rng.random(len(node)) < 1 / (1 + np.exp(-0.7 * z))).astype(float)
+    elif kind == "poisson":
+        term["X"] = x / (2 * truth.shape[1])
+        term["y"] = rng.poisson(np.exp(z / (2 * truth.shape[1]))).astype(float)
+    return term
+
+
+def kinked_terms(kind: str, n: int, d: int, rng: np.random.Generator) -> list[Data]:
+    every = np.arange(n)
+    some = np.sort(rng.permutation(n)[: max(1, (2 * n) // 3)])
+    truth = np.where(every[:, None] < n // 2, 0.5, -0.5) * (1 + np.arange(d))
+    few, many = (d + 1, d + 3), (2 * d + 2, 2 * d + 4)
+    if kind in ("huber", "absolute", "quantile"):
+        return [row_term(kind, some, many, truth, rng)]
+    if kind == "poisson":
+        return [row_term(kind, every, many, truth, rng)]
+    if kind in ("huber_ridge", "hinge_ridge", "poisson_ridge"):
+        rows = row_term(kind.split("_")[0], some, few, truth, rng)
+        return [rows, _ridge(every if kind[1] == "i" else some, d, rng)]
+    if kind == "logistic_unlabelled":
+        ridge = {"kind": "ridge", "node": some, "mu": rng.uniform(0.1, 0.3, len(some))}
+        return [row_term("logistic", some, few, truth, rng), ridge]
+    squared = row_term("squared", some, few, truth, rng)
+    if kind == "box_lasso":
+        kappa = rng.uniform(0.05, 0.4, (n, d)) * (rng.random((n, d)) < 0.7)
+        lasso = {"kind": "l1", "node": every, "kappa": kappa}
+        return [squared, lasso, _box(some, d, rng)]
+    if kind == "box":
+        return [squared, _box(every, d, rng)]
+    if kind == "simplex":
+        return [squared, _simplex(every, rng)]
+    rows = [row_term(k, np.sort(rng.permutation(n)[: n // 3 + 1]), few, truth, rng)
+            for k in ("huber", "absolute", "quantile", "hinge", "poisson", "logistic")]  # fmt: skip
+    kappa = rng.uniform(0.05, 0.4, (len(some), d))
+    parts = np.array_split(every, 3)
+    return [*rows, squared, {"kind": "l1", "node": some, "kappa": kappa}, _ridge(some, d, rng),
+            _box(parts[0], d, rng), _simplex(parts[1], rng)]  # fmt: skip
+
+
 def terms(kind: str, n: int, d: int, rng: np.random.Generator) -> list[Data]:
+    if kind in KINKED:
+        return kinked_terms(kind, n, d, rng)
     every = np.arange(n)
     some = np.sort(rng.permutation(n)[: max(1, n // 2)])
     truth = np.where(every[:, None] < n // 2, 1.0, -1.0) * (1 + np.arange(d))
@@ -138,20 +227,49 @@ def instance(
     }
 
 
-def _loss(term: Data, w: cp.Variable) -> cp.Expression:
-    """Return the loss of one term, row by row from the formulas of SCHEMA.md."""
-    node, kind = term["node"], term["kind"]
-    if kind in ("squared", "logistic"):
+ROW_LOSSES = {
+    "squared": lambda z, t: cp.square(z - t["y"]),
+    "logistic": lambda z, t: cp.logistic(z) - cp.multiply(t["y"], z),
+    "huber": lambda z, t: _huber(z - t["y"], t["delta"]),
+    "poisson": lambda z, t: cp.exp(z) - cp.multiply(t["y"], z),
+    "absolute": lambda z, t: cp.abs(z - t["y"]),
+    "quantile": lambda z, t: cp.maximum(
+        cp.multiply(t["level"], t["y"] - z), cp.multiply(t["level"] - 1, t["y"] - z)
+    ),
+    "hinge": lambda z, t: cp.pos(1 - cp.multiply(t["y"], z)),
+}
+
+
+def _huber(z: cp.Expression, delta: np.ndarray) -> cp.Expression:
+    """Return z^2, or 2 delta |z| - delta^2 beyond delta."""
+    return cp.multiply(delta**2, cp.huber(cp.multiply(1 / delta, z), 1))
+
+
+def _columns(values: np.ndarray, d: int) -> np.ndarray:
+    return values if values.ndim == 2 else np.repeat(values[:, None], d, axis=1)
+
+
+def _loss(term: Data, w: cp.Variable) -> tuple[cp.Expression, list[Any]]:
+    """Return loss and constraints of one term, row by row from the formulas of SCHEMA.md."""
+    node, kind, d = term["node"], term["kind"], w.shape[1]
+    if kind in ROW_LOSSES:
         m = np.bincount(node)[node]
         z = cp.sum(cp.multiply(term["X"], w[node]), axis=1)
-        if kind == "squared":
-            return cp.sum(cp.multiply(1 / m, cp.square(z - term["y"])))
-        return cp.sum(cp.multiply(1 / m, cp.logistic(z) - cp.multiply(term["y"], z)))
+        return cp.sum(cp.multiply(1 / m, ROW_LOSSES[kind](z, term))), []
     if kind == "point":
-        return cp.sum_squares(w[node] - term["a"])
+        return cp.sum_squares(w[node] - term["a"]), []
     if kind == "ridge":
-        return cp.sum(cp.multiply(term["mu"] / 2, cp.sum(cp.square(w[node]), axis=1)))
-    return cp.sum(cp.multiply(term["kappa"], cp.norm1(w[node], axis=1)))
+        return cp.sum(cp.multiply(_columns(term["mu"], d) / 2, cp.square(w[node]))), []
+    if kind == "l1":
+        return cp.sum(cp.multiply(_columns(term["kappa"], d), cp.abs(w[node]))), []
+    if kind == "simplex":
+        return cp.Constant(0), [w[node] >= 0, cp.sum(w[node], axis=1) == term["total"]]
+    bounds = []
+    for end, sign in ((term["lower"], -1), (term["upper"], 1)):
+        row, column = np.nonzero(np.isfinite(end))
+        if len(row):
+            bounds.append(sign * w[node[row], column] <= sign * end[row, column])
+    return cp.Constant(0), bounds
 
 
 def _variation(data: Data, z: cp.Variable) -> cp.Expression:
@@ -174,13 +292,15 @@ def solve(data: Data) -> tuple[np.ndarray, np.ndarray]:
     """Return (w, u) from CVXPY and Clarabel: u is the multiplier of  D w - z = 0."""
     n, d, edges = data["n_nodes"], data["dim"], data["edges"]
     w = cp.Variable((n, d))
-    cost: Any = sum((_loss(t, w) for t in data["terms"]), cp.Constant(0))
+    losses = [_loss(t, w) for t in data["terms"]]
+    cost: Any = sum((loss for loss, _ in losses), cp.Constant(0))
+    bounds = [bound for _, found in losses for bound in found]
     if len(edges) == 0:
-        _clarabel(cp.Problem(cp.Minimize(cost)))
+        _clarabel(cp.Problem(cp.Minimize(cost), bounds))
         return w.value, np.zeros((0, d))
     z = cp.Variable((len(edges), d))
     link = w[edges[:, 0]] - w[edges[:, 1]] - z == 0
-    _clarabel(cp.Problem(cp.Minimize(cost + _variation(data, z)), [link]))
+    _clarabel(cp.Problem(cp.Minimize(cost + _variation(data, z)), [link, *bounds]))
     return w.value, link.dual_value
 
 

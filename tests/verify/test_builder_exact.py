@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from _plain_instances import LOSSES, PENALTIES, instance, solve
+from _plain_instances import KINKED, LOSSES, PENALTIES, instance, solve
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -12,10 +12,13 @@ from hypothesis.extra import numpy as hnp
 from verify import _integers as integers
 from verify._data import load
 from verify._exact import exact_flow
+from verify._feasible import Constraints
 from verify._forest import components, spanning_forest
 from verify._penalties import Penalty, project_l1
-from verify._repair import Repair, conjugate_gradients, gaps
-from verify.kernel_numbers import scaled, unit
+from verify._projection import conjugate_gradients
+from verify._repair import Repair, gaps
+from verify.kernel_losses import term_of
+from verify.kernel_numbers import scaled, table, unit
 
 ARRAYS = hnp.arrays(
     np.float64, st.integers(0, 6), elements=st.floats(allow_nan=False, allow_infinity=False)
@@ -100,12 +103,13 @@ def test_forest_spans_with_the_largest_slack(seed: int) -> None:
 
 
 @pytest.mark.parametrize("phi", PENALTIES)
-@pytest.mark.parametrize("loss", [*LOSSES, "everything"])
+@pytest.mark.parametrize("loss", [*LOSSES, *KINKED, "everything"])
 def test_exact_flow_is_conserved_and_within_capacity(loss: str, phi: str) -> None:
     """Recompute both in Fractions, from the definition."""
     data = instance(4, loss, phi, "connected", 8, 2)
     inst = load(data)
     w, u = solve(data)
+    w, _ = Constraints(inst).moved(w)
     repair = Repair(inst, w)
     found = repair.run(u, 0.0)
     flow = exact_flow(inst, found.u, found.r, w, repair.active)
@@ -130,17 +134,16 @@ def test_exact_flow_is_conserved_and_within_capacity(loss: str, phi: str) -> Non
 
 
 @pytest.mark.parametrize("phi", [*PENALTIES, "pnorm"])
-def test_float_gaps_are_the_brackets_of_fenchel_young(phi: str) -> None:
-    """Per edge c phi(D) + (c phi)*(u) - <u, D>; per node by the conjugates of the table."""
-    data = instance(4, "everything", "l2" if phi == "pnorm" else phi)
+def test_float_edge_gaps_are_the_brackets_of_fenchel_young(phi: str) -> None:
+    """Per edge c phi(D) + (c phi)*(u) - <u, D>."""
+    data = instance(4, "point", "l2" if phi == "pnorm" else phi)
     if phi == "pnorm":
         data["penalty"] = {"kind": "pnorm", "p": 3.0}
     inst = load(data)
     rng = np.random.default_rng(0)
     w = rng.standard_normal((inst.n, 2))
     u = inst.penalty.clip(rng.standard_normal((len(inst.edges), 2)), 0.9 * inst.cap)
-    r = [t.clip(rng.standard_normal(t.shape)) for t in inst.terms]
-    node, edge = gaps(inst, w, u, r)
+    _, edge = gaps(inst, w, u, [np.zeros(t.shape) for t in inst.terms])
     d = inst.differences(w)
     conjugate = np.zeros(len(u))
     if phi in ("squared", "quadratic"):
@@ -149,24 +152,30 @@ def test_float_gaps_are_the_brackets_of_fenchel_young(phi: str) -> None:
     wanted = inst.cap * inst.penalty.value(d) + conjugate - (u * d).sum(axis=1)
     np.testing.assert_allclose(edge, wanted, atol=1e-12)
     assert (edge >= 0).all()
-    assert (node >= 0).all()
-    total = 0.0
-    for term, data_term, v in zip(inst.terms, data["terms"], r, strict=True):
-        m = np.bincount(term.node)[term.node]
-        kind = data_term["kind"]
-        if kind == "squared":
-            conj = v @ data_term["y"] + (m / 4 * v * v).sum()
-        elif kind == "logistic":
-            p = np.clip(m * v + data_term["y"], 1e-300, 1 - 1e-16)
-            conj = ((p * np.log(p) + (1 - p) * np.log1p(-p)) / m).sum()
-        elif kind == "point":
-            conj = (v * data_term["a"]).sum() + (v * v).sum() / 4
-        elif kind == "ridge":
-            conj = ((v * v).sum(axis=1) / (2 * data_term["mu"])).sum()
-        else:
-            conj = 0.0
-        total += term.value(w) + conj - (term.pull(v) * w).sum()
-    assert node.sum() == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("loss", ["everything", "every_kind", "box_lasso"])
+def test_float_node_gaps_are_those_of_the_kernel(loss: str, d: int) -> None:
+    """h(B w) + h*(r) - <r, B w> with the kernel's value and conjugate, term by term."""
+    data = instance(4, loss, "l2", d=d)
+    inst = load(data)
+    rng = np.random.default_rng(0)
+    w, exact = Constraints(inst).moved(rng.standard_normal((inst.n, d)))
+    point, k_w = table(integers.texts(exact, 0) if exact is not None else w, *w.shape, "w")
+    for term, plain in zip(inst.terms, inst.plain["terms"], strict=True):
+        r = integers.to_grid(rng.standard_normal(term.shape), 60)
+        r = r if term.domain is None else term.domain.clip(r, 60)
+        rules = term_of(plain, d)
+        conjugate, image, k = rules.dual(integers.texts(r, 60), "r")
+        inner = sum(
+            sum(a * b for a, b in zip(v, point[i], strict=True)) for i, v in image.items()
+        ) * unit(k + k_w)
+        node = term.gaps(integers.to_floats(r, 60), w)
+        assert (node >= 0).all()
+        wanted = float(rules.value(point, k_w).hi + conjugate - inner)
+        assert (node.sum(), plain["kind"]) == (pytest.approx(wanted, rel=1e-9), plain["kind"])
+        assert set(np.flatnonzero(node)) <= set(term.node.tolist())
 
 
 @pytest.mark.parametrize("q", [1.0, 2.0, np.inf, 1.5])
@@ -215,13 +224,15 @@ def test_projection_conserves_flow_and_l1_multipliers(phi: str) -> None:
     inst = load(data)
     rng = np.random.default_rng(0)
     repair = Repair(inst, rng.standard_normal((10, 2)))
-    u, q = rng.standard_normal((len(inst.edges), 2)), [rng.standard_normal((5, 2))]
-    inside, inside_q = repair.project(u, q, 1e-13)
-    balance = inst.divergence(inside) + inst.ground[0].pull(inside_q[0])
+    u, q = rng.standard_normal((len(inst.edges), 2)), [np.zeros(len(term["node"]))]
+    q.append(rng.standard_normal((5, 2)))
+    inside, inside_q = repair.projection.project(u, q, 1e-13)
+    balance = inst.divergence(inside) + inst.terms[1].pull(inside_q[1])
     assert np.abs(balance[bare]).max() < 1e-10
-    again, again_q = repair.project(inside, inside_q, 1e-13)
+    again, again_q = repair.projection.project(inside, inside_q, 1e-13)
     np.testing.assert_allclose(again, inside, atol=1e-9)
-    np.testing.assert_allclose(again_q[0], inside_q[0], atol=1e-9)
+    np.testing.assert_allclose(again_q[1], inside_q[1], atol=1e-9)
+    assert not np.allclose(inside_q[1], q[1])
 
 
 @pytest.mark.parametrize("phi", ["l1", "l2", "linf", "squared"])

@@ -181,6 +181,24 @@ def test_opaque_losses_are_unproved_with_the_reason() -> None:
     assert (certificate.status, certificate.lower, certificate.upper) == ("UNPROVED", 2.0, 3.0)
 
 
+def test_opaque_penalties_are_unproved_with_the_reason() -> None:
+    data = {**instance(15, "point", "l2"), "penalty": {"kind": "opaque", "name": "my norm"}}
+    w, flow = np.zeros((12, 2)), np.zeros((len(data["edges"]), 2))
+    certificate = verify.certify(data, w, flow)
+    assert certificate.status == "UNPROVED"
+    assert "no exact rule for the penalty 'my norm'" in certificate.reason
+    assert verify.check(certificate.document).status == "UNPROVED"
+    problem = SimpleNamespace(
+        to_data=lambda: data, value=lambda w: 3.0, lower_bound=lambda u: (2.0, u)
+    )
+    certificate = verify.certify(problem, w, flow)
+    assert (certificate.status, certificate.lower, certificate.upper) == ("UNPROVED", 2.0, 3.0)
+    with pytest.raises(ValueError, match="no subdifferential for the penalty 'my norm'"):
+        verify.optimality(data, w, flow)
+    with pytest.raises(ValueError, match=r"penalty: missing \['name'\]"):
+        verify.certify({**data, "penalty": {"kind": "opaque"}}, w)
+
+
 def test_general_p_norm_has_a_float_bound_marked_as_not_proved() -> None:
     data = instance(16, "unlabelled", "l2")
     data["penalty"] = {"kind": "pnorm", "p": 3.0}

@@ -174,6 +174,19 @@ def test_cluster_without_demands_holds() -> None:
         ),
         ({"terms": [{"kind": "opaque", "node": [0, 2], "name": "my loss"}]}, "smooth: my loss"),
         (
+            {"terms": [{"kind": "hinge", "node": [0, 1], "X": [[1.0], [2.0]], "y": [-1.0, 1.0]}]},
+            "node 0 is not smooth: hinge",
+        ),
+        (
+            {"terms": [{"kind": "poisson", "node": [2], "X": [[1.0]], "y": [3.0]}]},
+            "node 2 has no known bound of its curvature: poisson",
+        ),
+        (
+            {"terms": [{"kind": "box", "node": [1], "lower": [[-np.inf]], "upper": [[1.0]]}]},
+            "node 1 is not smooth: box",
+        ),
+        ({"terms": [{"kind": "simplex", "node": [1], "total": [1.0]}]}, "not smooth: simplex"),
+        (
             {"terms": [{"kind": "logistic", "node": [0, 1], "X": [[1.0], [2.0]], "y": [0.0, 1.0]}]},
             "alpha = 0",
         ),
@@ -267,17 +280,36 @@ def test_what_is_no_partition_is_a_type_error(partition: Any) -> None:
         ({"penalty": {"kind": "l3"}}, "unknown kind 'l3'"),
         ({"schema": "gtv-problem/9"}, "schema"),
         ({"nodes": ["a", "a", "b"]}, "distinct labels"),
-        ({"terms": [{"kind": "hinge", "node": [0]}]}, "unknown kind 'hinge'"),
+        ({"terms": [{"kind": "unheard", "node": [0]}]}, "unknown kind 'unheard'"),
+        ({"terms": [{"kind": "hinge", "node": [0]}]}, "missing X, y"),
         ({"terms": [{"kind": "point", "node": [5], "a": [[0.0]]}]}, "outside"),
         ({"terms": [{"kind": "point", "node": [1, 0], "a": [[0.0], [0.0]]}]}, "sorted"),
         ({"terms": [{"kind": "point", "node": [1], "a": [[0.0, 1.0]]}]}, "expected shape"),
-        ({"terms": [{"kind": "ridge", "node": [1], "mu": [0.0]}]}, "not positive"),
+        ({"terms": [{"kind": "ridge", "node": [1], "mu": [0.0]}]}, "entry 0 must be positive"),
+        ({"terms": [{"kind": "ridge", "node": [1], "mu": [[-1.0]]}]}, "entry 0 must not be neg"),
+        ({"terms": [{"kind": "box", "node": [1], "lower": [[np.nan]], "upper": [[1.0]]}]}, "NaN"),
+        ({"terms": [{"kind": "simplex", "node": [1], "total": [-1.0]}]}, "must be positive"),
     ],
 )
 def test_bad_data_are_refused_by_name(change: dict[str, Any], message: str) -> None:
     data = points([(0, 1), (1, 2)], [1.0, 1.0], [[0.0], [1.0], [0.0]], 1.0) | change
     with pytest.raises(ValueError, match=message):
         well_connected(data, [0, 0, 0])
+
+
+def test_ridge_per_coordinate_is_the_same_loss() -> None:
+    """And what is proved about it is checked by the kernel in either form."""
+    data = points([(0, 1), (1, 2)], [1.0, 1.0], [[0.0], [1.0], [0.0]], 1.0)
+    witnesses = []
+    for mu in ([0.5, 1.0], [[0.5], [1.0]]):
+        ridge = {"kind": "ridge", "node": [0, 2], "mu": mu}
+        both = {**data, "terms": [*data["terms"], ridge]}
+        report = well_connected(both, [0, 0, 0])
+        witnesses.append(report.clusters[0].witness())
+        assert check_cluster(both, witnesses[-1]).status == "CERTIFIED"
+    assert witnesses[0] == witnesses[1]
+    plain = well_connected(data, [0, 0, 0]).clusters[0].witness()
+    assert witnesses[0] != plain
 
 
 def test_names_are_exported() -> None:

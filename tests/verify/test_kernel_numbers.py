@@ -132,6 +132,36 @@ def test_x_log_x_is_enclosed(x: Fraction) -> None:
     assert hi - lo <= 3
 
 
+@given(st.one_of(st.floats(1, 1e300).map(Fraction), st.fractions(1, 10**6)))
+def test_x_log_x_beyond_one_is_enclosed(x: Fraction) -> None:
+    lo, hi = numbers.x_log_x(x)
+    exact = x * Fraction(ORACLE.ln(_exact(x)))
+    slack = x * Fraction(1, 10**90)
+    assert lo <= (exact + slack) * TEN50
+    assert (exact - slack) * TEN50 <= hi
+    assert hi - lo <= 3 * x
+
+
+@given(st.one_of(st.floats(-1e300, 16384).map(Fraction), st.fractions(-250, 250)))
+def test_exponential_is_enclosed(z: Fraction) -> None:
+    lo, hi = numbers.exponential(z)
+    exact = Fraction(ORACLE.exp(_exact(max(z, Fraction(-5000)))))
+    slack = exact * Fraction(1, 10**90)
+    assert lo <= (exact + slack) * TEN50
+    assert (exact - slack) * TEN50 <= hi
+    assert hi - lo <= 3 + 3 * exact * Fraction(1, 10**4)
+
+
+@pytest.mark.parametrize("x", [Fraction(1, 2 ** (10**5)), Fraction(2 ** (10**5) + 1, 3)])
+def test_ratios_beyond_every_float_do_not_overflow(x: Fraction) -> None:
+    """A hostile file may hold them; the answer stays an enclosure."""
+    lo, hi = numbers.x_log_x(x)
+    bits = x.numerator.bit_length() - x.denominator.bit_length()
+    near = x * bits * Fraction(693147180559945, 10**15) * TEN50
+    assert min(lo, hi) <= max(near * Fraction(99, 100), near * Fraction(101, 100))
+    assert max(lo, hi) >= min(near * Fraction(99, 100), near * Fraction(101, 100))
+
+
 @pytest.mark.parametrize("x", [Fraction(1, 2**1074), 1 - Fraction(1, 10**70), Fraction(1, 10**400)])
 def test_x_log_x_at_the_ends(x: Fraction) -> None:
     lo, hi = numbers.x_log_x(x)

@@ -114,6 +114,53 @@ def test_l1_terms_have_an_alignment_of_their_own() -> None:
     assert not report.holds(1e-3)
 
 
+def _one_node(d: int, *terms: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "schema": "gtv-problem/1", "n_nodes": 1, "dim": d, "edges": np.zeros((0, 2), dtype=int),
+        "weights": np.zeros(0), "lam": 1.0, "penalty": {"kind": "l1"}, "terms": list(terms),
+    }  # fmt: skip
+
+
+def test_kinks_have_the_alignment_that_the_balance_leaves() -> None:
+    """(|w| + |w - 1|)/2: flat from 0 to 1; elsewhere balanced multipliers are no subgradients."""
+    rows = {"kind": "absolute", "node": [0, 0], "X": [[1.0], [1.0]], "y": [0.0, 1.0]}
+    data, u = _one_node(1, rows), np.zeros((0, 1))
+    for w in (0.0, 0.3, 1.0):
+        assert verify.optimality(data, [[w]], u).holds(1e-9)
+    report = verify.optimality(data, [[3.0]], u)
+    assert report.stationarity[0] == pytest.approx(0, abs=1e-12)
+    assert report.node_alignment[0] == pytest.approx(2.0)  # 5/2 there, 1/2 at best
+    assert not report.holds(1e-3)
+
+
+def test_multipliers_stay_in_their_domains() -> None:
+    """Of a slope of 4 the l1 term holds 1 and the hinge 1/2 (at a w where it should hold none)."""
+    hinge = {"kind": "hinge", "node": [0], "X": [[0.5]], "y": [1.0]}
+    lasso = {"kind": "l1", "node": [0], "kappa": [1.0]}
+    point = {"kind": "point", "node": [0], "a": [[1.0]]}
+    report = verify.optimality(_one_node(1, point, hinge, lasso), [[3.0]], np.zeros((0, 1)))
+    assert report.stationarity[0] == pytest.approx(2.5)
+    assert not report.holds(0.5)
+
+
+def test_bounds_and_simplices() -> None:
+    """||w - (2, 0)||^2 on w_1 <= 1 is least at (1, 0), on the simplex of total 1 as well."""
+    point = {"kind": "point", "node": [0], "a": [[2.0, 0.0]]}
+    box = {"kind": "box", "node": [0], "lower": [[-np.inf, -1.0]], "upper": [[1.0, np.inf]]}
+    simplex = {"kind": "simplex", "node": [0], "total": [1.0]}
+    u = np.zeros((0, 2))
+    for constraint, inside in ((box, [0.5, 0.0]), (simplex, [0.5, 0.5])):
+        data = _one_node(2, point, constraint)
+        report = verify.optimality(data, [[1.0, 0.0]], u)
+        assert report.holds(1e-9)
+        assert report.value == pytest.approx(1.0)
+        assert not verify.optimality(data, [inside], u).holds(0.1)
+        report = verify.optimality(data, [[1.25, 0.0]], u)
+        assert report.feasibility[0] == pytest.approx(0.25)
+        assert report.value == pytest.approx(1.0)
+        assert not report.holds(0.1)
+
+
 def test_opaque_losses_are_refused_by_name() -> None:
     data = instance(24, "point", "l2")
     data["terms"].append({"kind": "opaque", "node": np.array([3]), "name": "mine"})

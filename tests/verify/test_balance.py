@@ -1,0 +1,117 @@
+"""Multipliers from the balance at the nodes, and the scalar functions they belong to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from _plain_instances import KINKED, Data, instance, solve
+from scipy.optimize import linprog
+
+from verify._balance import balanced
+from verify._blocks import Part
+from verify._data import Instance, load
+from verify._feasible import Constraints
+from verify._functions import Exponential, Piecewise
+from verify._repair import Repair, anchored
+
+
+def _least_gap(parts: list[Part], w: np.ndarray, target: np.ndarray, i: int) -> float | None:
+    """Return the least total gap of node i by linear programming; None if out of balance."""
+    cost, columns, bounds, constant = [], [], [], 0.0
+    for part in parts:
+        f, z = part.function, part.push(w)
+        assert isinstance(f, Piecewise)
+        assert not f.curved[(f.lo < f.hi)].any()
+        for index in np.ndindex(part.shape):
+            if part.node[index[0]] != i or f.lo[index] == f.hi[index]:
+                continue
+            t = z[index] - f.y[index]
+            end = f.hi[index] if t > 0 else f.lo[index]
+            constant += float(end * t) if t else 0.0
+            cost.append(-t)
+            columns.append(np.eye(part.d)[index[1]] if part.x is None else part.x[index])
+            bounds.append((f.lo[index], f.hi[index]))
+    found = linprog(cost, A_eq=np.array(columns).T, b_eq=target[i], bounds=bounds)
+    return constant + float(found.fun) if found.success else None
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("kind", ["absolute", "quantile", "hinge", "absolute l1", "quantile box"])
+def test_multipliers_have_the_least_gap_at_any_point(kind: str, seed: int) -> None:
+    """Piecewise linear losses: the node problem is a linear program."""
+    rng = np.random.default_rng(seed)
+    n, d, m = 10, int(rng.integers(1, 4)), 8
+    node = np.repeat(np.arange(n), m)
+    rows: Data = {"kind": kind.split()[0], "node": node, "X": rng.standard_normal((n * m, d)),
+                  "y": rng.choice([-1.0, 1.0], n * m)}  # fmt: skip
+    if rows["kind"] == "quantile":
+        rows["level"] = rng.uniform(0.2, 0.8, n * m)
+    terms = [rows]
+    every = np.arange(n)
+    if "l1" in kind:
+        terms.append({"kind": "l1", "node": every, "kappa": rng.uniform(0, 1, (n, d))})
+    if "box" in kind:
+        upper = np.where(rng.random((n, d)) < 0.5, 0.4, np.inf)
+        terms.append({"kind": "box", "node": every, "lower": np.full((n, d), -0.4), "upper": upper})
+    data = {**instance(0, "point", "l2", "empty", n, d), "terms": terms}
+    inst = load(data)
+    w = np.round(4 * np.clip(rng.standard_normal((n, d)), -0.4, 0.4)) / 10  # some bounds reached
+    target = 0.05 * rng.standard_normal((n, d))
+    parts = [part for part in inst.parts if not part.equation]
+    found = balanced(parts, w, target, 1e-14)
+    error = target - sum(p.pull(r) for p, r in zip(parts, found, strict=True))
+    gap = sum(p.gaps(r, w) for p, r in zip(parts, found, strict=True))
+    reached = 0
+    for i in range(n):
+        least = _least_gap(parts, w, target, i)
+        if least is not None:
+            reached += 1
+            assert np.abs(error[i]).max() < 1e-9
+            assert abs(gap[i] - least) < 1e-9
+    assert reached >= n // 2
+
+
+@pytest.mark.parametrize("kind", KINKED)
+def test_multipliers_at_solutions_leave_no_gap(kind: str) -> None:
+    data = instance(31, kind, "l2", "connected", 10, 3)
+    inst = load(data)
+    w, u = solve(data)
+    w, _ = Constraints(inst).moved(w)
+    parts, target = anchored(inst, w), -inst.divergence(u)
+    found = balanced(parts, w, target, 1e-13)
+    error = target - sum((p.pull(r) for p, r in zip(parts, found, strict=True)), 0 * w)
+    assert np.abs(np.einsum("nij,nj->ni", Repair(inst, w).range, error)).max() < 1e-6
+    gap = sum(p.gaps(r, w).sum() for p, r in zip(parts, found, strict=True) if not p.equation)
+    assert 0 <= gap < 1e-7
+
+
+def _functions(inst: Instance) -> list[Any]:
+    return [p.function for p in inst.parts if not p.equation]
+
+
+def test_functions_are_those_of_the_data() -> None:
+    """Slopes against differences, gaps against the Fenchel-Young inequality, all kinds at once."""
+    inst = load(instance(32, "every_kind", "l2", "connected", 9, 2))
+    rng = np.random.default_rng(0)
+    for f in _functions(inst):
+        z = rng.uniform(-2, 2, f.y.shape)
+        if isinstance(f, Piecewise) and np.isinf(np.where(f.limited, f.value(z), 0)).any():
+            z = np.where(
+                np.isinf(f.hi), f.y - np.abs(z), np.where(np.isinf(f.lo), f.y + np.abs(z), z)
+            )
+        h = 1e-6
+        with np.errstate(invalid="ignore"):
+            difference = (f.value(z + h) - f.value(z - h)) / (2 * h)
+        smooth = np.abs(z - f.y) > 1e-3
+        known = np.isfinite(difference) & (smooth | isinstance(f, Exponential))
+        np.testing.assert_allclose(f.slope(z)[known], difference[known], atol=1e-5)
+        r = f.clip(rng.uniform(-2, 2, f.y.shape))
+        gaps = f.gaps(r, z)
+        assert (gaps >= 0).all()
+        for other in rng.uniform(-3, 3, (40, *f.y.shape)):  # h*(r) >= r z' - h(z') for all z'
+            assert (gaps >= r * (other - z) - f.value(other) + f.value(z) - 1e-12).all()
+        own = f.slope(z)
+        finite = np.isfinite(own)
+        assert (f.gaps(np.where(finite, own, r), z)[finite] <= 1e-12).all()
