@@ -9,6 +9,8 @@ unlabelled or rank-deficient node of every iterate. Here the flow is first
    capacities, which keeps the bound as tight as the iterate is good;
 3. scaled by the largest theta <= 1 that makes every capacity hold: 1 is homogeneous, so it stays.
 
+Where conjugates are finite on polyhedra only, `gtvcvx._domains` sees to 1 and 2.
+
 What rounding leaves over is bounded to first order and subtracted from the bound; the exact
 proof is the business of the package ``verify``.
 """
@@ -18,12 +20,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gtvcvx import _projection_kernels as projection_kernels
 from gtvcvx._conservation import EPS, FlowConservation
+from gtvcvx._domains import DomainRepair
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
@@ -77,6 +81,7 @@ class DualBounds:
         self._capacities = capacities
         self._divergence = graph.divergence
         self._conservation = FlowConservation(graph, losses, penalty)
+        self._domains = DomainRepair(graph, losses, penalty, capacities)
 
     def repair(self, u: FloatArray, w: FloatArray | None = None) -> FloatArray:
         """Return a dual feasible flow near u: on flow conservation and inside the capacities.
@@ -86,7 +91,9 @@ class DualBounds:
         conductance = None if w is None else self._conductance(w)
         conservation, penalty = self._conservation, self._penalty
         target = (1.0 - SHRINK) * self._capacities
-        if conservation.trivial:
+        if self._domains.needed:
+            u = self._domains.repair(u, self._base if w is None else w, conductance)
+        elif conservation.trivial:
             u = penalty.project_domain(conservation.project(u, 1e-3), target)
         elif penalty.kernel_code in projection_kernels.CODES:
             u = conservation.alternate(
@@ -100,7 +107,9 @@ class DualBounds:
         else:
             u = self._alternate(u, target, conductance)
         u = conservation.project(u, EPS, conductance)
-        return u * penalty.scale_to_feasible(u, self._capacities)
+        u = u * penalty.scale_to_feasible(u, self._capacities)
+        theta = self._losses.scale_to_feasible(-(self._divergence @ u))
+        return u if theta >= 1.0 else theta * u
 
     def _alternate(
         self, u: FloatArray, target: FloatArray, conductance: FloatArray | None
@@ -129,8 +138,12 @@ class DualBounds:
         feasible = self.repair(u)
         theta = _best_scale(lambda t: self._dual(t * feasible))
         flow = theta * feasible
-        base = self._losses.minimizer(self._graph.n_nodes)
-        return self._dual(flow) - self._rounding(base, flow), flow
+        return self._dual(flow) - self._rounding(self._base, flow), flow
+
+    @cached_property
+    def _base(self) -> FloatArray:
+        """Minimizers of the losses, (n, d)."""
+        return self._losses.minimizer(self._graph.n_nodes)
 
     def gap(self, w: FloatArray, u: FloatArray) -> tuple[Gap, FloatArray]:
         """Repair u (m, d); return the gap of w (n, d) against it, and the flow that gives it."""
@@ -139,7 +152,7 @@ class DualBounds:
     def gap_near(self, w: FloatArray, flow: FloatArray) -> tuple[Gap, FloatArray]:
         """Return the gap of w (n, d) against a feasible flow (m, d), or the flow made shorter."""
         gap = self.gap_of(w, flow)
-        if flow.any() and gap.total > SCALING_GAP * float(np.sum(self._losses.value(w))):
+        if flow.any() and gap.total > SCALING_GAP * abs(float(np.sum(self._losses.value(w)))):
             # Far from the optimum a shorter flow may be better; close to it, none is.
             flow = flow * _best_scale(lambda t: -self._parts(w, t * flow).total)
             gap = self.gap_of(w, flow)

@@ -1,7 +1,8 @@
 """Compiled conjugate gradients for the projection on flow conservation; the twin is in the tests.
 
-The matrix is ``T D^T C R D T``: D the incidence matrix, C the conductances of the edges, T_i a
-projector at each node, R a projector on the flows that the penalty allows. It is singular and the
+The matrix is ``T (D^T C R D + B) T``: D the incidence matrix, C the conductances of the edges, T_i
+a projector at each node, R a projector on the flows that the penalty allows, B conductances from
+the nodes to the ground. It is singular and the
 systems are consistent. NumPy's and
 SciPy's vector operations would call threaded BLAS for every inner product, which stalls when
 another process has the second core.
@@ -84,10 +85,13 @@ def solve(
     partial: IntArray,
     projectors: FloatArray,
     allowed: FloatArray,
+    ground: FloatArray | None = None,
 ) -> FloatArray:
-    """Solve ``T D^T C R D T x = b`` for b (n, d) in the range, until the residual's norm is goal.
+    """Solve ``T (D^T C R D + B) T x = b`` for b (n, d) in the range, to a residual of norm goal.
 
-    Preconditioned by the degrees, sums of conductances. Returns x (n, d) with T x = x.
+    B, zero by default, has the symmetric blocks ``ground`` (n, d, d) on its diagonal. The system
+    is preconditioned by the degrees: sums of conductances, and what B adds. Returns x (n, d) with
+    T x = x.
     """
     n, d = len(b), len(dims)
     x = np.zeros((n, d))
@@ -109,6 +113,11 @@ def solve(
             for k in range(d):
                 direction[i, k] = residual[i, k] / degrees[i] + beta * direction[i, k]
         _laplacian(dims, direction, flow, starts, tails, conductance, allowed)
+        if ground is not None:
+            for i in range(n):
+                for k in range(d):
+                    for j in range(d):
+                        flow[i, k] += ground[i, k, j] * direction[i, j]
         project_nodes(flow, product, full, partial, projectors)
         curvature = 0.0
         for i in range(n):

@@ -26,14 +26,16 @@ class NullDirections:
     """Per node, the orthogonal projector T_i on the directions in which flow is conserved.
 
     They are the directions in which L_i^* has no room: all of R^d at unlabelled nodes, the null
-    space of X_i at nodes with squared error, none at nodes with a point.
+    space of X_i at nodes with squared error, none at nodes with a point. Grounded, they are those
+    in which L_i^* has no or only some room, see `gtvcvx.losses.DualDomain`.
     """
 
-    def __init__(self, losses: StackedLoss, n_nodes: int) -> None:
+    def __init__(self, losses: StackedLoss, n_nodes: int, grounded: bool = False) -> None:
         self.full = np.zeros(n_nodes)
         nodes, projectors = [], []
         for at, batch in losses.parts:
-            projector = batch.null_projector()
+            domain = batch.domain() if grounded else None
+            projector = batch.null_projector() if domain is None else domain.projector
             if isinstance(projector, float):
                 self.full[at] = projector
             else:
@@ -130,7 +132,7 @@ class FlowConservation:
         missing = -(self._divergence @ u)
         for _ in range(sweeps):
             leak = self._null.apply(missing)
-            goal = max(ALTERNATING * _norm(leak), self._floor(u))
+            goal = max(ALTERNATING * norm(leak), self._floor(u))
             largest = projection_kernels.sweep(
                 (0,) * u.shape[1],
                 self._penalty.kernel_code,
@@ -152,11 +154,11 @@ class FlowConservation:
 
     def _floor(self, u: FloatArray) -> float:
         """Excess that is rounding: conjugate gradients would only amplify it."""
-        return 4.0 * EPS * _norm(u) * float(np.sqrt(self._largest_degree))
+        return 4.0 * EPS * norm(u) * float(np.sqrt(self._largest_degree))
 
     def _project_unit(self, u: FloatArray, rtol: float, conductance: FloatArray) -> FloatArray:
         excess = self.excess(u)
-        size = _norm(excess)
+        size = norm(excess)
         goal = max(rtol * size, self._floor(u))
         for _ in range(MAX_REFINEMENTS):
             if size <= goal:
@@ -164,7 +166,7 @@ class FlowConservation:
             accuracy = max(REFINEMENT * size, 0.5 * goal)
             candidate = u - self._correction(excess, accuracy, conductance)
             excess = self.excess(candidate)
-            left = _norm(excess)
+            left = norm(excess)
             if not left < size:
                 break
             u, size = candidate, left
@@ -199,6 +201,6 @@ class FlowConservation:
         return rows @ self._allowed if len(self._allowed) else rows
 
 
-def _norm(x: FloatArray) -> float:
+def norm(x: FloatArray) -> float:
     """Frobenius norm without BLAS, whose threads stall on a busy machine."""
     return float(np.sqrt(np.sum(x * x)))

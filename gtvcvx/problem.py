@@ -212,7 +212,8 @@ class GTVProblem:
         verbose : bool, optional
             Show progress. Default: only on a terminal.
         **options
-            Of the solver: ``stop`` for "PDHG"; anything that CVXPY passes on otherwise.
+            Of the solver: ``stop`` and ``local_update`` (see `gtvcvx.LocalUpdate`) for "PDHG";
+            anything that CVXPY passes on otherwise.
 
         Returns
         -------
@@ -277,7 +278,19 @@ class GTVProblem:
                     f"graph: node label {label!r} is neither a string nor an integer and cannot "
                     "be written down"
                 )
-        _storage.save(path, self.to_data())
+        data = self.to_data()
+        for term in data["terms"]:
+            if term["kind"] == "opaque":
+                label = self.graph.nodes[int(term["node"][0])]
+                raise TypeError(
+                    f"losses: node {label!r} has a {term['name']}, a Python callable, which cannot "
+                    "be written down"
+                )
+        if data["penalty"]["kind"] == "opaque":
+            raise TypeError(
+                f"penalty: {self.penalty!r} is a Python callable and cannot be written down"
+            )
+        _storage.save(path, data)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> GTVProblem:

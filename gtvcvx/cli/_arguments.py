@@ -82,6 +82,41 @@ def positive_int(text: str) -> int:
     return value
 
 
+def folds(text: str) -> int:
+    """Read a number of folds."""
+    number = positive_int(text)
+    if number < 2:
+        raise argparse.ArgumentTypeError(f"at least 2 folds are expected, got {text!r}")
+    return number
+
+
+def seed(text: str) -> int:
+    """Read a seed, an integer that is not negative."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"an integer >= 0 is expected, got {text!r}")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """Read a number between 0 and 1."""
+    value = positive(text)
+    if value >= 1:
+        raise argparse.ArgumentTypeError(f"a number between 0 and 1 is expected, got {text!r}")
+    return value
+
+
+def grid(text: str) -> int | list[float]:
+    """Read how many values of lambda there are to be, or the values, separated by commas."""
+    if "," in text:
+        return [positive(part) for part in text.split(",")]
+    number = positive_int(text)
+    if number < 2:
+        raise argparse.ArgumentTypeError(
+            f"at least 2 values, or values separated by commas, are expected, got {text!r}"
+        )
+    return number
+
+
 def penalty(text: str) -> str | Penalty:
     """Read the name of a penalty, or pnorm:P."""
     if text in PENALTIES:

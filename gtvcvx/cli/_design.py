@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,10 @@ class Design:
     scaling: dict[str, Any] | None
     intercept: bool
 
+    def with_lam(self, lam: float) -> Design:
+        """Return the same design with another lambda."""
+        return replace(self, problem=self.problem.with_lam(lam))
+
     @property
     def n_labelled(self) -> int:
         """Number of nodes that hold a data point."""
@@ -72,7 +76,7 @@ class Design:
 
 
 def read_design(args: Namespace) -> Design:
-    """Read the files and build the problem.
+    """Read the files and build the problem; without ``args.lam`` its lambda is 1.
 
     Raises
     ------
@@ -98,7 +102,7 @@ def read_design(args: Namespace) -> Design:
     owner = match_nodes(nodes, table)
     _check_magnitude(args.target, table, X, features)
     losses = SquaredLoss.from_rows(X, table.y, owner, n_nodes=len(nodes))
-    problem = GTVProblem(graph, losses, args.penalty, args.lam)
+    problem = GTVProblem(graph, losses, args.penalty, 1.0 if args.lam is None else args.lam)
     return Design(problem, features, table, X, owner, scaling, args.intercept)
 
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import verify
-from gtvcvx.cli import _fit_report
+from gtvcvx.cli import _fit_cv, _fit_report
 from gtvcvx.cli._arguments import (
     DEFAULT_RTOL,
     check_outputs,
     command_parser,
+    folds,
     penalty,
     positive,
     positive_int,
@@ -42,7 +43,8 @@ Fit one linear model per node, y = <x, w_i>, by GTV minimization:
 EDGES is a CSV file of two node columns and an optional weight column. DATA is a CSV file with a
 header, one row a data point: the node column, the target column, and feature columns, which are
 used in file order and as they are. A node without rows, or whose target cells are empty, is
-unlabelled: it gets its parameters from its neighbours.
+unlabelled: it gets its parameters from its neighbours. lam is given, or chosen by cross-validation
+(--cv).
 
 The solution is written to SOLUTION, and the problem beside it (see --problem), which is what
 'gtvcvx certify' and 'gtvcvx well-connected' read. Exit status 0 if the solution is certified.
@@ -71,7 +73,14 @@ def add_parser(commands: Any) -> None:
         "(default: an error, because it is often a misspelling)",
     )
     model = parser.add_argument_group("model")
-    model.add_argument("--lam", required=True, type=positive, help="lambda, > 0")
+    choice = model.add_mutually_exclusive_group(required=True)
+    choice.add_argument("--lam", type=positive, help="lambda, > 0")
+    choice.add_argument(
+        "--cv",
+        type=folds,
+        metavar="K",
+        help="choose lambda by K-fold cross-validation, see below",
+    )
     model.add_argument(
         "--penalty",
         type=penalty,
@@ -88,6 +97,7 @@ def add_parser(commands: Any) -> None:
         "is left as it is; the coefficients are those of the scaled features, and mean and scale "
         "are kept in the solution's info['standardized']",
     )
+    _fit_cv.add_arguments(parser)
     solver = parser.add_argument_group("solver")
     solver.add_argument(
         "--solver",
@@ -122,18 +132,25 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Fit, write, certify, report."""
+    """Choose lambda if asked to, fit, write, certify, report."""
+    _fit_cv.check(args)
     written = _outputs(args)
     rtol = args.rtol or DEFAULT_RTOL
     with working(args, "reading"):
         design = read_design(args)
-    solution = _solve(args, design)
+    chosen = None
+    if args.cv is not None:
+        chosen = _fit_cv.cross_validate(args, design, _SOLVER_SHARE * rtol)
+        design = design.with_lam(chosen.lam)
+    solution = _solve(args, design) if chosen is None else chosen.solution
+    solution.info.update(design.info())
     clusters = find_clusters(solution)
     # Written before the certificate is computed: an interrupt there costs only the verdict.
     _write(written, args, design, solution, clusters)
     certificate = _certify(args, design, solution, rtol)
     lines = [
         *_fit_report.problem_lines(design),
+        *(_fit_cv.lines(args, chosen, rtol) if chosen is not None else []),
         *_fit_report.solution_lines(design, solution),
         *certificate_lines(certificate),
         entry("Clusters", str(len(clusters.members))),
@@ -142,6 +159,7 @@ def run(args: Namespace) -> int:
     ]
     data = {
         **_fit_report.problem_data(design),
+        "cross_validation": _fit_cv.data(args, design, chosen) if chosen is not None else None,
         **_fit_report.solution_data(design, solution),
         "certificate": certificate_data(certificate),
         "clusters": clusters.data(),
@@ -190,15 +208,13 @@ def _solve(args: Namespace, design: Design) -> Solution:
     rtol = args.rtol
     if rtol is None and args.solver.upper() in _NEED_RTOL:
         rtol = DEFAULT_RTOL
-    solution = design.problem.solve(
+    return design.problem.solve(
         args.solver,
         rtol=None if rtol is None else _SOLVER_SHARE * rtol,
         max_iter=args.max_iter,
         time_limit=args.time_limit,
         verbose=False if args.quiet else None,
     )
-    solution.info.update(design.info())
-    return solution
 
 
 def _write(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gtvcvx._arrays import finite_array
+
+if TYPE_CHECKING:
+    from gtvcvx.losses._sum import SumLoss
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -21,6 +24,21 @@ class AffineProx(NamedTuple):
 
     matrix: FloatArray  # (k, d, d)
     offset: FloatArray  # (k, d)
+
+
+class DualDomain(NamedTuple):
+    """Where the conjugates of k losses are finite, beyond what a subspace says.
+
+    ``dom L_i* = {s : T_i s = sum_q b_q g_q, low_q <= b_q <= high_q}`` up to its boundary, the sum
+    over the generators g_q that node i owns. Zero is in it, as losses are bounded below.
+    """
+
+    projector: FloatArray | float  # T_i, (k, d, d): off the directions in which s_i is free
+    owner: IntArray  # (Q,), node of each generator
+    vectors: FloatArray  # (Q, d), g_q = T_i g_q, nonzero
+    low: FloatArray  # (Q,)
+    high: FloatArray  # (Q,)
+    scale: FloatArray  # (Q,), length of the interval, or what is typical where it is infinite
 
 
 class BatchedLoss(ABC):
@@ -55,13 +73,18 @@ class BatchedLoss(ABC):
 
     @abstractmethod
     def minimizer(self) -> FloatArray:
-        """One minimizer of each loss, shape (k, d)."""
+        """One minimizer of each loss, shape (k, d); close to one where there is none."""
+
+    def project_domain(self, w: FloatArray) -> FloatArray:
+        """Return the points (k, d) nearest to w_i at which L_i is finite."""
+        return w
 
     @abstractmethod
     def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
         """Conjugates ``L_i*(s_i) = sup_w <s_i, w> - L_i(w)``, shape (k,).
 
-        +inf where s_i is farther than ``atol_i`` (k,) from the domain of L_i*.
+        +inf where s_i is farther than ``atol_i`` (k,) from the domain of L_i*. An infinite atol_i
+        forgives any part of s_i along `null_projector`, and nothing else.
         """
 
     @abstractmethod
@@ -79,6 +102,25 @@ class BatchedLoss(ABC):
         directions. The scalar 0.0 (no such direction) or 1.0 (all of them) stands for all nodes.
         """
         return 0.0
+
+    def domain(self) -> DualDomain | None:
+        """Describe where the conjugates are finite; None where `null_projector` says it all."""
+        return None
+
+    def multipliers(self, w: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return multipliers (Q,) of the generators of `domain`, and how firm they are (Q,).
+
+        The multipliers nearly give s_i, at the least cost for a w_i near the optimum. Where one
+        is at an end of its interval, its firmness is how far g_q^T w_i must move until it leaves.
+        """
+        raise NotImplementedError
+
+    def scale_to_feasible(self, s: FloatArray) -> float:
+        """Return the largest theta in [0, 1] with theta s_i in dom L_i* for all i.
+
+        For losses whose conjugates have a domain that `domain` cannot describe.
+        """
+        return 1.0
 
     @abstractmethod
     def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
@@ -106,6 +148,21 @@ class Loss(ABC):
     @abstractmethod
     def batch(cls, losses: Sequence[Any], dim: int) -> BatchedLoss:
         """Join losses of this class and of dimension dim, one per node, into a batch."""
+
+    @property
+    def kind(self) -> Hashable:
+        """What losses have in common that are joined in one batch."""
+        return type(self)
+
+    def placed(self, node: str, dim: int) -> Loss:
+        """Return the loss as it stands at a node, by whose name errors may call it."""
+        return self
+
+    def __add__(self, other: Loss) -> SumLoss:
+        """Sum of two losses, regularizers or constraints of one node."""
+        from gtvcvx.losses._sum import SumLoss
+
+        return SumLoss([self, other]) if isinstance(other, Loss) else NotImplemented
 
     def _alone(self, x: ArrayLike, name: str) -> tuple[BatchedLoss, FloatArray]:
         vector = finite_array(x, name, 1)

@@ -2,42 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from gtvcvx._arrays import finite_array, integer_array
+import numpy as np
+
 from gtvcvx.losses._base import BatchedLoss, IntArray
+from gtvcvx.losses._composite import BatchedComposite
 from gtvcvx.losses._point import BatchedPoint
-from gtvcvx.losses._squared import SquaredLoss
+from gtvcvx.losses._quadratic import QUADRATIC_KINDS, BatchedQuadratic
+from gtvcvx.losses._squared import BatchedSquared
 from gtvcvx.losses._stacked import StackedLoss
+from gtvcvx.losses._terms import Term, checked, merged, row_counts, selected
 
-
-def _squared(term: dict[str, Any]) -> StackedLoss:
-    return SquaredLoss.from_rows(term["X"], term["y"], term["node"])
-
-
-def _point(term: dict[str, Any]) -> StackedLoss:
-    points = BatchedPoint(finite_array(term["a"], "a", 2))
-    return StackedLoss([(integer_array(term["node"], "node"), points)])
-
-
-_READERS: dict[str, Callable[[dict[str, Any]], StackedLoss]] = {
-    "squared": _squared,
-    "point": _point,
-}
+# Which batch a node belongs to: no loss, one squared or point term, quadratic, anything else.
+_ZERO, _SQUARED, _POINT, _QUADRATIC, _COMPOSITE = range(5)
 
 
 def stacked_from_terms(terms: Sequence[dict[str, Any]], dim: int) -> StackedLoss:
     """Rebuild the losses that `StackedLoss.terms` wrote down.
+
+    Terms that name the same node are added up.
 
     Raises
     ------
     ValueError
         A kind of term that is not known.
     """
-    parts: list[tuple[IntArray, BatchedLoss]] = []
+    return StackedLoss(parts_of_terms([checked(term, dim) for term in terms], dim), dim)
+
+
+def parts_of_terms(terms: Sequence[Term], dim: int) -> list[tuple[IntArray, BatchedLoss]]:
+    """Sum checked terms, and join nodes with losses of one form into batches."""
+    terms = merged(terms, dim)
+    n = max((int(term["node"].max()) + 1 for term in terms), default=0)
+    form = np.full(n, _ZERO)
     for term in terms:
-        if term["kind"] not in _READERS:
-            raise ValueError(f"terms: kind {term['kind']!r} is not one of {sorted(_READERS)}")
-        parts += _READERS[term["kind"]](term).parts
-    return StackedLoss(parts, dim)
+        single = {"squared": _SQUARED, "point": _POINT}.get(term["kind"], _QUADRATIC)
+        if term["kind"] not in QUADRATIC_KINDS:
+            single = _COMPOSITE
+        nodes = np.unique(term["node"])
+        sums = np.maximum(np.maximum(form[nodes], single), _QUADRATIC)
+        form[nodes] = np.where(form[nodes] == _ZERO, single, sums)
+    parts = []
+    for wanted in (_SQUARED, _POINT, _QUADRATIC, _COMPOSITE):
+        nodes = np.flatnonzero(form == wanted)
+        if not len(nodes):
+            continue
+        place = np.full(n, -1)
+        place[nodes] = np.arange(len(nodes))
+        chosen = [t for t in (selected(term, place) for term in terms) if len(t["node"])]
+        parts.append((nodes, _batch(wanted, chosen, len(nodes), dim)))
+    return parts
+
+
+def _batch(form: int, terms: list[Term], n_nodes: int, dim: int) -> BatchedLoss:
+    if form == _SQUARED:
+        (term,) = terms
+        indptr = np.concatenate([[0], np.cumsum(row_counts(term["node"], n_nodes))])
+        return BatchedSquared(term["X"], term["y"], indptr)
+    if form == _POINT:
+        return BatchedPoint(terms[0]["a"])
+    if form == _QUADRATIC:
+        return BatchedQuadratic(terms, n_nodes, dim)
+    return BatchedComposite(terms, n_nodes, dim)

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import finite_array, integer_array
 from gtvcvx.losses._base import (
     AffineProx,
     BatchedLoss,
@@ -19,7 +18,7 @@ from gtvcvx.losses._base import (
     IntArray,
     Loss,
 )
-from gtvcvx.losses._zero import BatchedZero
+from gtvcvx.losses._rows import Rows, rows_of_node, stacked_rows, table_rows
 
 if TYPE_CHECKING:
     from gtvcvx.losses._stacked import StackedLoss
@@ -44,17 +43,7 @@ class SquaredLoss(Loss):
     """
 
     def __init__(self, X: ArrayLike, y: ArrayLike) -> None:
-        self.X = finite_array(X, "X", 2).copy()
-        self.y = finite_array(y, "y", 1).copy()
-        if len(self.X) != len(self.y):
-            raise ValueError(
-                f"y: {len(self.X)} targets are expected, as X has rows, got {len(self.y)}"
-            )
-        if self.X.size == 0:
-            raise ValueError(
-                f"X: at least one row and one column, got {self.X.shape}; "
-                "a node without data has the loss ZeroLoss()"
-            )
+        self.X, self.y = rows_of_node(X, y)
         self.dim: int = self.X.shape[1]
 
     @classmethod
@@ -78,29 +67,7 @@ class SquaredLoss(Loss):
         labelled : array_like of bool, shape (n,), optional
             Nodes whose data are accessible; the others get the zero loss. Default: all.
         """
-        features = finite_array(X, "X", 3)
-        targets = finite_array(y, "y", 2)
-        n, rows, d = features.shape
-        if targets.shape != (n, rows):
-            raise ValueError(f"y: shape {(n, rows)} is expected, got {targets.shape}")
-        if d == 0:
-            raise ValueError("X: at least one feature column is expected")
-        mask = np.ones(n, dtype=bool) if labelled is None else np.asarray(labelled)
-        if mask.dtype != np.bool_ or mask.shape != (n,):
-            raise ValueError(
-                f"labelled: a Boolean array of shape ({n},) is expected, "
-                f"got {mask.dtype} of shape {mask.shape}"
-            )
-        if rows == 0:
-            mask = np.zeros(n, dtype=bool)
-        nodes = np.flatnonzero(mask)
-        return _with_zeros(
-            features[nodes].reshape(-1, d),
-            targets[nodes].ravel(),
-            np.arange(len(nodes) + 1) * rows,
-            nodes,
-            n,
-        )
+        return _stacked(stacked_rows(X, y, labelled))
 
     @staticmethod
     def from_rows(
@@ -117,47 +84,21 @@ class SquaredLoss(Loss):
         n_nodes : int, optional
             Number of nodes n of the graph. Default: as many as the graph that the losses meet.
         """
-        from gtvcvx.losses._stacked import StackedLoss
-
-        features = finite_array(X, "X", 2)
-        targets = finite_array(y, "y", 1)
-        owner = integer_array(node, "node")
-        for name, array in (("y", targets), ("node", owner)):
-            if array.shape != (len(features),):
-                raise ValueError(f"{name}: shape ({len(features)},) is expected, got {array.shape}")
-        if features.shape[1] == 0:
-            raise ValueError("X: at least one feature column is expected")
-        if n_nodes is not None and (not isinstance(n_nodes, (int, np.integer)) or n_nodes < 1):
-            raise ValueError(f"n_nodes: a positive integer is expected, got {n_nodes!r}")
-        wrong = np.flatnonzero((owner < 0) | (owner >= (np.inf if n_nodes is None else n_nodes)))
-        if wrong.size:
-            k = int(wrong[0])
-            last = "n-1" if n_nodes is None else n_nodes - 1
-            raise ValueError(f"node: row {k} names node {int(owner[k])}, outside 0..{last}")
-        order = np.argsort(owner, kind="stable")
-        nodes, counts = np.unique(owner, return_counts=True)
-        batch = (features[order], targets[order], np.concatenate([[0], np.cumsum(counts)]))
-        if n_nodes is not None:
-            return _with_zeros(*batch, nodes.astype(np.int64), n_nodes)
-        parts = [(nodes.astype(np.int64), BatchedSquared(*batch))] if len(nodes) else []
-        return StackedLoss(parts, dim=features.shape[1])
+        return _stacked(table_rows(X, y, node, n_nodes))
 
     def __repr__(self) -> str:
         return f"SquaredLoss(X of shape {self.X.shape})"
 
 
-def _with_zeros(
-    X: FloatArray, y: FloatArray, indptr: IntArray, nodes: IntArray, n_nodes: int
-) -> StackedLoss:
+def _stacked(rows: Rows) -> StackedLoss:
     from gtvcvx.losses._stacked import StackedLoss
 
-    rest = np.setdiff1d(np.arange(n_nodes), nodes, assume_unique=True)
-    parts: list[tuple[IntArray, BatchedLoss]] = []
-    if len(nodes):
-        parts.append((nodes, BatchedSquared(X, y, indptr)))
-    if len(rest):
-        parts.append((rest, BatchedZero(len(rest), X.shape[1])))
-    return StackedLoss(parts, dim=X.shape[1])
+    counts = np.bincount(rows.node)
+    nodes = np.flatnonzero(counts)
+    indptr = np.concatenate([[0], np.cumsum(counts[nodes])])
+    parts = [(nodes, BatchedSquared(rows.X, rows.y, indptr))] if len(nodes) else []
+    losses = StackedLoss(parts, dim=rows.X.shape[1])
+    return losses if rows.n_nodes is None else losses.completed(rows.n_nodes)
 
 
 class _Spectrum(NamedTuple):

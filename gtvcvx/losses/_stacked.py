@@ -7,18 +7,20 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from numpy.typing import NDArray
 
 from gtvcvx._arrays import integer_array
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses._base import AffineProx, BatchedLoss, FloatArray, IntArray, Loss
-from gtvcvx.losses._zero import BatchedZero, ZeroLoss
+from gtvcvx.losses._terms import FIELDS, merged
+from gtvcvx.losses._zero import BatchedZero
 
 
 class StackedLoss:
     """Losses of the n nodes of a graph, ``sum_i L_i(w_i)``, as batches of one kind each.
 
-    Made by ``SquaredLoss.stack``, ``SquaredLoss.from_rows``, ``PointLoss.stack``, or from single
-    losses by `GTVProblem`.
+    Made by ``SquaredLoss.stack``, ``SquaredLoss.from_rows``, ``PointLoss.stack`` and so on, or
+    from single losses by `GTVProblem`. Two of them can be added, node by node.
 
     Parameters
     ----------
@@ -100,6 +102,17 @@ class StackedLoss:
         """One minimizer of each loss, shape (n, d)."""
         return self._collect((n_nodes, self.dim), lambda batch, _: batch.minimizer())
 
+    def project_domain(self, w: FloatArray) -> FloatArray:
+        """Return the points (n, d) nearest to w_i at which L_i is finite; w itself where it is."""
+        out = w
+        for nodes, batch in self.parts:
+            rows = w[nodes]
+            near = batch.project_domain(rows)
+            if near is not rows:
+                out = out.copy() if out is w else out
+                out[nodes] = near
+        return out
+
     def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
         """Conjugates L_i*(s_i), shape (n,); +inf farther than atol (n,) from the domain."""
         return self._collect((len(s),), lambda batch, at: batch.conjugate(s[at], atol[at]))
@@ -107,6 +120,10 @@ class StackedLoss:
     def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
         """Node gaps (n,), see `BatchedLoss.fenchel_gap`."""
         return self._collect((len(w),), lambda batch, at: batch.fenchel_gap(w[at], s[at]))
+
+    def scale_to_feasible(self, s: FloatArray) -> float:
+        """Return the largest theta in [0, 1] with theta s_i in dom L_i*, for all parts."""
+        return min((batch.scale_to_feasible(s[at]) for at, batch in self.parts), default=1.0)
 
     def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """CVXPY model of ``sum_i L_i(w_i)`` for an expression of shape (n, d)."""
@@ -132,7 +149,50 @@ class StackedLoss:
 
     def terms(self) -> list[dict[str, Any]]:
         """Plain data of all losses, see `GTVProblem.to_data`."""
-        return [term for nodes, batch in self.parts for term in batch.terms(nodes)]
+        return merged(
+            [term for nodes, batch in self.parts for term in batch.terms(nodes)], self.dim
+        )
+
+    def __add__(self, other: StackedLoss) -> StackedLoss:
+        """Sum of the losses, node by node.
+
+        Raises
+        ------
+        TypeError
+            A node has a loss that cannot be added to: one that is not known by its data.
+        """
+        from gtvcvx.losses._data import parts_of_terms
+
+        if not isinstance(other, StackedLoss):
+            return NotImplemented
+        if other.dim != self.dim:
+            raise ValueError(f"losses: dimension {self.dim} is expected, got {other.dim}")
+        n = max(self.n_named, other.n_named)
+        both = _has_loss(self, n) & _has_loss(other, n)
+        kept, terms = [], []
+        for nodes, batch in (*self.parts, *other.parts):
+            if isinstance(batch, BatchedZero):
+                continue
+            if not both[nodes].any():
+                kept.append((nodes, batch))
+                continue
+            for term in batch.terms(nodes):
+                if term["kind"] not in FIELDS:
+                    node = int(term["node"][both[term["node"]]][0])
+                    raise TypeError(
+                        f"losses: nothing can be added to {term['name']} at node {node}"
+                    )
+                terms.append(term)
+        total = StackedLoss([*kept, *parts_of_terms(terms, self.dim)], self.dim)
+        return total.completed(n) if n else total
+
+
+def _has_loss(losses: StackedLoss, n_nodes: int) -> NDArray[np.bool_]:
+    """Say which nodes have a loss that is not zero, (n_nodes,)."""
+    out = np.zeros(n_nodes, dtype=bool)
+    for nodes, batch in losses.parts:
+        out[nodes] = not isinstance(batch, BatchedZero)
+    return out
 
 
 Losses = StackedLoss | Sequence[Loss] | Mapping[Any, Loss]
@@ -157,12 +217,13 @@ def stacked(losses: Losses, graph: EmpiricalGraph) -> StackedLoss:
             f"expected, got {type(losses).__name__}"
         )
     dim = _common_dim(named, graph)
-    kinds: dict[type[Loss], list[tuple[int, Loss]]] = {}
+    kinds: dict[Hashable, list[tuple[int, Loss]]] = {}
     for i, loss in named:
-        kinds.setdefault(type(loss), []).append((i, loss))
+        placed = loss.placed(repr(graph.nodes[i]), dim)
+        kinds.setdefault(placed.kind, []).append((i, placed))
     parts = [
-        (np.array([i for i, _ in group]), kind.batch([loss for _, loss in group], dim))
-        for kind, group in kinds.items()
+        (np.array([i for i, _ in group]), type(group[0][1]).batch([loss for _, loss in group], dim))
+        for group in kinds.values()
     ]
     return StackedLoss(parts, dim).completed(graph.n_nodes)
 
@@ -191,7 +252,7 @@ def _common_dim(named: Sequence[tuple[int, Loss]], graph: EmpiricalGraph) -> int
             )
     if dim is None:
         raise ValueError(
-            "losses: all nodes have "
-            f"{ZeroLoss()!r}, so the dimension d is not known; use StackedLoss([], dim=d)"
+            "losses: all nodes have ZeroLoss(), or other losses of any dimension, so that d is not "
+            "known; use StackedLoss([], dim=d) in their sum"
         )
     return dim

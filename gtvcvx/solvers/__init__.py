@@ -11,10 +11,11 @@ from gtvcvx.solution import Solution
 from gtvcvx.solvers._driver import Limits, Progress, drive
 from gtvcvx.solvers._exact import solve_exact
 from gtvcvx.solvers._fast import solve_fast
+from gtvcvx.solvers._inexact import GradientSteps, LocalUpdate
 from gtvcvx.solvers._pdhg import Algorithm1
 from gtvcvx.solvers._reference import solve_reference
 
-__all__ = ["Progress", "solve"]
+__all__ = ["GradientSteps", "LocalUpdate", "Progress", "solve"]
 
 DEFAULT_RTOL = 1e-6
 DEFAULT_MAX_ITER = 100_000
@@ -74,6 +75,7 @@ def solve(
             verbose=verbose,
             **options,
         )
+    local_update = options.pop("local_update", None) if name == "PDHG" else None
     if options:
         raise TypeError(f"{next(iter(options))}: {name} has no such option")
     if stop is None:
@@ -91,7 +93,7 @@ def solve(
         verbose=verbose,
     )
     if name == "PDHG":
-        return drive(problem, Algorithm1(problem, warm_start), limits)
+        return drive(problem, Algorithm1(problem, warm_start, local_update), limits)
     return solve_fast(problem, warm_start, limits)
 
 

@@ -133,10 +133,12 @@ class Incumbent:
 
         The repaired u is taken if its bound is higher. With keep_last, w is taken as it is.
         """
-        bounds, value = self.problem.bounds, self.problem.value(w)
+        bounds, losses = self.problem.bounds, self.problem.losses
+        w = losses.project_domain(w)
+        value = self.problem.value(w)
         flow = bounds.repair(u, w)
         if not keep_last:
-            fused = _fused(self.problem, w, flow)
+            fused = losses.project_domain(_fused(self.problem, w, flow))
             if (fused_value := self.problem.value(fused)) < value:
                 w, value = fused, fused_value
         parts, flow = bounds.gap_near(w, flow)

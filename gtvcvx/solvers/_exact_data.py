@@ -99,7 +99,7 @@ def exact_data(problem: GTVProblem) -> ExactData:
 
 
 def _check_penalty(kind: str, dim: int, is_norm: bool) -> None:
-    if kind == "l1" or (is_norm and dim == 1):
+    if kind == "l1" or (is_norm and dim == 1 and kind != "opaque"):
         return
     where = "" if is_norm else ": it is not a norm"
     raise ValueError(

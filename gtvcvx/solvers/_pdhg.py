@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
+from gtvcvx.solvers._inexact import as_local_update
 
 FloatArray = NDArray[np.float64]
 
@@ -25,18 +26,32 @@ class Algorithm1:
     """Iterations (32), (33) with tau_i = 1/deg_i and sigma_e = 1/2, from w = 0 and u = 0.
 
     A node without neighbours has no step size: it starts, and stays, at a minimizer of its loss.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    warm_start : Solution, optional
+    local_update : optional
+        Takes the place of the exact update (32), see `gtvcvx.solvers._inexact.as_local_update`.
     """
 
     name = "PDHG"
 
-    def __init__(self, problem: GTVProblem, warm_start: Solution | None = None) -> None:
+    def __init__(
+        self,
+        problem: GTVProblem,
+        warm_start: Solution | None = None,
+        local_update: Any = None,
+    ) -> None:
         graph = problem.graph
         self._problem = problem
         self._incidence, self._divergence = graph.incidence, graph.divergence
         self._isolated = np.flatnonzero(graph.degrees == 0)
         self._tau = 1.0 / np.maximum(graph.degrees, 1)
         self._sigma = np.full(graph.n_edges, 0.5)
-        self._affine = problem.losses.affine_prox(self._tau)
+        self._update = None if local_update is None else as_local_update(local_update, problem)
+        exact = self._update is None
+        self._affine = problem.losses.affine_prox(self._tau) if exact else None
         self.n_iter = 0
         self.w = np.zeros((graph.n_nodes, problem.dim))
         self.u = np.zeros((graph.n_edges, problem.dim))
@@ -52,14 +67,11 @@ class Algorithm1:
         """Do n_iter iterations."""
         for _ in range(n_iter):
             self._step()
-        self.n_iter += n_iter
+            self.n_iter += 1
 
     def _step(self) -> None:
         v = self.w - self._tau[:, None] * (self._divergence @ self.u)
-        if self._affine is not None:
-            w = np.einsum("nij,nj->ni", self._affine.matrix, v) + self._affine.offset
-        else:
-            w = self._problem.losses.prox(v, self._tau)
+        w = self._local_update(v)
         w[self._isolated] = self.w[self._isolated]
         extrapolated = self._incidence @ (2.0 * w - self.w)
         u = self._problem.penalty.prox_conjugate(
@@ -68,6 +80,21 @@ class Algorithm1:
         primal = np.sum((w - self.w) ** 2 / self._tau[:, None])
         self._moved = float(np.sqrt(primal + 2.0 * np.sum((u - self.u) ** 2)))
         self.w, self.u = w, u
+
+    def _local_update(self, v: FloatArray) -> FloatArray:
+        """Primal update (32), or what the user has for it."""
+        problem = self._problem
+        if self._affine is not None:
+            return np.einsum("nij,nj->ni", self._affine.matrix, v) + self._affine.offset
+        if self._update is None:
+            return problem.losses.prox(v, self._tau)
+        tau, previous = self._tau.copy(), self.w.copy()
+        z = self._update(problem.losses, v, tau, previous, self.n_iter + 1)
+        return problem.checked_w(z, "local_update").copy()
+
+    def restart(self, w: FloatArray, u: FloatArray) -> None:
+        """Go on from another point."""
+        self.w, self.u = w.copy(), u.copy()
 
     def signal(self) -> float:
         """Length of the last step in the method's own metric."""

@@ -1,6 +1,12 @@
-"""Batches of every kind of loss, and beside each node a twin that is written to be read."""
+"""Batches of quadratic losses, and beside each node a twin that is written to be read.
 
+The catalogue's losses have theirs in `_catalogue_cases`.
+"""
+
+import importlib.util
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -162,6 +168,19 @@ BATCHES = {
     "point-d=1": lambda rng: _points(rng, 3, 1),
     "zero": lambda rng: _zeros(rng, 3, 2),
 }
+
+
+def _share(name: str) -> None:
+    """Let every test file of this folder say ``from _catalogue_cases import ...``."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+
+_share("_catalogue_cases")
 
 
 @pytest.fixture

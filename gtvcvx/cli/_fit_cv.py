@@ -1,0 +1,165 @@
+"""``gtvcvx fit --cv``: lambda chosen by cross-validation."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+import numpy as np
+
+from gtvcvx.cli._arguments import ArgumentParser, grid, seed, share
+from gtvcvx.cli._design import Design
+from gtvcvx.cli._report import counted, entry, table
+from gtvcvx.model_selection import CrossValidation
+from gtvcvx.model_selection import cross_validate as validate
+
+_DEFAULTS: dict[str, Any] = {
+    "cv_over": "points",
+    "rule": "min",
+    "lams": 20,
+    "lambda_ratio": 1e-3,
+    "seed": 0,
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options that go with ``--cv``."""
+    group = parser.add_argument_group(
+        "cross-validation",
+        "With --cv, data that are held out are predicted from the rest, for a sequence of values\n"
+        "of lambda. The fit to all data takes the value with the least mean squared error.",
+    )
+    group.add_argument(
+        "--cv-over",
+        choices=("points", "nodes"),
+        help="hold out single data points (default), or all data of a node, which is then "
+        "predicted from its neighbours",
+    )
+    group.add_argument(
+        "--rule",
+        choices=("min", "1se"),
+        help="take the value with the least mean error (default), or the largest one within one "
+        "standard error of it, which gives fewer clusters",
+    )
+    group.add_argument(
+        "--lams",
+        type=grid,
+        metavar="N",
+        help="number of values, from the smallest one that makes each component one cluster down "
+        "(default: 20), or the values themselves, separated by commas",
+    )
+    group.add_argument(
+        "--lambda-ratio",
+        type=share,
+        metavar="R",
+        help="the smallest value over the largest one (default: 0.001)",
+    )
+    group.add_argument(
+        "--seed", type=seed, metavar="S", help="seed of the random folds (default: 0)"
+    )
+
+
+def check(args: Namespace) -> None:
+    """Refuse options that have no effect; set the others to their defaults."""
+    if args.cv is None:
+        for name in _DEFAULTS:
+            if getattr(args, name) is not None:
+                raise ValueError(f"--{name.replace('_', '-')}: only with --cv")
+    elif args.time_limit is not None:
+        raise ValueError("--time-limit: not with --cv, which needs the errors of all folds")
+    elif args.lambda_ratio is not None and isinstance(args.lams, list):
+        raise ValueError("--lambda-ratio: not with the values of --lams")
+    for name, default in _DEFAULTS.items():
+        if getattr(args, name) is None:
+            setattr(args, name, default)
+
+
+def cross_validate(args: Namespace, design: Design, rtol: float) -> CrossValidation:
+    """Cross-validate as the arguments say."""
+    given = isinstance(args.lams, list)
+    return validate(
+        design.problem,
+        lams=args.lams if given else None,
+        cv=args.cv,
+        over=args.cv_over,
+        rule=args.rule,
+        seed=args.seed,
+        n_lams=len(args.lams) if given else args.lams,
+        min_ratio=args.lambda_ratio,
+        rtol=rtol,
+        solver=args.solver,
+        max_iter=args.max_iter,
+        verbose=False if args.quiet else None,
+    )
+
+
+def lines(args: Namespace, found: CrossValidation, rtol: float) -> list[str]:
+    """Return the errors for each value of lambda, and what is to be said about the choice."""
+    what = "data point" if found.over == "points" else "node"
+    text = [
+        entry(
+            "Choice",
+            f"lambda {found.lam:g} by {len(found.fold_sizes)}-fold cross-validation, "
+            f"{counted(int(np.sum(found.folds >= 0)), what)} held out once, rule {found.rule}, "
+            f"seed {args.seed}",
+        ),
+        *table(["lambda", "mean error", "standard error", "clusters", ""], _rows(found)),
+    ]
+    if found.index_min == len(found.lams) - 1:
+        text.append(
+            entry("", "the smallest lambda has the least error: try a smaller --lambda-ratio")
+        )
+    missed = found.fold_rel_gaps > rtol
+    if missed.any():
+        text.append(
+            entry(
+                "",
+                f"{int(missed.sum())} of {missed.size} solutions without the held-out data missed "
+                f"the gap, the largest relative gap is {found.fold_rel_gaps.max():.3g}",
+            )
+        )
+    return text
+
+
+def _rows(found: CrossValidation) -> list[list[str]]:
+    marks: dict[int, list[str]] = {found.index_min: ["least"]}
+    marks.setdefault(found.index_1se, []).append("1se")
+    marks[found.index].append("<- chosen")
+    columns = zip(
+        found.lams, found.mean_errors, found.std_errors, found.path.n_clusters, strict=True
+    )
+    return [
+        [f"{lam:.6g}", f"{mean:.6g}", f"{error:.3g}", str(clusters), " ".join(marks.get(i, []))]
+        for i, (lam, mean, error, clusters) in enumerate(columns)
+    ]
+
+
+def data(args: Namespace, design: Design, found: CrossValidation) -> dict[str, Any]:
+    """Return the whole cross-validation for JSON."""
+    nodes = design.problem.graph.nodes
+    if found.over == "nodes":
+        assignment = [[label, fold] for label, fold in zip(nodes, found.folds, strict=True)]
+    else:
+        # The losses keep the rows node by node; here they are in the order of the file.
+        of_rows = np.empty_like(found.folds)
+        of_rows[np.argsort(design.owner, kind="stable")] = found.folds
+        assignment = [[line, fold] for line, fold in zip(design.table.lines, of_rows, strict=True)]
+    return {
+        "folds": len(found.fold_sizes),
+        "over": found.over,
+        "rule": found.rule,
+        "seed": args.seed,
+        "lams": found.lams,
+        "mean_errors": found.mean_errors,
+        "standard_errors": found.std_errors,
+        "fold_errors": found.fold_errors,
+        "fold_sizes": found.fold_sizes,
+        "n_clusters": found.path.n_clusters,
+        "rel_gaps": found.path.rel_gaps,
+        "fold_rel_gaps": found.fold_rel_gaps,
+        "lam_min": found.lam_min,
+        "lam_1se": found.lam_1se,
+        "lam": found.lam,
+        # of each line of the data file, or of each node; -1: never held out
+        "fold_of": assignment,
+    }

@@ -1,0 +1,195 @@
+"""Losses of data points: logistic, lasso, Huber, Poisson, absolute, quantile, hinge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gtvcvx._arrays import integer_array
+from gtvcvx.losses._regularizers import entries
+from gtvcvx.losses._row_loss import RowLoss
+from gtvcvx.losses._terms import Term
+
+
+def _penalty(kind: str, name: str, parameters: Mapping[str, Any], dim: int) -> list[Term]:
+    """Return a ridge or l1 term at node 0, zero at the intercept; none if it is zero."""
+    values = entries(name, parameters[name], dim)
+    intercept = parameters["intercept"]
+    if intercept is not None:
+        columns = np.atleast_1d(integer_array(intercept, "intercept"))
+        wrong = np.flatnonzero((columns < 0) | (columns >= dim))
+        if wrong.size:
+            raise ValueError(
+                f"intercept: a column 0..{dim - 1} is expected, got {int(columns[wrong[0]])}"
+            )
+        values[columns] = 0.0
+    node = np.zeros(1, dtype=np.int64)
+    return [{"kind": kind, "node": node, name: values[None, :]}] if values.any() else []
+
+
+class LogisticLoss(RowLoss):
+    r"""Mean log-loss of a linear classifier, with a ridge term ([nLasso] (23)).
+
+    .. math:: L(w) = \tfrac1m \sum_r \log(1 + e^{x_r^T w}) - y_r x_r^T w
+              + \tfrac\rho2 \lVert w \rVert_2^2
+
+    Parameters
+    ----------
+    X : array_like, shape (m, d)
+        Features, one row a data point.
+    y : array_like, shape (m,)
+        Labels, 0 or 1.
+    ridge : float or array_like of shape (d,), default 0.0
+        rho >= 0, for all entries of w or for each.
+    intercept : int or sequence of int, optional
+        Column of X that is constant; its entry of w is left out of the ridge term.
+    """
+
+    _kind = "logistic"
+    _defaults: ClassVar[Mapping[str, Any]] = {"ridge": 0.0, "intercept": None}
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        ridge: ArrayLike = 0.0,
+        intercept: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(X, y, ridge=ridge, intercept=intercept)
+
+    @classmethod
+    def _beside(cls, parameters: Mapping[str, Any], dim: int) -> list[Term]:
+        given = {"mu": parameters["ridge"], "intercept": parameters["intercept"]}
+        return _penalty("ridge", "mu", given, dim)
+
+
+class LassoLoss(RowLoss):
+    r"""Mean squared error of a linear model, with an l1 term ([nLasso] (22)).
+
+    .. math:: L(w) = \tfrac1m \lVert X w - y \rVert_2^2 + \kappa \lVert w \rVert_1
+
+    kappa is the paper's second use of the letter lambda.
+
+    Parameters
+    ----------
+    X : array_like, shape (m, d)
+        Features, one row a data point.
+    y : array_like, shape (m,)
+        Targets.
+    kappa : float or array_like of shape (d,)
+        kappa >= 0, for all entries of w or for each.
+    intercept : int or sequence of int, optional
+        Column of X that is constant; its entry of w is left out of the l1 term.
+    """
+
+    _kind = "squared"
+    _defaults: ClassVar[Mapping[str, Any]] = {"kappa": 0.0, "intercept": None}
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        kappa: ArrayLike,
+        intercept: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(X, y, kappa=kappa, intercept=intercept)
+
+    @classmethod
+    def _beside(cls, parameters: Mapping[str, Any], dim: int) -> list[Term]:
+        return _penalty("l1", "kappa", parameters, dim)
+
+
+class HuberLoss(RowLoss):
+    r"""Mean Huber loss of a linear model, squared near zero and linear beyond delta.
+
+    .. math:: L(w) = \tfrac1m \sum_r h(x_r^T w - y_r), \quad
+        h(z) = z^2 \text{ where } |z| \le \delta, \text{ else } 2 \delta |z| - \delta^2
+
+    which is `cvxpy.huber`.
+
+    Parameters
+    ----------
+    X : array_like, shape (m, d)
+        Features, one row a data point.
+    y : array_like, shape (m,)
+        Targets.
+    delta : float or array_like of shape (m,)
+        Residual, > 0, from which on a data point counts as an outlier.
+    """
+
+    _kind = "huber"
+
+    def __init__(self, X: ArrayLike, y: ArrayLike, delta: ArrayLike) -> None:
+        super().__init__(X, y, delta=delta)
+
+
+class PoissonLoss(RowLoss):
+    r"""Mean negative log-likelihood of counts with the rates exp(x.w), but for log y!.
+
+    .. math:: L(w) = \tfrac1m \sum_r e^{x_r^T w} - y_r x_r^T w
+
+    Parameters
+    ----------
+    X : array_like, shape (m, d)
+        Features, one row a data point.
+    y : array_like, shape (m,)
+        Counts, >= 0.
+    """
+
+    _kind = "poisson"
+
+
+class AbsoluteLoss(RowLoss):
+    r"""Mean absolute error of a linear model.
+
+    .. math:: L(w) = \tfrac1m \sum_r | x_r^T w - y_r |
+
+    Parameters
+    ----------
+    X : array_like, shape (m, d)
+        Features, one row a data point.
+    y : array_like, shape (m,)
+        Targets.
+    """
+
+    _kind = "absolute"
+
+
+class QuantileLoss(RowLoss):
+    r"""Mean pinball loss, whose minimizer is the quantile of level q.
+
+    .. math:: L(w) = \tfrac1m \sum_r \max(q (y_r - x_r^T w), (q - 1)(y_r - x_r^T w))
+
+    Parameters
+    ----------
+    X : array_like, shape (m, d)
+        Features, one row a data point.
+    y : array_like, shape (m,)
+        Targets.
+    level : float or array_like of shape (m,)
+        q, strictly between 0 and 1.
+    """
+
+    _kind = "quantile"
+
+    def __init__(self, X: ArrayLike, y: ArrayLike, level: ArrayLike) -> None:
+        super().__init__(X, y, level=level)
+
+
+class HingeLoss(RowLoss):
+    r"""Mean hinge loss of a linear classifier, that of support vector machines.
+
+    .. math:: L(w) = \tfrac1m \sum_r \max(0, 1 - y_r x_r^T w)
+
+    Parameters
+    ----------
+    X : array_like, shape (m, d)
+        Features, one row a data point.
+    y : array_like, shape (m,)
+        Labels, -1 or 1.
+    """
+
+    _kind = "hinge"

@@ -1,0 +1,76 @@
+"""Errors of single data points: what the losses with rows average over a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Term = Mapping[str, Any]
+
+
+def _squared(z: FloatArray, term: Term) -> FloatArray:
+    return np.asarray((z - term["y"]) ** 2)
+
+
+def _logistic(z: FloatArray, term: Term) -> FloatArray:
+    return np.asarray(np.logaddexp(0.0, z) - term["y"] * z)
+
+
+def _huber(z: FloatArray, term: Term) -> FloatArray:
+    size, delta = np.abs(z - term["y"]), term["delta"]
+    return np.where(size <= delta, size**2, 2.0 * delta * size - delta**2)
+
+
+def _poisson(z: FloatArray, term: Term) -> FloatArray:
+    return np.asarray(np.exp(z) - term["y"] * z)
+
+
+def _absolute(z: FloatArray, term: Term) -> FloatArray:
+    return np.abs(z - term["y"])
+
+
+def _quantile(z: FloatArray, term: Term) -> FloatArray:
+    rest, level = term["y"] - z, term["level"]
+    return np.maximum(level * rest, (level - 1.0) * rest)
+
+
+def _hinge(z: FloatArray, term: Term) -> FloatArray:
+    return np.maximum(0.0, 1.0 - term["y"] * z)
+
+
+#: Error of each row for the linear predictor z = <x, w_i>, by the kind of the term.
+ROW_ERRORS: dict[str, Callable[[FloatArray, Term], FloatArray]] = {
+    "squared": _squared,
+    "logistic": _logistic,
+    "huber": _huber,
+    "poisson": _poisson,
+    "absolute": _absolute,
+    "quantile": _quantile,
+    "hinge": _hinge,
+}
+#: Terms that hold no data: they stay when data are held out.
+REGULARIZERS = frozenset({"ridge", "l1", "box", "simplex"})
+
+
+def targets_and_predictions(term: Term, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what was observed and what w (n, d) says about it.
+
+    They are y (N,) and the linear predictors <x, w_i> (N,) of a term with rows, and the points
+    a (k, d) and the parameters w_i (k, d) of a point term.
+    """
+    own = w[term["node"]]
+    if term["kind"] == "point":
+        return term["a"], own
+    return term["y"], np.einsum("nd,nd->n", term["X"], own)
+
+
+def own_errors(term: Term, w: FloatArray) -> FloatArray:
+    """Error of each row or point of a term in its own loss."""
+    target, prediction = targets_and_predictions(term, w)
+    if term["kind"] == "point":
+        return np.sum((prediction - target) ** 2, axis=1)
+    return ROW_ERRORS[term["kind"]](prediction, term)

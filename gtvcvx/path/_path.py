@@ -1,0 +1,156 @@
+"""Solutions for many values of lambda, and what becomes of the clusters between them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gtvcvx import _storage
+from gtvcvx.path._events import ClusterChange, cluster_changes
+from gtvcvx.solution import Record, Solution
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+SCHEMA = "gtv-path/1"
+# Fields of a solution that are the same all along a path.
+_SHARED = ("edges", "nodes")
+
+
+@dataclass(frozen=True)
+class LambdaPath:
+    """Solutions for decreasing values of lambda, each with a valid gap.
+
+    ``len(path)``, ``path[i]`` (a `Solution`) and iteration go through the solutions.
+
+    Attributes
+    ----------
+    lams : ndarray, shape (k,)
+        Values of lambda, decreasing.
+    solutions : list of Solution
+    missing : ndarray
+        Values of lambda that were asked for but not reached.
+    status : {"complete", "time_limit", "callback", "interrupted"}
+        What ended the path; unless it is complete, its last solution may have been cut short.
+    """
+
+    lams: FloatArray
+    solutions: list[Solution]
+    missing: FloatArray
+    status: str = "complete"
+
+    @property
+    def w(self) -> FloatArray:
+        """Parameter vectors, shape (k, n, d)."""
+        return np.stack([solution.w for solution in self.solutions])
+
+    @property
+    def values(self) -> FloatArray:
+        """Objective P(w), shape (k,)."""
+        return np.array([solution.value for solution in self.solutions])
+
+    @property
+    def gaps(self) -> FloatArray:
+        """Duality gaps, shape (k,)."""
+        return np.array([solution.gap for solution in self.solutions])
+
+    @property
+    def rel_gaps(self) -> FloatArray:
+        """Gaps relative to max(1, abs(value)), shape (k,)."""
+        return np.array([solution.rel_gap for solution in self.solutions])
+
+    @property
+    def statuses(self) -> list[str]:
+        """Status of each solution."""
+        return [solution.status for solution in self.solutions]
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Time that each solution took, shape (k,)."""
+        return np.array([solution.seconds for solution in self.solutions])
+
+    @cached_property
+    def labels(self) -> IntArray:
+        """Clusters at each lambda, shape (k, n); see `Solution.clusters`."""
+        return np.stack([solution.clusters() for solution in self.solutions])
+
+    @property
+    def n_clusters(self) -> IntArray:
+        """Number of clusters at each lambda, shape (k,)."""
+        return self.labels.max(axis=1) + 1
+
+    @cached_property
+    def changes(self) -> list[ClusterChange]:
+        """What happens to the clusters as lambda grows, from the smallest to the largest."""
+        found = []
+        for i in range(len(self) - 1, 0, -1):
+            found += cluster_changes(
+                self.labels[i], self.labels[i - 1], float(self.lams[i]), float(self.lams[i - 1])
+            )
+        return found
+
+    @property
+    def nested(self) -> bool:
+        """Whether clusters only merge as lambda grows, so that they form a tree."""
+        return all(change.kind == "merge" for change in self.changes)
+
+    def __len__(self) -> int:
+        return len(self.solutions)
+
+    def __getitem__(self, i: int) -> Solution:
+        return self.solutions[i]
+
+    def __iter__(self) -> Iterator[Solution]:
+        return iter(self.solutions)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the path to an npz file of arrays and one JSON text, atomically.
+
+        Raises
+        ------
+        TypeError
+            A node label is neither a string nor an integer.
+        """
+        data: dict[str, Any] = {
+            "schema": SCHEMA,
+            "lams": self.lams,
+            "missing": self.missing,
+            "path_status": self.status,
+        }
+        for item in fields(Solution):
+            column = [getattr(solution, item.name) for solution in self.solutions]
+            if item.name in _SHARED:
+                data[item.name] = column[0] if item.name == "edges" else list(column[0])
+            elif isinstance(column[0], np.ndarray):
+                data[item.name] = np.stack(column)
+            elif item.name == "history":
+                data[item.name] = [[list(astuple(r)) for r in history] for history in column]
+            else:
+                data[item.name] = column
+        _storage.save(path, data)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> LambdaPath:
+        """Read a path that `save` wrote."""
+        data = _storage.load(path, SCHEMA)
+        try:
+            data["history"] = [[Record(*r) for r in history] for history in data["history"]]
+            count = len(data["lams"])
+            solutions = [
+                Solution(
+                    **{
+                        item.name: data[item.name] if item.name in _SHARED else data[item.name][i]
+                        for item in fields(Solution)
+                    }
+                )
+                for i in range(count)
+            ]
+            return LambdaPath(data["lams"], solutions, data["missing"], data["path_status"])
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise ValueError(f"{os.fspath(path)}: not a complete path ({error})") from error

@@ -1,0 +1,233 @@
+"""Solving for many values of lambda, each time from the solutions before."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gtvcvx._arrays import finite_array
+from gtvcvx._progress import Progress as Display
+from gtvcvx.path._critical import CriticalLambda, critical
+from gtvcvx.path._interrupts import noticed
+from gtvcvx.path._path import LambdaPath
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solution import Solution
+
+FloatArray = NDArray[np.float64]
+
+# What is left for a solve when the time is over: it returns what it was started from.
+LEAST_SECONDS = 1e-3
+
+
+def lambda_path(
+    problem: GTVProblem,
+    lams: ArrayLike | None = None,
+    n_lams: int = 20,
+    min_ratio: float = 1e-3,
+    rtol: float = 1e-6,
+    *,
+    solver: str = "AUTO",
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    warm_start: Solution | None = None,
+    callback: Callable[[Solution], Any] | None = None,
+    verbose: bool | None = None,
+) -> LambdaPath:
+    """Solve a problem for many values of lambda, from the largest to the smallest.
+
+    Every solution starts from the ones before. Without ``lams`` the first value is `lambda_max`,
+    whose solution, the consensus, is known from its computation.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+        Its own lambda is not used.
+    lams : array_like, optional
+        Values of lambda, positive, finite and all different, in any order.
+    n_lams : int
+        Number of values, at least 2, if ``lams`` is not given: a geometric sequence.
+    min_ratio : float
+        The smallest value over `lambda_max`, if ``lams`` is not given; between 0 and 1.
+    rtol : float
+        Relative gap of each solution.
+    solver : str
+        See `GTVProblem.solve`.
+    max_iter : int, optional
+        Limit of each solve.
+    time_limit : float, optional
+        Seconds for the whole path.
+    warm_start : Solution, optional
+        Start of the first solve, if ``lams`` is given.
+    callback : callable, optional
+        Called with each `Solution`; a true return value ends the path.
+    verbose : bool, optional
+        Show progress. Default: only on a terminal.
+
+    Returns
+    -------
+    LambdaPath
+        After the time limit, Ctrl-C or a stop by the callback: what was solved so far. The last
+        solution may have been cut short, as its status and its gap say.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument. Without ``lams`` also: the penalty is not a norm, or lambda_max is 0
+        because the consensus is the solution for every lambda.
+    """
+    if not isinstance(problem, GTVProblem):
+        raise TypeError(f"problem: a GTVProblem is expected, got {type(problem).__name__}")
+    limits = {"rtol": rtol} if time_limit is None else {"rtol": rtol, "time_limit": time_limit}
+    for name, number in limits.items():
+        if not (isinstance(number, (int, float)) and math.isfinite(number) and number > 0):
+            raise ValueError(f"{name}: a positive finite number is expected, got {number!r}")
+    end = math.inf if time_limit is None else time.perf_counter() + time_limit
+    start: Solution | None
+    if lams is None:
+        values, start = _grid(problem, n_lams, min_ratio, verbose)
+    else:
+        values, start = _checked_lams(lams), warm_start
+    options = {"solver": solver, "rtol": rtol, "max_iter": max_iter, "verbose": False}
+    walk = _Walk(problem, values, start, end, options)
+    status = "complete"
+    display = Display("lambda path", verbose=verbose, total=len(values))
+    with noticed() as interrupt, display:
+        try:
+            while status == "complete" and not walk.finished:
+                solution = walk.step()
+                display.update(len(walk.solutions), solution.rel_gap)
+                if interrupt.seen:
+                    status = "interrupted"
+                elif callback is not None and callback(solution):
+                    status = "callback"
+                elif time.perf_counter() >= end and not (walk.finished and walk.reached):
+                    status = "time_limit"
+        except KeyboardInterrupt:
+            if not walk.solutions:
+                raise
+            status = "interrupted"
+    done = len(walk.solutions)
+    return LambdaPath(values[:done], walk.solutions, values[done:], status)
+
+
+class _Walk:
+    """Goes along the values of lambda; each solve starts from the solutions before it."""
+
+    def __init__(
+        self,
+        problem: GTVProblem,
+        lams: FloatArray,
+        start: Solution | None,
+        end: float,
+        options: dict[str, Any],
+    ) -> None:
+        self._problem, self._lams, self._start = problem, lams, start
+        self._end, self._options = end, options
+        self.solutions: list[Solution] = []
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is no value left."""
+        return len(self.solutions) == len(self._lams)
+
+    @property
+    def reached(self) -> bool:
+        """Whether the latest solution has the gap that was asked for."""
+        return self.solutions[-1].rel_gap <= self._options["rtol"]
+
+    def step(self) -> Solution:
+        """Solve for the next value, within the time that is left."""
+        problem = self._problem.with_lam(float(self._lams[len(self.solutions)]))
+        left = self._end - time.perf_counter()
+        solution = problem.solve(
+            time_limit=None if math.isinf(left) else max(left, LEAST_SECONDS),
+            warm_start=self._predicted(problem),
+            **self._options,
+        )
+        self.solutions.append(solution)
+        return solution
+
+    def _predicted(self, problem: GTVProblem) -> Solution | None:
+        """Return the last solution, or what two of them predict if that is the better start.
+
+        While the clusters stay the same and the losses are quadratic, solutions are affine in
+        lambda.
+        """
+        if not self.solutions:
+            return self._start
+        last = self.solutions[-1]
+        if len(self.solutions) < 2:
+            return last
+        before = self.solutions[-2]
+        lam_before, lam_last, lam = self._lams[len(self.solutions) - 2 :][:3]
+        share = (lam - lam_last) / (lam_last - lam_before)
+        w = last.w + share * (last.w - before.w)
+        if not problem.value(w) < problem.value(last.w):
+            return last
+        return replace(last, w=w, u=last.u + share * (last.u - before.u))
+
+
+def _grid(
+    problem: GTVProblem, n_lams: int, min_ratio: float, verbose: bool | None
+) -> tuple[FloatArray, Solution]:
+    """Values of lambda from lambda_max down, and the solution for the first of them."""
+    if isinstance(n_lams, bool) or not isinstance(n_lams, (int, np.integer)) or n_lams < 2:
+        raise ValueError(f"n_lams: an integer of at least 2 is expected, got {n_lams!r}")
+    if not 0 < min_ratio < 1:
+        raise ValueError(f"min_ratio: a number between 0 and 1 is expected, got {min_ratio!r}")
+    if not problem.penalty.is_norm:
+        raise ValueError(
+            f"lams: values are expected for the penalty {problem.penalty.name!r}, which is not a "
+            "norm and has no lambda_max to start from"
+        )
+    found = critical(problem, verbose=verbose)
+    if found.upper == 0:
+        raise ValueError(
+            "lams: lambda_max is 0, since one parameter vector per component is optimal for every "
+            "lambda; give values"
+        )
+    values = found.upper * np.geomspace(1.0, min_ratio, n_lams)
+    return values, _first_solution(problem.with_lam(found.upper), found)
+
+
+def _first_solution(problem: GTVProblem, found: CriticalLambda) -> Solution:
+    """Return the consensus as a solution for lambda_max."""
+    value = problem.value(found.w)
+    parts = problem.bounds.gap_of(found.w, found.u)
+    return Solution(
+        w=found.w,
+        u=found.u,
+        value=value,
+        dual_value=value - parts.total,
+        gap=parts.total,
+        status="optimal",
+        n_iter=0,
+        seconds=0.0,
+        solver="consensus",
+        nodes=problem.graph.nodes,
+        node_gaps=parts.node,
+        edge_gaps=parts.edge,
+        edges=problem.graph.edges,
+        slack=problem.bounds.slack(found.u),
+    )
+
+
+def _checked_lams(lams: ArrayLike) -> FloatArray:
+    """Return values of lambda as a decreasing array after checking them."""
+    values = finite_array(lams, "lams", 1)
+    if not len(values):
+        raise ValueError("lams: at least one value is expected")
+    wrong = np.flatnonzero(values <= 0)
+    if wrong.size:
+        raise ValueError(f"lams: positive values are expected, got {values[wrong[0]]}")
+    decreasing = np.sort(values)[::-1].copy()
+    twice = np.flatnonzero(np.diff(decreasing) == 0)
+    if twice.size:
+        raise ValueError(f"lams: {decreasing[twice[0]]} occurs twice")
+    return decreasing

@@ -1,0 +1,316 @@
+"""One node's minimization: dense twins, first principles on hostile data, and CVXPY."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from _catalogue_cases import DELTA, KINDS, LEVEL, psi_model, targets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gtvcvx.losses import _conjugate_kernels as conjugates
+from gtvcvx.losses import _linear_kernels as linear
+from gtvcvx.losses._active_set_kernels import active_set
+from gtvcvx.losses._composite_parts import Parts
+from gtvcvx.losses._multiplier_kernels import newton, penalties_of
+from gtvcvx.losses._node_kernels import minimize
+from gtvcvx.losses._node_problem import (
+    COORDINATE,
+    Node,
+    Point,
+    dot,
+    is_smooth,
+    largest_entry,
+    residual_size,
+    smooth_rows,
+    stationarity,
+    subgradients,
+)
+from gtvcvx.losses._scalar_kernels import row_curvature, row_gap, row_slope, row_value
+
+seeds = st.integers(0, 2**32 - 1)
+HOSTILE = {
+    "ordinary": lambda X, rng: None,
+    "repeated": lambda X, rng: np.copyto(X[len(X) // 2 :], X[: len(X) - len(X) // 2]),
+    "collinear": lambda X, rng: np.copyto(X[:, -1], X[:, 0]),
+    "zero row": lambda X, rng: np.copyto(X[0], 0.0),
+    "small": lambda X, rng: np.multiply(X, 1e-5, out=X),
+    "large": lambda X, rng: np.multiply(X, 20.0, out=X),
+}
+COORDINATES = {
+    "free": {},
+    "l1": {"kappa": 0.3},
+    "box": {"lower": -0.1, "upper": 0.4},
+    "elastic nonnegative": {"mu": 0.2, "kappa": 0.1, "lower": 0.0},
+    "simplex": {"lower": 0.0, "total": 1.0},
+}
+
+
+def rows_of(kind, X, y):
+    node = np.zeros(len(y), dtype=np.int64)
+    term = {"kind": kind, "node": node, "X": X, "y": y}
+    term |= {"huber": {"delta": np.full(len(y), DELTA)}}.get(kind, {})
+    term |= {"quantile": {"level": np.full(len(y), LEVEL)}}.get(kind, {})
+    return Parts.of([term], 1, X.shape[1]).rows
+
+
+def coordinates_of(d, mu=0.0, kappa=0.0, lower=-np.inf, upper=np.inf, total=np.nan):
+    c = np.zeros(d, COORDINATE)
+    c["mu"], c["kappa"], c["lower"], c["upper"] = mu, kappa, lower, upper
+    return c, total
+
+
+def instance(seed, kind=None, exact=False):
+    """A proximal problem of a random kind, size, step size and degeneracy."""
+    rng = np.random.default_rng(seed)
+    kind = kind or KINDS[rng.integers(len(KINDS))]
+    m, d = ((1, 1), (1, 3), (2, 2), (3, 2), (6, 3), (4, 9))[rng.integers(6)]
+    X = rng.standard_normal((m, d))
+    HOSTILE[[*HOSTILE][rng.integers(len(HOSTILE))]](X, rng)
+    signal = X @ rng.standard_normal(d)
+    interpolated = exact or rng.random() < 0.2
+    y = signal if interpolated and kind in ("squared", "huber", "absolute", "quantile") else None
+    rows = rows_of(kind, X, targets(kind, signal, rng) if y is None else y)
+    coordinates, total = coordinates_of(d, **COORDINATES[[*COORDINATES][rng.integers(5)]])
+    tau = 10.0 ** rng.uniform(-2, 3)
+    q = coordinates["mu"] + 1.0 / tau
+    return Node(X, rows, coordinates, q, 2.0 * rng.standard_normal(d) / tau, total)
+
+
+def start(node):
+    m, d = node.X.shape
+    a = np.clip(np.zeros(m), node.rows["low"], node.rows["high"])
+    return Point(np.zeros(d), a, np.zeros(d), np.zeros(1))
+
+
+def gradient_of(node, point):
+    return node.X.T @ point.a + point.t + point.nu[0] + node.q * point.z - node.p
+
+
+def size_of(node, point):
+    """What adds up to the gradient, rounding of the rows' slopes included."""
+    images = np.abs(node.X) @ np.abs(point.z) + np.abs(node.rows["y"])
+    slopes = np.array([row_curvature(r, node.X[i] @ point.z) for i, r in enumerate(node.rows)])
+    parts = np.abs(node.X).T @ (np.abs(point.a) + slopes * images)
+    return parts + np.abs(node.q * point.z) + np.abs(node.p) + np.abs(point.t) + abs(point.nu[0])
+
+
+def assert_optimal(node, point, rtol=1e-11):
+    """Optimality conditions, each multiplier a subgradient."""
+    z = point.z
+    np.testing.assert_array_less(np.abs(gradient_of(node, point)), rtol * size_of(node, point))
+    assert (point.a >= node.rows["low"]).all()
+    assert (point.a <= node.rows["high"]).all()
+    for i, row in enumerate(node.rows):
+        image = node.X[i] @ z
+        size = abs(row_value(row, image)) + abs(point.a[i] * image) + abs(point.a[i] * row["y"])
+        reach = row["c"] * (np.abs(node.X[i]) @ np.abs(z)) ** 2
+        assert row_gap(row, image, point.a[i]) <= 10.0 * rtol * (size + reach) + 1e-14
+    kinks = node.coordinates.copy()
+    kinks["mu"] = kinks["linear"] = 0.0
+    for c, x, t in zip(kinks, z, point.t, strict=True):
+        assert conjugates.coordinate_gap(c, x, t) <= 1e-12 * (1.0 + abs(t * x))
+    if not np.isnan(node.total):
+        assert z.sum() == pytest.approx(node.total, rel=1e-13)
+
+
+@given(seed=seeds)
+@settings(max_examples=150)
+def test_minimize_from_scratch_and_from_the_optimum(seed):
+    node = instance(seed)
+    point = start(node)
+    minimize(node, point)
+    assert_optimal(node, point)
+    before = point.z.copy()
+    minimize(node, point)
+    assert_optimal(node, point)
+    np.testing.assert_allclose(point.z, before, rtol=1e-7, atol=1e-9)
+
+
+@given(seed=seeds)
+def test_minimize_does_not_depend_on_where_it_starts(seed):
+    node = instance(seed)
+    first, rng = start(node), np.random.default_rng(seed)
+    minimize(node, first)
+    second = start(node)
+    second.z[:] = 3.0 * rng.standard_normal(len(node.q))
+    second.t[:] = rng.standard_normal(len(node.q)) * (first.t != 0.0)
+    minimize(node, second)
+    assert_optimal(node, second)
+    # As far apart as the slopes of a strongly convex function allow.
+    np.testing.assert_allclose(second.z, first.z, rtol=1e-6, atol=1e-7)
+
+
+@given(seed=seeds)
+def test_nearly_repeated_rows_cost_digits_only(seed):
+    """Which of two rows is at its kink is a matter of the ninth digit."""
+    node = instance(seed)
+    m, rng = len(node.X), np.random.default_rng(seed)
+    half = node.X[: m - m // 2] * (1.0 + 1e-9 * rng.standard_normal((m - m // 2, 1)))
+    node.X[m // 2 :] = half
+    point = start(node)
+    minimize(node, point)
+    assert_optimal(node, point, 1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("terms", COORDINATES.values(), ids=COORDINATES)
+def test_minimize_against_cvxpy(kind, terms, rng):
+    m, d, tau = 5, 3, 0.8
+    X = rng.standard_normal((m, d))
+    y = targets(kind, X @ rng.standard_normal(d), rng)
+    coordinates, total = coordinates_of(d, **terms)
+    v = rng.standard_normal(d)
+    node = Node(X, rows_of(kind, X, y), coordinates, coordinates["mu"] + 1 / tau, v / tau, total)
+    point = start(node)
+    minimize(node, point)
+    z, c = cp.Variable(d), coordinates
+    cost = psi_model(kind, X @ z, y) + cp.sum_squares(z - v) / (2 * tau)
+    cost += c["mu"] / 2 @ z**2 + c["kappa"] @ cp.abs(z)
+    constraints = [] if np.isnan(total) else [cp.sum(z) == total]
+    for bound, sign in ((c["lower"], -1), (c["upper"], 1)):
+        if np.isfinite(bound[0]):
+            constraints.append(sign * z <= sign * bound)
+    cp.Problem(cp.Minimize(cost), constraints).solve(solver=cp.CLARABEL)
+    np.testing.assert_allclose(point.z, z.value, atol=2e-5)
+
+
+@given(seed=seeds)
+def test_active_set_finds_the_optimum_or_leaves_the_point(seed):
+    node = instance(seed)
+    rng, point = np.random.default_rng(seed), start(node)
+    point.z[:] = rng.standard_normal(len(node.q))
+    before = [array.copy() for array in point]
+    if active_set(node, point, 1e-13):
+        assert_optimal(node, point)
+    else:
+        for array, old in zip(point, before, strict=True):
+            np.testing.assert_array_equal(array, old)
+
+
+@given(seed=seeds)
+def test_a_round_of_multipliers_keeps_them_feasible_and_stationary(seed):
+    node = instance(seed)
+    point = start(node)
+    if not np.isnan(node.total):
+        point.z[:] = node.total / len(point.z)
+    centre = Point(point.z, point.a.copy(), point.t.copy(), point.nu)
+    penalties = penalties_of(node, point, 1.0, 0.0)
+    for _ in range(20):
+        # From a rate that is far too large, Newton's method takes a step for every factor e.
+        newton(node, point, centre, penalties, 1e-14)
+    assert (point.a >= node.rows["low"]).all()
+    assert (point.a <= node.rows["high"]).all()
+    size = size_of(node, point) + np.abs(node.X).T @ (
+        penalties.a * (np.abs(node.X) @ np.abs(point.z) + np.abs(node.rows["y"]))
+    )
+    size += penalties.t * np.abs(point.z)
+    np.testing.assert_array_less(np.abs(gradient_of(node, point)), 1e-9 * size + 1e-300)
+
+
+class TestLinearAlgebra:
+    @given(seed=seeds)
+    def test_constrained_step_against_the_dense_system(self, seed):
+        rng = np.random.default_rng(seed)
+        m, d = int(rng.integers(0, 7)), int(rng.integers(1, 7))
+        X, gradient = rng.standard_normal((m, d)), rng.standard_normal(d)
+        weight = rng.uniform(0.1, 3.0, m) * (rng.random(m) < 0.7)
+        diagonal = rng.uniform(0.1, 3.0, d)
+        moving = rng.random(d) < 0.8
+        summed = bool(rng.random() < 0.4) and moving.any()
+        free = int(moving.sum()) - summed
+        active = np.zeros(m, dtype=bool)
+        active[: int(rng.integers(0, max(min(m, free), 0) + 1))] = True
+        offset, drift = rng.standard_normal(m), float(rng.standard_normal())
+        step = np.where(moving, 0.0, rng.standard_normal(d))
+        fixed, change = step.copy(), np.empty(m)
+        nu = linear.constrained_step(
+            X, weight, diagonal, gradient, moving, active, summed, offset, drift, step, change
+        )
+        curved = np.where(active, 0.0, weight)
+        H = np.diag(diagonal) + X.T @ (curved[:, None] * X)
+        A = np.vstack([X[active], np.ones((int(summed), d))])
+        b = np.append(offset[active], [drift] * int(summed)) - A @ fixed
+        F, k = np.flatnonzero(moving), len(A)
+        matrix = np.block([[H[np.ix_(F, F)], A[:, F].T], [A[:, F], np.zeros((k, k))]])
+        right = np.append(-(gradient + H @ fixed)[F], b)
+        found = np.linalg.solve(matrix, right) if len(right) else np.empty(0)
+        np.testing.assert_allclose(step[F], found[: len(F)], rtol=1e-7, atol=1e-8)
+        np.testing.assert_array_equal(step[~moving], fixed[~moving])
+        multipliers = np.append(change[active], [nu] * int(summed))
+        np.testing.assert_allclose(multipliers, found[len(F) :], rtol=1e-7, atol=1e-8)
+        assert not change[~active].any()
+
+    def test_factor_and_substitution(self, rng):
+        root = rng.standard_normal((5, 5))
+        matrix, b = root @ root.T + np.eye(5), rng.standard_normal(5)
+        factor, x = matrix.copy(), b.copy()
+        linear.factorize(factor, 5, 0.0)
+        np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(matrix))
+        linear.substitute(factor, 5, x)
+        np.testing.assert_allclose(matrix @ x, b)
+
+    def test_dependent_constraints_give_the_least_change_of_multipliers(self):
+        X, weight = np.array([[1.0, 0.0], [1.0, 0.0]]), np.zeros(2)
+        step, change = np.zeros(2), np.zeros(2)
+        active, offset = np.ones(2, dtype=bool), np.array([0.5, 0.5])
+        moving, gradient = np.ones(2, dtype=bool), np.array([3.0, 1.0])
+        linear.constrained_step(
+            X, weight, np.ones(2), gradient, moving, active, False, offset, 0.0, step, change
+        )
+        np.testing.assert_allclose(step, [0.5, -1.0], atol=1e-9)
+        assert change.sum() == pytest.approx(-3.5)
+
+
+class TestParts:
+    """Small functions against NumPy."""
+
+    @given(seed=seeds)
+    def test_stationarity_and_its_parts(self, seed):
+        node = instance(seed)
+        m, d = node.X.shape
+        rng = np.random.default_rng(seed)
+        point = Point(*(rng.standard_normal(n) for n in (d, m, d, 1)))
+        weight, gradient, size = rng.uniform(0, 1, m), np.empty(d), np.empty(d)
+        worst = stationarity(node, point, weight, gradient, size)
+        np.testing.assert_allclose(gradient, gradient_of(node, point), rtol=1e-9, atol=1e-9)
+        assert worst == pytest.approx(np.max(np.abs(gradient) / size))
+        residual = np.abs(node.rows["y"]) + np.abs(node.X) @ np.abs(point.z)
+        sizes = [
+            residual_size(row, x, point.z, 0.0)
+            for row, x in zip(node.rows, node.X, strict=True)
+        ]
+        np.testing.assert_allclose(sizes, residual)
+        assert dot(node.X[0], point.z) == pytest.approx(node.X[0] @ point.z)
+        assert largest_entry(point.z, 0.5) == max(0.5, np.abs(point.z).max())
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_smooth_rows_are_the_curved_ones(self, kind, rng):
+        X = rng.standard_normal((4, 2))
+        y = targets(kind, X @ np.ones(2), rng)
+        coordinates, total = coordinates_of(2)
+        node = Node(X, rows_of(kind, X, y), coordinates, np.ones(2), np.ones(2), total)
+        smooth = kind not in ("absolute", "quantile", "hinge")
+        assert is_smooth(node) == smooth
+        assert not is_smooth(node._replace(total=1.0))
+        coordinates["upper"][1] = 3.0
+        assert not is_smooth(node)
+        z, a, weight = rng.standard_normal(2), np.full(4, 7.0), np.full(4, 7.0)
+        smooth_rows(node, z, a, weight)
+        images = X @ z
+        slopes = [row_slope(r, x) for r, x in zip(node.rows, images, strict=True)]
+        np.testing.assert_allclose(a, slopes if smooth else 7.0)
+        curvatures = [row_curvature(r, x) for r, x in zip(node.rows, images, strict=True)]
+        np.testing.assert_allclose(weight, curvatures if smooth else 7.0)
+
+    def test_not_finite_counts_as_far_from_stationary(self):
+        node = instance(0)
+        point = start(node)
+        point.z[0] = np.inf
+        m, d = node.X.shape
+        assert stationarity(node, point, np.zeros(m), np.empty(d), np.empty(d)) == np.inf
+
+    def test_subgradients_at_a_bound_reach_to_infinity(self):
+        c = coordinates_of(1, kappa=0.5, lower=0.0, upper=2.0)[0][0]
+        assert subgradients(c, 0.0) == (-np.inf, 0.5)
+        assert subgradients(c, 1.0) == (0.5, 0.5)
+        assert subgradients(c, 2.0) == (0.5, np.inf)
