@@ -139,8 +139,8 @@ class GroundedConservation(FlowConservation):
         blocks = np.zeros((n, d, d))
         products = ground[:, None, None] * vectors[:, :, None] * vectors[:, None, :]
         np.add.at(blocks, node, products)
-        degrees = np.bincount(self._ends, np.repeat(conductance, 2), n)
-        degrees += np.trace(blocks, axis1=1, axis2=2) / d
+        ends = np.bincount(self._ends, np.repeat(conductance, 2), n)
+        degrees = ends + np.trace(blocks, axis1=1, axis2=2) / d
         x = conjugate_gradients.solve(
             (0,) * d,
             excess,

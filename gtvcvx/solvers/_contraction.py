@@ -46,8 +46,8 @@ SHRINK = 1e-12
 # Conjugate gradients inside the clusters stop at this share of the residual, or after so many
 # steps: the next sweep goes on with what is left.
 ACCURACY, STEPS = 3e-2, 20
-# The conic solver takes about so long for each edge between clusters.
-EDGE_SECONDS = 4e-5
+# The conic solver takes about so long for each edge between clusters, times its squared width.
+EDGE_SECONDS = 1e-5
 
 
 def applies(problem: GTVProblem) -> bool:
@@ -92,7 +92,8 @@ class Contraction:
         """Improve on w (n, d) and u (m, d); None if it takes too long, or the solver fails."""
         fused = [self._fused(w, u, block) for block in self._blocks]
         contracted = _Contracted(self._problem, self._blocks, fused)
-        if EDGE_SECONDS * contracted.n_edges > seconds:
+        width = max(len(self._blocks[0]), 2)
+        if EDGE_SECONDS * width**2 * contracted.n_edges > seconds:
             return None
         answer = contracted.problem(*self._losses).solve(seconds)
         if answer is None:

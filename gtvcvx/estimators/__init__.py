@@ -1,0 +1,26 @@
+"""scikit-learn estimators: ``pip install "gtvcvx[ml]"``.
+
+Linear models of the nodes of an empirical graph that are trained together, and convex clustering,
+with scikit-learn's conventions: parameters by keyword, ``fit`` / ``predict`` / ``score``, clones,
+pipelines and searches over parameters.
+
+Sources: [GTV] SarcheshmehPour, Tian, Zhang, Jung, "Clustered Federated Learning via Generalized
+Total Variation Minimization". [nLasso] SarcheshmehPour, Leinonen, Jung, "Federated Learning from
+Big Data over Networks".
+"""
+
+from gtvcvx._extras import extra_module
+
+# Before the classes are imported, whose base classes are scikit-learn's.
+extra_module("sklearn", "ml", "estimators")
+
+from gtvcvx.estimators._classification import NetworkLogisticRegression  # noqa: E402
+from gtvcvx.estimators._clustering import ConvexClustering  # noqa: E402
+from gtvcvx.estimators._regression import NetworkLasso, NetworkLinearRegression  # noqa: E402
+
+__all__ = [
+    "ConvexClustering",
+    "NetworkLasso",
+    "NetworkLinearRegression",
+    "NetworkLogisticRegression",
+]

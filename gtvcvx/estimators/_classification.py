@@ -1,0 +1,198 @@
+"""Logistic regression at the nodes of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_expit
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from gtvcvx.estimators._base import NetworkModel
+from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.losses import LogisticLoss
+from gtvcvx.penalties import Penalty
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+class NetworkLogisticRegression(ClassifierMixin, NetworkModel):
+    r"""Logistic regression at the nodes of a graph, joined by generalized total variation.
+
+    .. math:: \min_{w, b} \sum_i \Big[ \frac{1}{m_i} \sum_{r \in i}
+              \log(1 + e^{z_r}) - y_r z_r + \frac{\mu}{2} \|w_i\|_2^2 \Big]
+              + \lambda \sum_{\{i, j\}} A_{ij} \phi((w_i, b_i) - (w_j, b_j)),
+              \qquad z_r = x_r^T w_i + b_i
+
+    for two classes, y_r = 1 for the second of ``classes_`` and 0 for the first ([nLasso] (23)).
+    Nodes without rows, or whose classes are all missing, are unlabelled: their neighbours
+    determine their models.
+
+    Parameters
+    ----------
+    ridge : float
+        mu >= 0, for nodes with data; intercepts are not penalized. Rows of one class at a node,
+        or classes that a hyperplane separates, have no best model with mu = 0.
+    lam, penalty, graph, node_column, fit_intercept, solver, rtol, max_iter, verbose
+        See `NetworkLinearRegression`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (2,)
+        The two classes, sorted.
+    coef_, intercept_, flows_, labels_, dual_gap_, n_iter_, graph_, problem_, solution_, \
+n_features_in_, feature_names_in_
+        See `NetworkLinearRegression`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        The gap is larger than rtol allows.
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        *,
+        lam: float = 0.1,
+        penalty: str | Penalty = "l2",
+        graph: EmpiricalGraph | None = None,
+        node_column: int | str | None = None,
+        fit_intercept: bool = True,
+        ridge: float = 0.01,
+        solver: str = "AUTO",
+        rtol: float = 1e-6,
+        max_iter: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.lam = lam
+        self.penalty = penalty
+        self.graph = graph
+        self.node_column = node_column
+        self.fit_intercept = fit_intercept
+        self.ridge = ridge
+        self.solver = solver
+        self.rtol = rtol
+        self.max_iter = max_iter
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(
+        self, X: Any, y: Any, *, graph: EmpiricalGraph | None = None, node: Any = None
+    ) -> NetworkLogisticRegression:
+        """Fit the models of all nodes.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (N, d), or (N, d + 1) with a node column
+            One row a data point.
+        y : array_like, shape (N,)
+            Classes, of two different values; NaN or None where it is missing.
+        graph : EmpiricalGraph, optional
+            Instead of the parameter ``graph``.
+        node : array_like, shape (N,), optional
+            Label of the node of each row, unless ``node_column`` names the column that holds it.
+
+        Returns
+        -------
+        self
+        """
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None"
+            )
+        design, at = self._prepare(X, graph, node)
+        targets, known = _targets(y)
+        check_consistent_length(design, known)
+        self.classes_, code = _two_classes(targets)
+        losses = LogisticLoss.from_rows(
+            design[known],
+            code.astype(np.float64),
+            at[known],
+            self.graph_.n_nodes,
+            ridge=self._strength("ridge"),
+            intercept=self._intercept_column(design.shape[1]),
+        )
+        self._minimize(losses)
+        return self
+
+    def decision_function(self, X: Any, *, node: Any = None) -> FloatArray:
+        """Return x^T w_i + b_i for each row (N,): positive for the second class."""
+        return self._linear_predictor(X, node)
+
+    def predict(self, X: Any, *, node: Any = None) -> NDArray[Any]:
+        """Predict classes (N,) by the models of the rows' nodes.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Columns as in ``fit``.
+        node : array_like, shape (N,), optional
+            As in ``fit``.
+        """
+        second = self._linear_predictor(X, node) > 0
+        return self.classes_[second.astype(np.int64)]
+
+    def predict_log_proba(self, X: Any, *, node: Any = None) -> FloatArray:
+        """Logarithms of the probabilities of the two classes, shape (N, 2)."""
+        z = self._linear_predictor(X, node)
+        return np.column_stack([log_expit(-z), log_expit(z)])
+
+    def predict_proba(self, X: Any, *, node: Any = None) -> FloatArray:
+        """Probabilities of the two classes, shape (N, 2)."""
+        return np.exp(self.predict_log_proba(X, node=node))
+
+    def score(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, node: Any = None
+    ) -> float:
+        """Accuracy of the predictions; rows whose class is missing do not count."""
+        predicted = self.predict(X, node=node)
+        targets, known = _targets(y)
+        check_consistent_length(predicted, known, sample_weight)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(accuracy_score(targets, predicted[known], sample_weight=weights))
+
+
+def _targets(y: Any) -> tuple[NDArray[Any], BoolArray]:
+    """Return the classes that are there, and which of the rows have one (N,)."""
+    given = column_or_1d(y, warn=True)
+    known = np.ones(len(given), dtype=bool)
+    if given.dtype.kind == "f" and np.isinf(given).any():
+        raise ValueError(f"y: row {int(np.argmax(np.isinf(given)))} is infinite, not a class")
+    if given.dtype.kind in "fO":
+        known = ~np.array([_is_missing(value) for value in given.tolist()], dtype=bool)
+    if not known.any():
+        raise ValueError("y: no row has a class, all are missing")
+    return np.array(given[known].tolist()), known
+
+
+def _is_missing(value: Any) -> bool:
+    """Say whether this is None, NaN, or pandas' NA, which has no truth value to compare by."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
+
+def _two_classes(targets: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    check_classification_targets(targets)
+    kind = type_of_target(targets, input_name="y", raise_unknown=True)
+    if kind != "binary":
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target y is {kind}."
+        )
+    classes, code = np.unique(targets, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y: two classes are expected, there is only one class, {classes[0]}")
+    return classes, code

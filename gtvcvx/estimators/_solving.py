@@ -1,0 +1,81 @@
+"""Solving for estimators: tolerances in the scale of the data, warnings where they are missed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solution import Solution
+
+FloatArray = NDArray[np.float64]
+
+
+# Differences below this share of the parameters are a matter of rounding, not of the data.
+ROUNDING = 1e-10
+
+
+class Solving:
+    """How an estimator solves its problems.
+
+    `GTVProblem.solve` takes gaps relative to max(1, |value|), so that targets in small units would
+    be fitted badly. Here they are relative to max(min(1, P(start)), |value|), where ``start`` is
+    a simple point: the zero vector, or the median.
+
+    Parameters
+    ----------
+    start : ndarray, shape (n, d)
+        Any point at which the objective is finite.
+    rtol : float
+        Relative gap to reach.
+    solver, max_iter, verbose
+        See `GTVProblem.solve`.
+    """
+
+    def __init__(
+        self,
+        problem: GTVProblem,
+        start: FloatArray,
+        *,
+        rtol: float,
+        solver: str,
+        max_iter: int | None,
+        verbose: bool,
+    ) -> None:
+        if isinstance(rtol, bool) or not isinstance(rtol, (int, float, np.number)) or not rtol > 0:
+            raise ValueError(f"rtol: a positive number is expected, got {rtol!r}")
+        noise = len(start) * (ROUNDING * float(np.abs(start).max())) ** 2
+        self._unit = min(1.0, max(problem.value(start), noise)) or 1.0
+        self._rtol = float(rtol)
+        self._options: dict[str, Any] = {
+            "solver": solver,
+            "rtol": self._rtol * self._unit,
+            "max_iter": max_iter,
+            "verbose": bool(verbose),
+        }
+
+    def solve(self, problem: GTVProblem, warm_start: Solution | None = None) -> Solution:
+        """Solve, whether or not the tolerance is reached."""
+        return problem.solve(**self._options, warm_start=warm_start)
+
+    def _rel_gap(self, solution: Solution) -> float:
+        return solution.gap / max(self._unit, abs(solution.value))
+
+    def is_met(self, solution: Solution) -> bool:
+        """Whether the gap of a solution is within the tolerance."""
+        return self._rel_gap(solution) <= self._rtol
+
+    def warn(self, solution: Solution, name: str, stacklevel: int) -> None:
+        """Emit a ConvergenceWarning if the gap of the solution is too large."""
+        if self.is_met(solution):
+            return
+        warnings.warn(
+            f"{name}: after {solution.n_iter} iterations the relative gap is "
+            f"{self._rel_gap(solution):.1e}, above rtol={self._rtol:g}; increase max_iter or rtol",
+            ConvergenceWarning,
+            stacklevel=stacklevel + 1,
+        )
