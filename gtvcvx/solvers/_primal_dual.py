@@ -38,7 +38,7 @@ PARALLEL_SIZE = 30_000
 # After so many calls of the kernel the slower number of threads gets another try, then more seldom.
 FIRST_RETRY = 32
 # A number of threads is tried for so many iterations.
-TRIAL = 3
+TRIAL = 2
 # The average is taken over every so many iterations, and restarts are decided as often.
 SAMPLE = 10
 # No epoch, from restart to restart, is shorter than this.
