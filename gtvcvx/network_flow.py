@@ -20,6 +20,11 @@ class NetworkFlowProblem:
     Flow u_e in R^d runs along each edge, node i injects -(D^T u)_i at the convex cost L_i^*. For
     a norm phi the edge costs are capacities: the dual norm of u_e is at most lambda A_e.
 
+    Parameters
+    ----------
+    graph, losses, penalty, lam
+        Those of the primal problem; `GTVProblem.dual` passes them.
+
     Attributes
     ----------
     flow : cvxpy.Variable, shape (m, d)

@@ -113,6 +113,11 @@ class Solution:
         One record per check.
     info : dict
         Particulars of the method, such as the last primal weight.
+    edges : ndarray of int64, shape (m, 2)
+        Oriented edges (head, tail) of the graph, along which u flows.
+    slack : ndarray, shape (m,)
+        What each edge's capacity leaves over, lambda A_e less the dual norm of u_e; zero unless
+        the penalty is a norm.
     exact : ExactSolution or None
         The rational solution that solver="EXACT" proved; w, u and the values are it, rounded.
     """

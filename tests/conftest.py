@@ -35,3 +35,4 @@ def _share(name: str) -> None:
 
 
 _share("_instances")
+_share("_documents")

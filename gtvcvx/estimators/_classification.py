@@ -45,8 +45,8 @@ class NetworkLogisticRegression(ClassifierMixin, NetworkModel):
     ----------
     classes_ : ndarray, shape (2,)
         The two classes, sorted.
-    coef_, intercept_, flows_, labels_, dual_gap_, n_iter_, graph_, problem_, solution_, \
-n_features_in_, feature_names_in_
+    coef_, intercept_, flows_, labels_, dual_gap_, n_iter_, graph_, problem_, solution_
+    n_features_in_, feature_names_in_
         See `NetworkLinearRegression`.
 
     Warns

@@ -11,7 +11,15 @@ from gtvcvx.solution import Solution
 
 
 class Frames(NamedTuple):
-    """Two pandas data frames: one row a node, and one row an edge."""
+    """Two pandas data frames; `to_frames` says what is in them.
+
+    Attributes
+    ----------
+    nodes : pandas.DataFrame
+        One row a node.
+    edges : pandas.DataFrame
+        One row an edge.
+    """
 
     nodes: Any
     edges: Any

@@ -79,6 +79,13 @@ def write_graphml(path: str | os.PathLike[str], solution: Solution, problem: GTV
 
     Gephi, Cytoscape, igraph, yEd and NetworkX read GraphML.
 
+    Parameters
+    ----------
+    path : str or path-like
+    solution : Solution
+    problem : GTVProblem
+        The one that it solves.
+
     Raises
     ------
     TypeError

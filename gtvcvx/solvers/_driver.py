@@ -92,7 +92,21 @@ class Polisher(Protocol):
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback sees at every check: the incumbent and its bounds."""
+    """What a callback sees at every check: the incumbent and its bounds.
+
+    Attributes
+    ----------
+    n_iter : int
+        Iterations so far.
+    seconds : float
+        Time since the start.
+    w, u : ndarray, shapes (n, d) and (m, d)
+        The best point and the best flow so far.
+    value, dual_value : float
+        P(w), and the lower bound on the optimum that u gives.
+    gap, rel_gap : float
+        value - dual_value, and that over max(1, abs(value)).
+    """
 
     n_iter: int
     seconds: float
