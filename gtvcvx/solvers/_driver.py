@@ -21,16 +21,15 @@ FloatArray = NDArray[np.float64]
 FIRST_CHECK = 100
 # The first iterations bring the relative gap down to this; then it falls along with the signal.
 FIRST_GAP = 0.05
-# A first look, whatever the signal says, after so many iterations or seconds; sooner from a warm
-# start, where nobody knows what a signal means.
-FIRST_LOOK, WARM_LOOK, FIRST_LOOK_SECONDS = 1000, 200, 2.0
+# A first look, whatever the signal says, after so many iterations; sooner from a warm start, where
+# nobody knows what a signal means, and in a run that takes long, to have something to show.
+FIRST_LOOK, WARM_LOOK = 1000, 200
+EARLY_LOOK, EARLY_LOOK_SECONDS = 300, 10.0
 # The gap falls somewhat faster than the signal: check when it is predicted this close to rtol.
 OPTIMISM = 1.5
 RECHECK = 1.1
 GROWTH = 1.5
 CHECK_SHARE = 0.1
-# The first check costs some times as much as the look at the start, whose flow is zero.
-FIRST_CHECK_COST = 4.0
 # Iterations run in chunks of about this many seconds, so that limits and Ctrl-C take effect.
 CHUNK_SECONDS = 0.25
 # Edges with this share of their capacity left are taken as fused when the incumbent is polished.
@@ -176,8 +175,8 @@ class Incumbent:
 
     @property
     def rel_gap(self) -> float:
-        """Gap relative to max(1, |value|)."""
-        return self.gap / max(1.0, abs(self.value))
+        """Gap relative to max(1, |value|); infinite before anything is known."""
+        return self.gap / max(1.0, abs(self.value)) if np.isfinite(self.gap) else np.inf
 
     def progress(self, n_iter: int, seconds: float) -> Progress:
         """Return what a callback is shown."""
@@ -244,7 +243,6 @@ class Schedule:
         limits: Limits,
         rel_gap: float = np.inf,
         *,
-        check_seconds: float = 0.0,
         first_look: float = FIRST_LOOK,
         ratio: float = np.nan,
     ) -> None:
@@ -252,7 +250,7 @@ class Schedule:
         self._last = 0
         self._first_gap = min(rel_gap, FIRST_GAP)
         self._ratio = ratio  # rel_gap / signal at the last check
-        self._check_seconds = check_seconds  # at first a guess
+        self._check_seconds = 0.0
 
     def due(self, n_iter: int, run_seconds: float, signal: float) -> bool:
         """Say whether to check now."""
@@ -266,10 +264,10 @@ class Schedule:
             return False
         if self._ratio * signal <= OPTIMISM * self._limits.rtol:
             return n_iter >= RECHECK * self._last
-        affordable = self._check_seconds <= CHECK_SHARE * run_seconds
         if self._last == 0:
-            late = run_seconds >= FIRST_LOOK_SECONDS and affordable
-            return n_iter >= self._first_look or (late and self._first_look < np.inf)
+            early = run_seconds >= EARLY_LOOK_SECONDS and n_iter >= EARLY_LOOK
+            return n_iter >= self._first_look or (early and self._first_look < np.inf)
+        affordable = self._check_seconds <= CHECK_SHARE * run_seconds
         return n_iter >= GROWTH * self._last and affordable
 
     def nearly_done(self, signal: float) -> bool:
@@ -301,19 +299,16 @@ class Run:
         self._chunk = FIRST_CHUNK
         self.history: list[Record] = []
         self.incumbent = Incumbent(problem)
-        # A finite gap from the start: the zero flow of a cold start is feasible for every problem.
-        self.incumbent.offer(method.w, method.u)
-        guess = FIRST_CHECK_COST * self.seconds
+        if warm:
+            # It may be good enough already; from a cold start nothing is.
+            self.incumbent.offer(method.w, method.u)
         self._schedule = Schedule(
             limits,
-            self.incumbent.rel_gap,
-            check_seconds=guess,
+            self.incumbent.rel_gap if warm else FIRST_GAP,
             first_look=WARM_LOOK if warm else FIRST_LOOK,
         )
         # Polished points are looked at when their excess promises enough, and seldom otherwise.
-        self._polished = Schedule(
-            limits, check_seconds=guess, first_look=np.inf, ratio=POLISHED_RATIO
-        )
+        self._polished = Schedule(limits, first_look=np.inf, ratio=POLISHED_RATIO)
         self._last_excess = np.inf
 
     @property

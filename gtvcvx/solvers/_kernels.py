@@ -83,11 +83,13 @@ def edge_block(
     sigma: float,
     relaxation: float,
     code: int,
+    crowded: bool,
 ) -> float:
     """Relaxed update of u (m, d) by the prox of the conjugate, and of D^T u along with it.
 
     Edges ``starts[i] .. starts[i + 1] - 1`` have node i as their head. Returns
-    ``sum_e ||prox_e - u_e||^2 / sigma`` over the edges with heads first .. last - 1.
+    ``sum_e ||prox_e - u_e||^2 / sigma`` over the edges with heads first .. last - 1. Where many
+    flows are at capacity, the network is `crowded`, a branch on it would be predicted badly.
     """
     d = len(dims)
     gathered, z = np.empty(d), np.empty(d)
@@ -103,7 +105,9 @@ def edge_block(
                 for k in range(d):
                     a = u[e, k] + sigma * (nodes[i, k] - nodes[j, k])
                     square += a * a
-                if square > cap * cap:
+                if crowded:
+                    scale = cap / max(cap, np.sqrt(square))
+                elif square > cap * cap:
                     scale = cap / np.sqrt(square)
             elif code == _L1:
                 limit = cap
@@ -147,13 +151,14 @@ def iterate(
     sigma: float,
     relaxation: float,
     code: int,
+    crowded: bool,
 ) -> tuple[float, float]:
     """Run n_iter iterations in place, on one thread; returns what the last one moved."""
     primal, dual, n = 0.0, 0.0, len(w)
     for _ in range(n_iter):
         primal = node_block(dims, 0, n, w, nodes, matrix, offset, tau, relaxation)
         dual = edge_block(
-            dims, 0, n, u, nodes[0], starts, tails, capacities, sigma, relaxation, code
+            dims, 0, n, u, nodes[0], starts, tails, capacities, sigma, relaxation, code, crowded
         )
     return primal, dual
 
@@ -175,6 +180,7 @@ def iterate_parallel(
     sigma: float,
     relaxation: float,
     code: int,
+    crowded: bool,
 ) -> tuple[float, float]:
     """Run the same iterations with one thread for each of the blocks of nodes."""
     threads = len(nodes)
@@ -197,5 +203,6 @@ def iterate_parallel(
                 sigma,
                 relaxation,
                 code,
+                crowded,
             )
     return primal.sum(), dual.sum()

@@ -39,6 +39,8 @@ PARALLEL_SIZE = 30_000
 FIRST_RETRY = 32
 # A number of threads is tried for so many iterations.
 TRIAL = 2
+# With more of the flows at capacity than this share the kernels do without a branch on it.
+CROWDED = 0.2
 # The average is taken over every so many iterations, and restarts are decided as often.
 SAMPLE = 10
 # No epoch, from restart to restart, is shorter than this.
@@ -101,8 +103,15 @@ class PrimalDual:
         self._origin = self.w.copy(), self.u.copy()
         self._sum = np.zeros_like(self.w), np.zeros_like(self.u)
         self._samples = 0
+        self._crowded = self._code == KernelCode.L2 and self._saturated() > CROWDED
         self._next_sample = self.n_iter + SAMPLE
         self._due = False
+
+    def _saturated(self) -> float:
+        """Share of the edges whose flow is at capacity."""
+        squares = np.einsum("ij,ij->i", self.u, self.u)
+        full = np.count_nonzero(squares >= (1.0 - 1e-6) * self._problem.capacities**2)
+        return full / max(len(squares), 1)
 
     def _reset_balance(self) -> None:
         """Set the balance D^T u that goes with u, in the first thread's copy."""
@@ -208,6 +217,7 @@ class PrimalDual:
             self._sigma,
             RELAXATION,
             self._code,
+            self._crowded,
         )
         self._pace.record(threads, (time.perf_counter() - before) / steps)
         return moved if steps == n_iter else self._iterate(n_iter - steps)

@@ -57,7 +57,8 @@ def test_node_block_is_its_naive_twin(d, threads):
 @pytest.mark.parametrize("name", PENALTIES)
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
 @pytest.mark.parametrize("scale", [0.05, 1.0, 30.0])
-def test_edge_block_is_its_naive_twin(name, d, scale):
+@pytest.mark.parametrize("crowded", [False, True])
+def test_edge_block_is_its_naive_twin(name, d, scale, crowded):
     penalty = PENALTIES[name]
     rng, graph, _, u, nodes, starts = random_state(d, 10 + d)
     u *= scale
@@ -66,7 +67,8 @@ def test_edge_block_is_its_naive_twin(name, d, scale):
     expected, moved = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
     tails = graph.edges[:, 1].astype(np.int32)
     edges = (starts, tails, graph.weights)
-    total = _kernels.edge_block((0,) * d, 0, 9, u, nodes[0], *edges, 0.7, 1.9, penalty.kernel_code)
+    how = (0.7, 1.9, penalty.kernel_code, crowded)
+    total = _kernels.edge_block((0,) * d, 0, 9, u, nodes[0], *edges, *how)
     np.testing.assert_allclose(u, expected, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(nodes[0, :, d:], graph.divergence @ expected, rtol=1e-11, atol=1e-10)
     assert total == pytest.approx(moved, rel=1e-10)
@@ -104,6 +106,7 @@ def test_iterations_are_the_naive_passes_in_turn_on_any_number_of_threads(thread
         0.5,
         1.9,
         gtv.L2Norm().kernel_code,
+        False,
     )
     np.testing.assert_allclose(w, expected_w, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(u, expected_u, rtol=1e-11, atol=1e-12)
