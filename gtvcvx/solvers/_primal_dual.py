@@ -109,9 +109,10 @@ class PrimalDual:
 
     def _saturated(self) -> float:
         """Share of the edges whose flow is at capacity."""
-        squares = np.einsum("ij,ij->i", self.u, self.u)
-        full = np.count_nonzero(squares >= (1.0 - 1e-6) * self._problem.capacities**2)
-        return full / max(len(squares), 1)
+        with np.errstate(over="ignore"):
+            norms = np.sqrt(np.einsum("ij,ij->i", self.u, self.u))
+        full = np.count_nonzero(norms >= (1.0 - 1e-6) * self._problem.capacities)
+        return full / max(len(norms), 1)
 
     def _reset_balance(self) -> None:
         """Set the balance D^T u that goes with u, in the first thread's copy."""
