@@ -35,10 +35,9 @@ FloatArray = NDArray[np.float64]
 RELAXATION = 1.9
 # From this many flow variables on, all threads that numba has are used.
 PARALLEL_SIZE = 30_000
-# After so many calls of the kernel the slower number of threads gets another try, then more seldom.
-FIRST_RETRY = 32
-# A number of threads is tried for so many iterations.
-TRIAL = 2
+# A number of threads is tried for so many iterations, and the slower one is tried again when that
+# takes this share of the time since it was tried last.
+TRIAL, TRIAL_SHARE = 2, 0.05
 # With more of the flows at capacity than this share the kernels do without a branch on it.
 CROWDED = 0.2
 # The average is taken over every so many iterations, and restarts are decided as often.
@@ -220,7 +219,7 @@ class PrimalDual:
             self._code,
             self._crowded,
         )
-        self._pace.record(threads, (time.perf_counter() - before) / steps)
+        self._pace.record(threads, time.perf_counter() - before, steps)
         return moved if steps == n_iter else self._iterate(n_iter - steps)
 
     @staticmethod
@@ -265,29 +264,27 @@ class Pace:
     """Decides how many threads run, by what they have been seen to gain.
 
     Threads that wait for each other lose, badly, on a core that somebody else is using; so both
-    ways are timed, and the slower one is tried again at growing intervals.
+    ways are timed, and the slower one is tried again whenever that takes a small share of the run.
     """
 
     def __init__(self, threads: int) -> None:
-        self._seconds = dict.fromkeys({1, threads}, 0.0)  # an iteration, smoothed
-        self._calls, self._interval, self._retry = 0, FIRST_RETRY, FIRST_RETRY
+        self._seconds = dict.fromkeys({1, threads}, 0.0)  # an iteration, when last seen
+        self._since = 0.0  # seconds since the last trial of the slower way
 
     def choose(self, n_iter: int) -> tuple[int, int]:
         """Return the number of threads for the next call, and how many iterations it may run."""
-        self._calls += 1
         slower = max(self._seconds, key=self._seconds.__getitem__)
         faster = min(self._seconds, key=self._seconds.__getitem__)
-        if self._calls == self._retry:
-            self._interval *= 2
-            self._retry += self._interval
+        if slower != faster and TRIAL * self._seconds[slower] <= TRIAL_SHARE * self._since:
+            self._since = 0.0
             return slower, min(n_iter, TRIAL)
         untried = self._seconds[faster] == 0.0
         return faster, min(n_iter, TRIAL) if untried else n_iter
 
-    def record(self, threads: int, seconds: float) -> None:
-        """Learn what an iteration took."""
-        known = self._seconds[threads]
-        self._seconds[threads] = seconds if known == 0.0 else 0.5 * (known + seconds)
+    def record(self, threads: int, seconds: float, n_iter: int) -> None:
+        """Learn what some iterations took."""
+        self._seconds[threads] = seconds / n_iter
+        self._since += seconds
 
 
 def _balanced_blocks(starts: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
