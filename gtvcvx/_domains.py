@@ -41,8 +41,9 @@ IntArray = NDArray[np.int64]
 SHRINK = 1e-12
 RELAXATION = 1.9
 SWEEPS = 40
-# What alternating projections may leave, relative to the intervals; and how exact each one is.
-CLOSE = 1e-11
+# What alternating projections may leave, relative to capacities and intervals; what counts as
+# rounding where there is no anchor; and how exact each projection is.
+CLOSE, CLOSE_ENOUGH = 1e-14, 1e-12
 ALTERNATING = 1e-3
 # Jumps below this share of the largest one count little when multipliers are changed.
 JUMP_SHARE = 1e-2
@@ -286,6 +287,6 @@ class DomainRepair:
         outside = np.maximum(-margins, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(outside > 0.0, outside / (outside + np.maximum(room, 0.0)), 0.0)
-        share = np.where((room <= 0.0) & (outside <= CLOSE), 0.0, share)
+        share = np.where((room <= 0.0) & (outside <= CLOSE_ENOUGH), 0.0, share)
         theta = share[self._component[self._graph.edges[:, 0]]][:, None]
         return (1.0 - theta) * flow.u + theta * anchor.u

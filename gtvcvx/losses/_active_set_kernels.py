@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gtvcvx.losses._compiled import compiled
 from gtvcvx.losses._linear_kernels import constrained_step
 from gtvcvx.losses._node_problem import (
     EPS,
@@ -28,7 +29,7 @@ from gtvcvx.losses._node_problem import (
     stationarity,
     subgradients,
 )
-from gtvcvx.losses._scalar_kernels import KINK, compiled
+from gtvcvx.losses._scalar_kernels import KINK
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gtvcvx.losses._compiled import compiled
 from gtvcvx.losses._conjugate_kernels import (
     coordinate_gap,
     coordinate_maximizer,
@@ -18,7 +19,6 @@ from gtvcvx.losses._conjugate_kernels import (
 from gtvcvx.losses._node_kernels import minimize
 from gtvcvx.losses._node_problem import Node, Point
 from gtvcvx.losses._scalar_kernels import (
-    compiled,
     row_conjugate,
     row_gap,
     row_slope,

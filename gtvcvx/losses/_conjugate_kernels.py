@@ -15,19 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gtvcvx.losses._compiled import compiled
 from gtvcvx.losses._linear_kernels import factorize, substitute
 from gtvcvx.losses._node_kernels import minimize
 from gtvcvx.losses._node_problem import EPS, Node, Point
-from gtvcvx.losses._scalar_kernels import compiled
 
 FloatArray = NDArray[np.float64]
 Records = NDArray[np.void]
 
 # The first step size, relative to the inverse curvature, and its growth from step to step.
-FIRST_STEP, GROWTH, LARGEST_STEP = 1e2, 1e2, 1e16
+FIRST_STEP, GROWTH, LARGEST_STEP = 1e2, 1e2, 1e17
 MAX_SHARES = 20
 # Rounding may leave this share of what adds up to s, and then longer steps do not help.
 STALLED = 1e-13
+# Beyond this multiple of rounding, s counts as off the domain.
+OUTSIDE = 1e5
 
 
 @compiled
@@ -196,11 +198,11 @@ def maximize(
         for j in range(d):
             curvature += rows[r].c * X[r, j] * X[r, j]
     curvature = curvature if curvature > 0.0 else 1.0
-    goal, before = 0.0, math.inf
+    goal, before, left = 0.0, math.inf, 0.0
     start, kinks, least = point.z.copy(), np.zeros(d), math.inf
     best = Point(point.z.copy(), point.a.copy(), point.t, point.nu.copy())
     length = FIRST_STEP / curvature
-    while length < LARGEST_STEP / curvature:
+    while length <= LARGEST_STEP / curvature:
         for j in range(d):
             q[j] = coordinates[j].mu + 1.0 / length
             p[j] = coordinates[j].linear + s[j] + start[j] / length
@@ -215,8 +217,9 @@ def maximize(
             scale = max(scale, size)
         moved = math.sqrt(square)
         goal = 8.0 * EPS * scale
-        if moved < least:
-            least = moved
+        left = _leak(X, coordinates, s, total, point, leak)
+        if left < least:
+            least = left
             best.z[:], best.a[:], best.nu[:] = point.z, point.a, point.nu
         stalled = moved > 0.3 * before and moved <= STALLED * scale
         if moved <= goal or stalled:
@@ -224,6 +227,7 @@ def maximize(
         start[:] = point.z
         before = moved
         length *= GROWTH
-    # What moves never becomes more, but for rounding.
-    point.z[:], point.a[:], point.nu[:] = best.z, best.a, best.nu
+    if least > OUTSIDE * goal and left > least:
+        # s is off the domain, and its distance never becomes more, but for rounding.
+        point.z[:], point.a[:], point.nu[:] = best.z, best.a, best.nu
     return _share(X, rows, coordinates, s, total, point, leak, goal)

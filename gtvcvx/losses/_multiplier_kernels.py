@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gtvcvx.losses._compiled import compiled
 from gtvcvx.losses._linear_kernels import constrained_step
 from gtvcvx.losses._node_problem import (
     TINY,
@@ -34,7 +35,6 @@ from gtvcvx.losses._scalar_kernels import (
     LOGISTIC,
     POISSON,
     SQUARED,
-    compiled,
     row_curvature,
     row_slope,
 )

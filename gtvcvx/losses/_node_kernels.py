@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gtvcvx.losses._active_set_kernels import active_set, resting_place
+from gtvcvx.losses._compiled import compiled
 from gtvcvx.losses._multiplier_kernels import newton, penalties_of, violation_of
 from gtvcvx.losses._node_problem import (
     EPS,
@@ -23,7 +24,6 @@ from gtvcvx.losses._node_problem import (
     is_smooth,
     largest_entry,
 )
-from gtvcvx.losses._scalar_kernels import compiled
 
 FloatArray = NDArray[np.float64]
 

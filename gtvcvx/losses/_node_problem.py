@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gtvcvx.losses._scalar_kernels import KINK, POISSON, compiled, row_curvature, row_slope
+from gtvcvx.losses._compiled import compiled
+from gtvcvx.losses._scalar_kernels import KINK, POISSON, row_curvature, row_slope
 
 FloatArray = NDArray[np.float64]
 Records = NDArray[np.void]

@@ -18,12 +18,13 @@ _NODE = np.zeros(1, dtype=np.int64)
 def entries(name: str, value: Any, dim: int | None) -> FloatArray:
     """Return a parameter >= 0 for each entry of w (dim,); a number where the dimension is open."""
     array = real_array(value, name)
-    array = finite_array(np.atleast_1d(array), name, 1) if array.ndim < 2 else array
-    if array.ndim != 1 or (np.ndim(value) == 1 and dim is not None and len(array) != dim):
+    by_entry = array.ndim == 1 and array.size > 0 and dim in (None, array.size)
+    if array.ndim and not by_entry:
         expected = "(d,)" if dim is None else f"({dim},)"
         raise ValueError(
-            f"{name}: a number or an array of shape {expected} is expected, got {np.shape(value)}"
+            f"{name}: a number or an array of shape {expected} is expected, got {array.shape}"
         )
+    array = finite_array(np.atleast_1d(array), name, 1)
     check_parameter(name, array)
     return np.broadcast_to(array, (len(array) if dim is None else dim,)).copy()
 

@@ -87,4 +87,4 @@ def row_parameter(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
         raise ValueError(
             f"{name}: a number or an array of shape {shape} is expected, got {array.shape}"
         )
-    return np.broadcast_to(array, shape).ravel().copy()
+    return finite_array(np.broadcast_to(array, shape).ravel(), name, 1).copy()

@@ -22,11 +22,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba as nb
 import numpy as np
 
-# Division by zero gives infinity or NaN, as in NumPy, instead of an exception.
-compiled = nb.njit(cache=True, error_model="numpy")
+from gtvcvx.losses._compiled import compiled
 
 SQUARED, LOGISTIC, POISSON, HUBER, KINK = range(5)
 

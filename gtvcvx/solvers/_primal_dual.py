@@ -47,6 +47,8 @@ SHORTEST_EPOCH = 40
 # Restart when the residual is down to SUFFICIENT times that of the last restart, or down to
 # NECESSARY times it and rising, or when the epoch is longer than LONGEST times the whole run.
 SUFFICIENT, NECESSARY, LONGEST = 0.4, 0.8, 0.36
+# Where all flows are at capacity, or w has stopped, an epoch says little about the primal weight.
+LARGEST_CHANGE = 10.0
 
 
 class PrimalDual:
@@ -190,7 +192,8 @@ class PrimalDual:
         if primal > 0.0 and dual > 0.0:
             weight = float(np.sqrt(self._weight * primal / dual))
             if np.isfinite(weight) and weight > 0.0:
-                self._set_weight(weight)
+                low, high = self._weight / LARGEST_CHANGE, self._weight * LARGEST_CHANGE
+                self._set_weight(min(max(weight, low), high))
 
     def _iterate(self, n_iter: int) -> tuple[float, float]:
         if self._prox is None or self._code == KernelCode.OTHER:

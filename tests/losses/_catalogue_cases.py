@@ -225,6 +225,13 @@ CASES = {
 }
 
 
-def cases(rng):
-    """All cases, made anew."""
-    return {name: make(rng) for name, make in CASES.items()}
+EDGES = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4))
+
+
+def problem(name: str, penalty: str = "l2", lam: float = 0.1) -> gtv.GTVProblem:
+    """Six nodes in a ring with a chord; two of them have no data."""
+    rng = np.random.default_rng(3)
+    case = CASES[name](rng)
+    graph = gtv.EmpiricalGraph(6, EDGES, rng.uniform(0.5, 2.0, len(EDGES)))
+    parts = [(np.array([0, 1, 3, 5]), case.losses)]
+    return gtv.GTVProblem(graph, gtv.StackedLoss(parts), penalty, lam)

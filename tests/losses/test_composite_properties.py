@@ -8,9 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 seeds = given(seed=st.integers(0, 2**32 - 1))
-per_case = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10
-)
+per_case = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
 
 
 @pytest.fixture(params=[*CASES])

@@ -7,6 +7,7 @@ from _catalogue_cases import CASES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gtvcvx import AbsoluteLoss, HingeLoss, LogisticLoss, PoissonLoss
 from gtvcvx.losses import _batch_kernels as kernels
 
 seeds = given(seed=st.integers(0, 2**32 - 1))
@@ -98,7 +99,7 @@ def test_outside_the_leak_is_the_distance(case, rng):
         assert leaks[i] >= problem.value - 1e-6
 
 
-@pytest.mark.parametrize("name", ["logistic", "hinge", "absolute", "poisson", "huber"])
+@pytest.mark.parametrize("name", ["logistic", "hinge", "absolute", "huber", "l1-alone"])
 def test_conjugate_is_infinite_farther_than_the_tolerance(name, rng):
     case = CASES[name](rng)
     s = 3.0 * rng.standard_normal((case.k, case.d))
@@ -113,25 +114,32 @@ def test_conjugate_is_infinite_farther_than_the_tolerance(name, rng):
     assert np.isinf(case.losses.fenchel_gap(case.draw(rng), s)[away > 1e-3]).all()
 
 
+def test_a_count_bounds_the_slope_from_below_only():
+    x, y = np.array([1.0, -2.0]), 3.0
+    loss = PoissonLoss([x], [y])
+    assert loss.conjugate(-y * x) == pytest.approx(0.0)
+    assert loss.conjugate(-(y + 1e-6) * x) == np.inf
+    assert loss.conjugate(1e3 * x) == pytest.approx(1003 * np.log(1003) - 1003)
+    assert loss.conjugate([1.0, 0.0]) == np.inf
+
+
 def test_suprema_that_are_not_attained_have_their_value():
     """Separable labels: the infimum 0 of the logistic loss is at infinity, L*(0) = 0."""
     X = np.array([[1.0, 2.0], [0.5, -1.0]])
     rng = np.random.default_rng(0)
-    from gtvcvx import HingeLoss, LogisticLoss, PoissonLoss
-
     for loss in (LogisticLoss(X, [1, 0]), PoissonLoss(X, [0, 0]), HingeLoss(X, [1, -1])):
         batch = type(loss).batch([loss], 2)
         assert np.isfinite(batch.minimizer()).all()
         assert batch.value(batch.minimizer())[0] == pytest.approx(0.0, abs=1e-9)
         assert loss.conjugate([0.0, 0.0]) == pytest.approx(0.0, abs=1e-9)
         w = rng.standard_normal((1, 2))
-        np.testing.assert_allclose(batch.fenchel_gap(w, np.zeros((1, 2))), batch.value(w), rtol=1e-9)
+        np.testing.assert_allclose(
+            batch.fenchel_gap(w, np.zeros((1, 2))), batch.value(w), rtol=1e-9
+        )
 
 
 def test_slopes_at_the_vertices_of_the_domain():
     """All residuals on one side: every multiplier is at its end."""
-    from gtvcvx import AbsoluteLoss
-
     X = np.random.default_rng(1).standard_normal((3, 5))
     loss = AbsoluteLoss(X, [10.0, 20.0, -30.0])
     s = loss.gradient(np.zeros(5))

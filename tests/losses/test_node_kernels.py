@@ -276,8 +276,7 @@ class TestParts:
         assert worst == pytest.approx(np.max(np.abs(gradient) / size))
         residual = np.abs(node.rows["y"]) + np.abs(node.X) @ np.abs(point.z)
         sizes = [
-            residual_size(row, x, point.z, 0.0)
-            for row, x in zip(node.rows, node.X, strict=True)
+            residual_size(row, x, point.z, 0.0) for row, x in zip(node.rows, node.X, strict=True)
         ]
         np.testing.assert_allclose(sizes, residual)
         assert dot(node.X[0], point.z) == pytest.approx(node.X[0] @ point.z)

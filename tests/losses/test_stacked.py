@@ -182,7 +182,7 @@ class TestPlainData:
     @pytest.mark.parametrize(
         ("term", "error", "message"),
         [
-            ({"kind": "hinge"}, ValueError, "terms: kind 'hinge' is not one of"),
+            ({"kind": "entropy"}, ValueError, "terms: kind 'entropy' is not one of"),
             ({"kind": "point", "node": [0.5], "a": [[1.0, 1.0]]}, TypeError, "node: integers"),
             ({"kind": "point", "node": [0], "a": [[np.nan, 1.0]]}, ValueError, "a: entry"),
             ({"kind": "point", "node": [0], "a": [[1.0]]}, ValueError, "one common dimension"),

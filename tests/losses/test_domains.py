@@ -1,0 +1,178 @@
+"""Repair of flows where losses absorb only so much: projections, anchors, feasibility."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from _catalogue_cases import CASES, problem
+
+import gtvcvx as gtv
+from gtvcvx import _conjugate_gradients as conjugate_gradients
+from gtvcvx._domains import DomainRepair, Flow
+
+BOUNDED = sorted(name for name in CASES if problem(name).losses.parts[0][1].domain() is not None)
+
+
+def repairer(p):
+    return DomainRepair(p.graph, p.losses, p.penalty, p.capacities)
+
+
+def dense_constraint(p, repair):
+    """The linear map (u, b) -> T (D^T u + sum_q b_q g_q) as a matrix."""
+    n, d = p.graph.n_nodes, p.dim
+    conservation = repair._conservation
+    T = np.zeros((n * d, n * d))
+    for column in range(n * d):
+        unit = np.zeros(n * d)
+        unit[column] = 1.0
+        T[:, column] = conservation._null.apply(unit.reshape(n, d)).ravel()
+    g = conservation.generators
+    absorb = np.zeros((n * d, len(g.node)))
+    for q, (node, vector) in enumerate(zip(g.node, g.vectors, strict=True)):
+        absorb[node * d : (node + 1) * d, q] = vector
+    return T @ np.hstack([np.kron(p.graph.divergence.toarray(), np.eye(d)), absorb])
+
+
+def test_which_losses_have_such_domains():
+    unbounded = {"logistic-ridge", "squared-simplex", "logistic-simplex-box", "simplex-alone"}
+    unbounded |= {"huber-elastic-nonnegative", "point-l1", "poisson-point-ridge"}
+    # Rows of a lasso of full rank absorb everything, whatever the l1 term does.
+    assert set(CASES) - set(BOUNDED) == unbounded | {"lasso"}
+    assert repairer(problem("hinge")).needed
+    assert not repairer(problem("lasso")).needed
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize("penalty", ["l2", "squared"])
+def test_projection_is_the_least_change(name, penalty, rng):
+    p = problem(name, penalty)
+    repair = repairer(p)
+    g = repair._generators
+    flow = Flow(rng.standard_normal((p.graph.n_edges, p.dim)), rng.standard_normal(len(g.node)))
+    conductance = rng.uniform(0.1, 1.0, p.graph.n_edges)
+    ground = rng.uniform(0.1, 1.0, len(g.node))
+    projected = repair._conservation.project_both(flow, 1e-15, conductance, ground)
+    linear = dense_constraint(p, repair)
+    root = np.sqrt(np.concatenate([np.repeat(conductance, p.dim), ground]))
+    x = np.concatenate([flow.u.ravel(), flow.b])
+    change = root * (np.linalg.pinv(linear * root, rcond=1e-9) @ (linear @ x))
+    found = np.concatenate([projected.u.ravel(), projected.b])
+    np.testing.assert_allclose(found, x - change, atol=1e-8)
+    assert np.linalg.norm(repair._conservation.excess_of(projected)) <= 1e-13 * (1.0 + abs(x).max())
+
+
+def test_grounded_conjugate_gradients_against_the_dense_system(rng):
+    n, d = 5, 2
+    graph = gtv.EmpiricalGraph(n, [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
+    conductance = rng.uniform(0.5, 2.0, 5)
+    roots = rng.standard_normal((n, d, 1))
+    ground = roots @ roots.transpose(0, 2, 1)
+    b = rng.standard_normal((n, d))
+    incidence = graph.incidence.toarray()
+    matrix = np.kron(incidence.T @ np.diag(conductance) @ incidence, np.eye(d))
+    for i in range(n):
+        matrix[i * d : (i + 1) * d, i * d : (i + 1) * d] += ground[i]
+    x = conjugate_gradients.solve(
+        (0,) * d,
+        b,
+        1e-12,
+        500,
+        np.searchsorted(graph.edges[:, 0], np.arange(n + 1)),
+        graph.edges[:, 1].astype(np.int32),
+        conductance,
+        np.ones(n),
+        np.ones(n),
+        np.empty(0, np.int64),
+        np.empty((0, d, d)),
+        np.empty((0, 0)),
+        ground,
+    )
+    np.testing.assert_allclose(x.ravel(), np.linalg.solve(matrix, b.ravel()), rtol=1e-8)
+
+
+def feasibility(p, u):
+    """Least scale t >= 0 of violations with which u is dual feasible, by CVXPY."""
+    batch, at = p.losses.parts[0][1], p.losses.parts[0][0]
+    domain = batch.domain()
+    s = -(p.graph.divergence @ u)
+    b, t = cp.Variable(len(domain.owner)), cp.Variable(nonneg=True)
+    constraints = []
+    for end, sign in ((domain.low, -1), (domain.high, 1)):
+        finite = np.flatnonzero(np.isfinite(end))
+        if finite.size:
+            constraints.append(
+                sign * b[finite] <= sign * end[finite] + cp.multiply(domain.scale[finite], t)
+            )
+    for i, node in enumerate(at):
+        own = np.flatnonzero(domain.owner == i)
+        pulled = domain.vectors[own].T @ b[own] if own.size else np.zeros(p.dim)
+        T = domain.projector[i]
+        constraints.append(T @ s[node] == pulled)
+    problem = cp.Problem(cp.Minimize(t), constraints)
+    return problem.solve(solver=cp.CLARABEL)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_repaired_flows_are_feasible(name, rng):
+    p = problem(name)
+    for scale in (0.01, 1.0, 100.0):
+        u = scale * rng.standard_normal((p.graph.n_edges, p.dim))
+        for w in (None, rng.standard_normal((6, p.dim))):
+            flow = p.bounds.repair(u, w)
+            assert (p.penalty.dual_norm(flow) <= p.capacities * (1.0 + 1e-14)).all()
+            # Unlabelled nodes conserve flow; the others take what their domains allow.
+            balance = p.graph.divergence @ flow
+            np.testing.assert_allclose(balance[[2, 4]], 0.0, atol=1e-13)
+            assert feasibility(p, flow) <= 1e-7
+            assert np.isfinite(p.bounds.gap_of(p.losses.project_domain(0.0 * balance), flow).total)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_the_zero_flow_is_always_feasible(name):
+    p = problem(name)
+    u = np.zeros((p.graph.n_edges, p.dim))
+    bound, flow = p.lower_bound(u)
+    assert np.isfinite(bound)
+    assert p.bounds.gap(p.losses.project_domain(np.zeros((6, p.dim))), flow)[0].total < np.inf
+
+
+@pytest.mark.parametrize("name", ["absolute", "quantile", "huber", "hinge-l1", "lasso-few-rows"])
+def test_zero_is_the_anchor_where_it_is_inside(name):
+    anchor, margins = repairer(problem(name))._anchor
+    if name == "hinge-l1":
+        # All multipliers of a hinge are at an end at zero.
+        assert anchor.b.any()
+    else:
+        assert not anchor.u.any()
+        assert not anchor.b.any()
+    assert (margins > 0.0).all()
+
+
+def test_an_anchor_has_a_margin():
+    p = problem("logistic")
+    repair = repairer(p)
+    anchor, margins = repair._anchor
+    g = repair._generators
+    assert (margins > 1e-3).all()
+    assert (anchor.b >= g.low + 0.999 * margins.min() * g.scale).all()
+    assert (anchor.b <= g.high - 0.999 * margins.min() * g.scale).all()
+    assert np.linalg.norm(repair._conservation.excess_of(anchor)) <= 1e-13
+
+
+def test_components_are_repaired_one_by_one(rng):
+    """Separable labels leave their component nothing but the zero flow; the other one has some."""
+    X = rng.standard_normal((6, 4, 2))
+    labels = (X @ [1.0, -1.0] > 0).astype(float)
+    labels[3:] = [0.0, 1.0, 0.0, 1.0]
+    graph = gtv.EmpiricalGraph(6, [(0, 1), (1, 2), (3, 4), (4, 5)])
+    p = gtv.GTVProblem(graph, gtv.LogisticLoss.stack(X, labels), "l2", 0.05)
+    flow = p.bounds.repair(0.1 * np.ones((4, 2)))
+    np.testing.assert_array_equal(flow[:2], 0.0)
+    assert np.abs(flow[2:]).max() > 1e-3
+    solution = p.solve(rtol=1e-3, max_iter=3000)
+    assert solution.dual_value <= solution.value
+
+
+def test_a_flow_that_is_feasible_is_kept():
+    p = problem("quantile-few-rows")
+    flow = p.solve(rtol=1e-8).u
+    np.testing.assert_allclose(p.bounds.repair(flow), flow, atol=1e-9)
