@@ -81,7 +81,9 @@ class DualBounds:
         self._capacities = capacities
         self._divergence = graph.divergence
         self._conservation = FlowConservation(graph, losses, penalty)
-        self._domains = DomainRepair(graph, losses, penalty, capacities)
+        # Most losses need none, and its own copy of the conservation would take as much again.
+        polyhedral = any(batch.domain() is not None for _, batch in losses.parts)
+        self._domains = DomainRepair(graph, losses, penalty, capacities) if polyhedral else None
 
     def repair(self, u: FloatArray, w: FloatArray | None = None) -> FloatArray:
         """Return a dual feasible flow near u: on flow conservation and inside the capacities.
@@ -90,11 +92,11 @@ class DualBounds:
         """
         conductance = None if w is None else self._conductance(w)
         conservation, penalty = self._conservation, self._penalty
-        target = (1.0 - SHRINK) * self._capacities
-        if self._domains.needed:
+        if self._domains is not None and self._domains.needed:
             u = self._domains.repair(u, self._base if w is None else w, conductance)
         elif conservation.trivial:
-            u = penalty.project_domain(conservation.project(u, 1e-3), target)
+            on = conservation.project(u, 1e-3)
+            u = penalty.project_domain(on, (1.0 - SHRINK) * self._capacities)
         elif penalty.kernel_code in projection_kernels.CODES:
             u = conservation.alternate(
                 u,
@@ -105,17 +107,16 @@ class DualBounds:
                 relaxation=RELAXATION,
             )
         else:
-            u = self._alternate(u, target, conductance)
+            u = self._alternate(u, conductance)
         u = conservation.project(u, EPS, conductance)
         u = u * penalty.scale_to_feasible(u, self._capacities)
         theta = self._losses.scale_to_feasible(-(self._divergence @ u))
         return u if theta >= 1.0 else theta * u
 
-    def _alternate(
-        self, u: FloatArray, target: FloatArray, conductance: FloatArray | None
-    ) -> FloatArray:
+    def _alternate(self, u: FloatArray, conductance: FloatArray | None) -> FloatArray:
         """Over-relaxed alternating projections for penalties that no compiled kernel knows."""
         conservation, penalty = self._conservation, self._penalty
+        target = (1.0 - SHRINK) * self._capacities
         for _ in range(SWEEPS):
             on = conservation.project(u, 1e-3, conductance)
             if penalty.scale_to_feasible(on, self._capacities) >= 1.0:

@@ -2,10 +2,9 @@
 
 The matrix is ``T (D^T C R D + B) T``: D the incidence matrix, C the conductances of the edges, T_i
 a projector at each node, R a projector on the flows that the penalty allows, B conductances from
-the nodes to the ground. It is singular and the
-systems are consistent. NumPy's and
-SciPy's vector operations would call threaded BLAS for every inner product, which stalls when
-another process has the second core.
+the nodes to the ground. It is singular and the systems are consistent. NumPy's and SciPy's vector
+operations would call threaded BLAS for every inner product, which stalls when another process has
+the second core.
 """
 
 from __future__ import annotations

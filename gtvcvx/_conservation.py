@@ -73,8 +73,7 @@ class FlowConservation:
         self._penalty = penalty
         self._null = NullDirections(losses, graph.n_nodes)
         self._incidence, self._divergence = graph.incidence, graph.divergence
-        self._starts = np.searchsorted(graph.edges[:, 0], np.arange(graph.n_nodes + 1))
-        self._tails = np.ascontiguousarray(graph.edges[:, 1], dtype=np.int32)
+        self._starts, self._tails = graph.by_head
         self._ends = graph.edges.ravel()
         self._largest_degree = max(int(graph.degrees.max()), 1)
         # The projector R as a matrix; most penalties allow all flows and need none.

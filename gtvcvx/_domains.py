@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gtvcvx import _conjugate_gradients as conjugate_gradients
@@ -233,21 +232,15 @@ class DomainRepair:
             flow = Flow(inside.u + step * change.u, inside.b + step * change.b)
         return flow
 
-    @cached_property
-    def _component(self) -> IntArray:
-        """Connected component of each node (n,)."""
-        links = self._graph.incidence.T @ self._graph.incidence
-        return np.asarray(sp.csgraph.connected_components(links, directed=False)[1])
-
     def _margins(self, flow: Flow) -> FloatArray:
         """Margin of every component to capacities and intervals; negative outside."""
         g = self._generators
-        out = np.ones(self._component.max() + 1)
+        out = np.ones(self._graph.components.max() + 1)
         if self._penalty.is_norm and len(flow.u):
             slack = 1.0 - self._penalty.dual_norm(flow.u) / self._capacities
-            np.minimum.at(out, self._component[self._graph.edges[:, 0]], slack)
+            np.minimum.at(out, self._graph.components[self._graph.edges[:, 0]], slack)
         room = np.minimum(flow.b - g.low, g.high - flow.b) / g.scale
-        np.minimum.at(out, self._component[g.node], room)
+        np.minimum.at(out, self._graph.components[g.node], room)
         return out
 
     @cached_property
@@ -271,8 +264,8 @@ class DomainRepair:
 
     def _chosen(self, components: NDArray[np.bool_], first: Flow, second: Flow) -> Flow:
         """Take the first flow in some components and the second one elsewhere."""
-        edges = components[self._component[self._graph.edges[:, 0]]]
-        generators = components[self._component[self._generators.node]]
+        edges = components[self._graph.components[self._graph.edges[:, 0]]]
+        generators = components[self._graph.components[self._generators.node]]
         return Flow(
             np.where(edges[:, None], first.u, second.u), np.where(generators, first.b, second.b)
         )
@@ -288,5 +281,5 @@ class DomainRepair:
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(outside > 0.0, outside / (outside + np.maximum(room, 0.0)), 0.0)
         share = np.where((room <= 0.0) & (outside <= CLOSE_ENOUGH), 0.0, share)
-        theta = share[self._component[self._graph.edges[:, 0]]][:, None]
+        theta = share[self._graph.components[self._graph.edges[:, 0]]][:, None]
         return (1.0 - theta) * flow.u + theta * anchor.u

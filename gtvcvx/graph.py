@@ -152,10 +152,16 @@ class EmpiricalGraph:
     @cached_property
     def components(self) -> IntArray:
         """Connected component of each node, shape (n,), numbered from 0."""
-        m, n = self.n_edges, self.n_nodes
-        adjacency = sp.coo_array((np.ones(m), (self.edges[:, 0], self.edges[:, 1])), shape=(n, n))
-        _, labels = sp.csgraph.connected_components(adjacency, directed=False)
-        return labels.astype(np.int64)
+        return connected_components(self.n_nodes, self.edges)
+
+    @cached_property
+    def by_head(self) -> tuple[IntArray, NDArray[np.int32]]:
+        """First edge of each head, shape (n + 1,), and the tails, shape (m,), for compiled loops.
+
+        Node i is the head of the edges ``first[i] .. first[i + 1] - 1``.
+        """
+        first = np.searchsorted(self.edges[:, 0], np.arange(self.n_nodes + 1)).astype(np.int64)
+        return first, np.ascontiguousarray(self.edges[:, 1], dtype=np.int32)
 
     @cached_property
     def index(self) -> dict[Any, int]:
@@ -175,6 +181,13 @@ class EmpiricalGraph:
 
     def __repr__(self) -> str:
         return f"EmpiricalGraph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
+
+
+def connected_components(n_nodes: int, edges: IntArray) -> IntArray:
+    """Return the component (n,), numbered from 0, of each node when only these edges are there."""
+    ends = edges[:, 0], edges[:, 1]
+    links = sp.coo_array((np.ones(len(edges)), ends), shape=(n_nodes, n_nodes))
+    return sp.csgraph.connected_components(links, directed=False)[1].astype(np.int64)
 
 
 def _checked_count(n_nodes: int) -> int:

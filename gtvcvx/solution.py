@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gtvcvx import _storage
+from gtvcvx.graph import connected_components
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -169,9 +169,7 @@ class Solution:
             decided = self.gap / self.slack <= threshold
         fused = (jumps <= threshold) | (decided & (self.slack > 0))
         kept = ends[fused]
-        links = sp.coo_array((np.ones(len(kept)), (kept[:, 0], kept[:, 1])), shape=(n, n))
-        _, labels = sp.csgraph.connected_components(links, directed=False)
-        return labels.astype(np.int64)
+        return connected_components(n, kept)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the solution to an npz file of arrays and one JSON text, atomically."""

@@ -25,8 +25,7 @@ class Routing:
 
     def __init__(self, graph: EmpiricalGraph) -> None:
         self._incidence, self._divergence = graph.incidence, graph.divergence
-        self._starts = np.searchsorted(graph.edges[:, 0], np.arange(graph.n_nodes + 1))
-        self._tails = np.ascontiguousarray(graph.edges[:, 1], dtype=np.int32)
+        self._starts, self._tails = graph.by_head
         self._conductance = (graph.weights / graph.weights.max()) ** 2
         ends = np.repeat(self._conductance, 2)
         degrees = np.bincount(graph.edges.ravel(), ends, graph.n_nodes)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gtvcvx._arrays import finite_array
-from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.graph import EmpiricalGraph, connected_components
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -40,7 +40,7 @@ def layout(n_nodes: int, edges: IntArray, cluster_of: IntArray, seed: int = 0) -
     to each other; sparse ones by distances along the graph, because springs leave long chains
     tangled; larger ones by two eigenvectors of their Laplacian.
     """
-    _, component = sp.csgraph.connected_components(_adjacency(n_nodes, edges), directed=False)
+    component = connected_components(n_nodes, edges)
     order = np.argsort(component, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(component[order])) + 1)
     local = np.empty(n_nodes, dtype=np.int64)

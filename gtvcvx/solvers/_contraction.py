@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from gtvcvx import _conjugate_gradients as conjugate_gradients
 from gtvcvx import _projection_kernels as projection_kernels
+from gtvcvx._conservation import EPS, norm
+from gtvcvx.graph import connected_components
 from gtvcvx.penalties import KernelCode
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers._cluster_problem import ClusterProblem
@@ -30,8 +32,6 @@ from gtvcvx.solvers._driver import Polished
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-EPS = float(np.finfo(np.float64).eps)
 
 # Nodes are taken as fused over an edge that has this share of its capacity left, and whose jump is
 # at most this share of the spread of w.
@@ -76,9 +76,7 @@ class Contraction:
         self._code = KernelCode(problem.penalty.kernel_code)
         alone = self._code == KernelCode.L1 or d == 1
         self._blocks = [[j] for j in range(d)] if alone else [list(range(d))]
-        graph = problem.graph
-        self._starts = np.searchsorted(graph.edges[:, 0], np.arange(graph.n_nodes + 1))
-        self._tails = np.ascontiguousarray(graph.edges[:, 1], dtype=np.int32)
+        self._starts, self._tails = problem.graph.by_head
 
     @cached_property
     def _losses(self) -> tuple[FloatArray, FloatArray]:
@@ -136,9 +134,9 @@ class Contraction:
         inner = np.bincount(graph.edges.ravel(), np.repeat(conductance, 2), graph.n_nodes)
         degrees = np.maximum(inner, 1.0).astype(np.float64)  # no division by zero at lone nodes
         missing = demand - graph.divergence @ u
-        _, members = _components(graph.n_nodes, graph.edges[~jumping])
+        members = connected_components(graph.n_nodes, graph.edges[~jumping])
         # What rounding leaves over is not in the range of the system.
-        floor = 16.0 * EPS * float(np.hypot(_norm(u), _norm(demand)))
+        floor = 16.0 * EPS * float(np.hypot(norm(u), norm(demand)))
         on, inside, excess = u.copy(), u.copy(), np.zeros(len(u))
         for _ in range(SWEEPS):
             rest = _consistent(missing, members)
@@ -157,7 +155,7 @@ class Contraction:
                 excess,
                 missing,
             )
-            if excess.max(initial=0.0) <= SHRINK and _norm(_consistent(missing, members)) <= floor:
+            if excess.max(initial=0.0) <= SHRINK and norm(_consistent(missing, members)) <= floor:
                 break
         return on, inside, excess
 
@@ -169,7 +167,7 @@ class Contraction:
         return conjugate_gradients.solve(
             (0,) * q,
             missing,
-            max(ACCURACY * _norm(missing), floor),
+            max(ACCURACY * norm(missing), floor),
             STEPS,
             self._starts,
             self._tails,
@@ -180,18 +178,6 @@ class Contraction:
             np.empty((0, q, q)),
             np.empty((0, 0)),
         )
-
-
-def _components(n_nodes: int, edges: IntArray) -> tuple[int, IntArray]:
-    """Return the number of connected components, and the component of each node (n,)."""
-    links = sp.coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n_nodes,) * 2)
-    count, labels = sp.csgraph.connected_components(links, directed=False)
-    return int(count), labels.astype(np.int64)
-
-
-def _norm(x: FloatArray) -> float:
-    """Frobenius norm without BLAS, whose threads stall on a busy machine."""
-    return float(np.sqrt(np.sum(x * x)))
 
 
 def _consistent(missing: FloatArray, members: IntArray) -> FloatArray:
@@ -218,11 +204,11 @@ class _Contracted:
         self.n_variables = 0
         self._edges: list[_BlockEdges] = []
         for block, mask in zip(blocks, fused, strict=True):
-            count, labels = _components(graph.n_nodes, graph.edges[mask])
+            labels = connected_components(graph.n_nodes, graph.edges[mask])
             for k, coordinate in enumerate(block):
                 self.variables[:, coordinate] = self.n_variables + labels * len(block) + k
             self._edges.append(_BlockEdges(problem, labels, self.n_variables, len(block)))
-            self.n_variables += count * len(block)
+            self.n_variables += (int(labels.max()) + 1) * len(block)
 
     @property
     def n_edges(self) -> int:

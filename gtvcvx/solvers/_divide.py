@@ -30,7 +30,8 @@ from gtvcvx.solution import Record, Solution
 from gtvcvx.solvers._divide_data import ScalarProblems
 from gtvcvx.solvers._divide_network import Skeleton
 from gtvcvx.solvers._divide_scalar import ScalarDivision
-from gtvcvx.solvers._driver import CHECK_SHARE, Incumbent, Limits
+from gtvcvx.solvers._driver import Incumbent, Limits
+from gtvcvx.solvers._schedule import CHECK_SHARE
 
 FloatArray = NDArray[np.float64]
 

@@ -13,23 +13,13 @@ from numpy.typing import NDArray
 
 from gtvcvx._bounds import Gap
 from gtvcvx._progress import Progress as Display
+from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
+from gtvcvx.solvers._schedule import FIRST_GAP, FIRST_LOOK, WARM_LOOK, Schedule
 
 FloatArray = NDArray[np.float64]
 
-FIRST_CHECK = 100
-# The first iterations bring the relative gap down to this; then it falls along with the signal.
-FIRST_GAP = 0.05
-# A first look, whatever the signal says, after so many iterations; sooner from a warm start, where
-# nobody knows what a signal means, and in a run that takes long, to have something to show.
-FIRST_LOOK, WARM_LOOK = 1000, 200
-EARLY_LOOK, EARLY_LOOK_SECONDS = 300, 10.0
-# The gap falls somewhat faster than the signal: check when it is predicted this close to rtol.
-OPTIMISM = 1.5
-RECHECK = 1.1
-GROWTH = 1.5
-CHECK_SHARE = 0.1
 # Iterations run in chunks of about this many seconds, so that limits and Ctrl-C take effect.
 CHUNK_SECONDS = 0.25
 # Edges with this share of their capacity left are taken as fused when the incumbent is polished.
@@ -41,9 +31,6 @@ LARGEST_CHUNK = 20
 FIRST_POLISH, NEXT_POLISH, POLISH_SHARE = 600, 1.25, 1.0
 # From a warm start the clusters are nearly known.
 WARM_POLISH = 40
-# A polish costs as much as some hundred iterations; none just before the
-# first check, when the gap is expected this close to rtol.
-NEARLY_DONE = 30.0
 # Flows that are above the capacities by this share of them all say that no clusters were found.
 CREDIBLE_EXCESS = 0.1
 # Relative gap over excess that is expected of the first polished points.
@@ -223,62 +210,11 @@ def _fused(problem: GTVProblem, w: FloatArray, flow: FloatArray) -> FloatArray:
     below = problem.bounds.slack(flow) > FUSED_SLACK * problem.capacities
     ends = problem.graph.edges[below]
     n = problem.graph.n_nodes
-    links = sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
-    count, labels = sp.csgraph.connected_components(links, directed=False)
-    members = sp.csr_array((np.ones(n), (labels, np.arange(n))), shape=(count, n))
-    means = (members @ w) / np.bincount(labels, minlength=count)[:, None]
+    labels = connected_components(n, ends)
+    sizes = np.bincount(labels)
+    members = sp.csr_array((np.ones(n), (labels, np.arange(n))), shape=(len(sizes), n))
+    means = (members @ w) / sizes[:, None]
     return means[labels]
-
-
-class Schedule:
-    """Decides at which iterations the gap is checked.
-
-    A check costs as much as some hundred iterations. It is made when the gap is expected to be
-    small enough, judging by the method's cheap signal and its ratio to the gap at the last check;
-    otherwise seldom, so that all such checks take a small share of the run.
-    """
-
-    def __init__(
-        self,
-        limits: Limits,
-        rel_gap: float = np.inf,
-        *,
-        first_look: float = FIRST_LOOK,
-        ratio: float = np.nan,
-    ) -> None:
-        self._limits, self._first_look = limits, first_look
-        self._last = 0
-        self._first_gap = min(rel_gap, FIRST_GAP)
-        self._ratio = ratio  # rel_gap / signal at the last check
-        self._check_seconds = 0.0
-
-    def due(self, n_iter: int, run_seconds: float, signal: float) -> bool:
-        """Say whether to check now."""
-        if n_iter >= self._limits.max_iter:
-            return True
-        if self._limits.stop == "iterations":
-            return False
-        if np.isnan(self._ratio):
-            self._ratio = self._first_gap / max(signal, np.finfo(float).tiny)
-        if n_iter < FIRST_CHECK:
-            return False
-        if self._ratio * signal <= OPTIMISM * self._limits.rtol:
-            return n_iter >= RECHECK * self._last
-        if self._last == 0:
-            early = run_seconds >= EARLY_LOOK_SECONDS and n_iter >= EARLY_LOOK
-            return n_iter >= self._first_look or (early and self._first_look < np.inf)
-        affordable = self._check_seconds <= CHECK_SHARE * run_seconds
-        return n_iter >= GROWTH * self._last and affordable
-
-    def nearly_done(self, signal: float) -> bool:
-        """Say whether the first check is near, and may be the last."""
-        return self._last == 0 and self._ratio * signal <= NEARLY_DONE * self._limits.rtol
-
-    def checked(self, n_iter: int, seconds: float, rel_gap: float, signal: float) -> None:
-        """Learn from a check that took some seconds."""
-        self._last = n_iter
-        self._check_seconds += seconds
-        self._ratio = rel_gap / signal if signal > 0 else 0.0
 
 
 class Run:

@@ -74,8 +74,7 @@ class PrimalDual:
         self._minimizer = problem.losses.minimizer(n)[self._isolated]
         self.w[self._isolated] = self._minimizer
         self._dims = (0,) * d
-        self._starts = np.searchsorted(graph.edges[:, 0], np.arange(n + 1)).astype(np.int64)
-        self._tails = np.ascontiguousarray(graph.edges[:, 1], dtype=np.int32)
+        self._starts, self._tails = graph.by_head
         threads = nb.get_num_threads() if graph.n_edges * d >= PARALLEL_SIZE else 1
         self._blocks = _balanced_blocks(self._starts, threads)
         self._nodes = np.zeros((threads, n, 2 * d))

@@ -8,7 +8,7 @@ import pytest
 from _instances import PENALTIES, cases, reference
 
 import gtvcvx as gtv
-from gtvcvx.solvers import _contraction, _driver
+from gtvcvx.solvers import _contraction, _driver, _schedule
 from gtvcvx.solvers._contraction import Contraction, applies
 from gtvcvx.solvers._driver import Limits, Polished, drive
 from gtvcvx.solvers._primal_dual import PrimalDual
@@ -190,7 +190,7 @@ def polish_early(monkeypatch):
     """Let runs polish soon and often, whatever it costs."""
     monkeypatch.setattr(_driver, "FIRST_POLISH", 40)
     monkeypatch.setattr(_driver, "POLISH_SHARE", 1e9)
-    monkeypatch.setattr(_driver, "NEARLY_DONE", 0.0)
+    monkeypatch.setattr(_schedule, "NEARLY_DONE", 0.0)
 
 
 def count_polishes(monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers import _driver
+from gtvcvx.solvers import _driver, _schedule
 from gtvcvx.solvers._driver import Limits, Polished, drive
 from gtvcvx.solvers._primal_dual import PrimalDual
 
@@ -156,7 +156,7 @@ def test_the_callback_sees_polished_points_and_can_stop(scalar, monkeypatch):
 def test_nothing_is_polished_just_before_the_first_check(scalar, monkeypatch):
     """The signal has nearly fallen to where a check pays."""
     clock = Clock(monkeypatch)
-    near = 0.5 * _driver.NEARLY_DONE * 1e-9 / _driver.FIRST_GAP
+    near = 0.5 * _schedule.NEARLY_DONE * 1e-9 / _schedule.FIRST_GAP
     method = Standstill(clock, lambda n_iter: 1.0 if n_iter < 500 else near)
     polisher = Recorder(method, clock)
     checks = []
