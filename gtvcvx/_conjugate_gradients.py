@@ -43,7 +43,7 @@ def _laplacian(
     x: FloatArray,
     out: FloatArray,
     starts: IntArray,
-    tails: NDArray[np.int32],
+    tails: NDArray[np.uint32],
     conductance: FloatArray,
     allowed: FloatArray,
 ) -> None:
@@ -77,7 +77,7 @@ def solve(
     goal: float,
     max_iter: int,
     starts: IntArray,
-    tails: NDArray[np.int32],
+    tails: NDArray[np.uint32],
     conductance: FloatArray,
     degrees: FloatArray,
     full: FloatArray,

@@ -47,7 +47,7 @@ def sweep(
     dims: tuple[int, ...],
     code: int,
     starts: IntArray,
-    tails: NDArray[np.int32],
+    tails: NDArray[np.uint32],
     capacities: FloatArray,
     conductance: FloatArray,
     potential: FloatArray,

@@ -155,13 +155,13 @@ class EmpiricalGraph:
         return connected_components(self.n_nodes, self.edges)
 
     @cached_property
-    def by_head(self) -> tuple[IntArray, NDArray[np.int32]]:
+    def by_head(self) -> tuple[IntArray, NDArray[np.uint32]]:
         """First edge of each head, shape (n + 1,), and the tails, shape (m,), for compiled loops.
 
         Node i is the head of the edges ``first[i] .. first[i + 1] - 1``.
         """
         first = np.searchsorted(self.edges[:, 0], np.arange(self.n_nodes + 1)).astype(np.int64)
-        return first, np.ascontiguousarray(self.edges[:, 1], dtype=np.int32)
+        return first, np.ascontiguousarray(self.edges[:, 1], dtype=np.uint32)
 
     @cached_property
     def index(self) -> dict[Any, int]:

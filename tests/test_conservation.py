@@ -62,7 +62,7 @@ def test_compiled_conjugate_gradients_are_their_naive_twin(case):
         goal,
         10 * n * d,
         np.searchsorted(graph.edges[:, 0], np.arange(n + 1)),
-        graph.edges[:, 1].astype(np.int32),
+        graph.edges[:, 1].astype(np.uint32),
         conductance,
         degrees,
         null.full,

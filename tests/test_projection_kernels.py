@@ -60,7 +60,7 @@ def check_sweep(name, graph, capacities, conductance, x, relaxation, u, demand):
         (0,) * u.shape[1],
         int(NORMS[name].kernel_code),
         np.searchsorted(graph.edges[:, 0], np.arange(graph.n_nodes + 1)),
-        graph.edges[:, 1].astype(np.int32),
+        graph.edges[:, 1].astype(np.uint32),
         capacities,
         conductance,
         x,

@@ -78,54 +78,53 @@ def edge_block(
     u: FloatArray,
     nodes: FloatArray,
     starts: IntArray,
-    tails: NDArray[np.int32],
+    tails: NDArray[np.uint32],
     capacities: FloatArray,
     sigma: float,
     relaxation: float,
     code: int,
     crowded: bool,
+    measure: bool,
 ) -> float:
     """Relaxed update of u (m, d) by the prox of the conjugate, and of D^T u along with it.
 
     Edges ``starts[i] .. starts[i + 1] - 1`` have node i as their head. Returns
-    ``sum_e ||prox_e - u_e||^2 / sigma`` over the edges with heads first .. last - 1. Where many
-    flows are at capacity, the network is `crowded`, a branch on it would be predicted badly.
+    ``sum_e ||prox_e - u_e||^2 / sigma`` over the edges with heads first .. last - 1, if it is to be
+    measured. Where many flows are at capacity, the network is `crowded`, a branch on it would be
+    predicted badly.
     """
     d = len(dims)
-    gathered, z = np.empty(d), np.empty(d)
+    own, gathered, z = np.empty(d), np.empty(d), np.empty(d)
     moved = 0.0
     for i in range(first, last):
         for k in range(d):
-            gathered[k] = 0.0
+            own[k], gathered[k] = nodes[i, k], 0.0
         for e in range(starts[i], starts[i + 1]):
             j, cap = tails[e], capacities[e]
-            scale, threshold, limit = 1.0, 0.0, np.inf
-            if code == _L2:
-                square = 0.0
+            square, scale = 0.0, 1.0
+            for k in range(d):
+                z[k] = u[e, k] + sigma * (own[k] - nodes[j, k])
+                square += z[k] * z[k]
+            if code == _L1:
                 for k in range(d):
-                    a = u[e, k] + sigma * (nodes[i, k] - nodes[j, k])
-                    square += a * a
-                if crowded:
-                    scale = cap / max(cap, np.sqrt(square))
-                elif square > cap * cap:
-                    scale = cap / np.sqrt(square)
-            elif code == _L1:
-                limit = cap
+                    z[k] = min(cap, max(-cap, z[k]))
+            elif code == _LINF:
+                threshold = l1_threshold(z, cap)
+                for k in range(d):
+                    z[k] = max(z[k] - threshold, 0.0) + min(z[k] + threshold, 0.0)
             elif code == _SQUARED:
                 scale = 1.0 / (1.0 + sigma / cap)
-            else:
+            elif crowded:
+                scale = cap / max(cap, np.sqrt(square))
+            elif square > cap * cap:
+                scale = cap / np.sqrt(square)
+            if measure:
+                change = 0.0
                 for k in range(d):
-                    z[k] = u[e, k] + sigma * (nodes[i, k] - nodes[j, k])
-                threshold = l1_threshold(z, cap)
+                    change += (scale * z[k] - u[e, k]) ** 2
+                moved += change
             for k in range(d):
-                a = scale * (u[e, k] + sigma * (nodes[i, k] - nodes[j, k]))
-                if code == _L1:
-                    a = min(limit, max(-limit, a))
-                elif code == _LINF:
-                    a = max(a - threshold, 0.0) + min(a + threshold, 0.0)
-                step = a - u[e, k]
-                moved += step * step
-                step *= relaxation
+                step = relaxation * (scale * z[k] - u[e, k])
                 u[e, k] += step
                 gathered[k] += step
                 nodes[j, d + k] -= step
@@ -143,7 +142,7 @@ def iterate(
     u: FloatArray,
     nodes: FloatArray,
     starts: IntArray,
-    tails: NDArray[np.int32],
+    tails: NDArray[np.uint32],
     capacities: FloatArray,
     matrix: FloatArray,
     offset: FloatArray,
@@ -155,10 +154,22 @@ def iterate(
 ) -> tuple[float, float]:
     """Run n_iter iterations in place, on one thread; returns what the last one moved."""
     primal, dual, n = 0.0, 0.0, len(w)
-    for _ in range(n_iter):
+    for k in range(n_iter):
         primal = node_block(dims, 0, n, w, nodes, matrix, offset, tau, relaxation)
         dual = edge_block(
-            dims, 0, n, u, nodes[0], starts, tails, capacities, sigma, relaxation, code, crowded
+            dims,
+            0,
+            n,
+            u,
+            nodes[0],
+            starts,
+            tails,
+            capacities,
+            sigma,
+            relaxation,
+            code,
+            crowded,
+            k == n_iter - 1,
         )
     return primal, dual
 
@@ -172,7 +183,7 @@ def iterate_parallel(
     u: FloatArray,
     nodes: FloatArray,
     starts: IntArray,
-    tails: NDArray[np.int32],
+    tails: NDArray[np.uint32],
     capacities: FloatArray,
     matrix: FloatArray,
     offset: FloatArray,
@@ -185,7 +196,7 @@ def iterate_parallel(
     """Run the same iterations with one thread for each of the blocks of nodes."""
     threads = len(nodes)
     primal, dual = np.zeros(threads), np.zeros(threads)
-    for _ in range(n_iter):
+    for k in range(n_iter):
         for t in nb.prange(threads):
             primal[t] = node_block(
                 dims, blocks[t], blocks[t + 1], w, nodes, matrix, offset, tau, relaxation
@@ -204,5 +215,6 @@ def iterate_parallel(
                 relaxation,
                 code,
                 crowded,
+                k == n_iter - 1,
             )
     return primal.sum(), dual.sum()

@@ -77,7 +77,7 @@ def test_grounded_conjugate_gradients_against_the_dense_system(rng):
         1e-12,
         500,
         np.searchsorted(graph.edges[:, 0], np.arange(n + 1)),
-        graph.edges[:, 1].astype(np.int32),
+        graph.edges[:, 1].astype(np.uint32),
         conductance,
         np.ones(n),
         np.ones(n),
