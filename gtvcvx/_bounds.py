@@ -31,6 +31,7 @@ from gtvcvx._domains import DomainRepair
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
+from gtvcvx.penalties._checks import row_norm_2, row_norm_inf
 
 FloatArray = NDArray[np.float64]
 
@@ -127,8 +128,7 @@ class DualBounds:
 
     def _conductance(self, w: FloatArray) -> FloatArray | None:
         """Conductances (m,): a change of flow costs the bound its product with the jump."""
-        ends = self._graph.edges
-        jumps = np.abs(w[ends[:, 0]] - w[ends[:, 1]]).max(axis=1, initial=0.0)
+        jumps = row_norm_inf(self._differences(w))
         floor = JUMP_SHARE * float(jumps.max(initial=0.0))
         if not (floor > 0.0 and np.isfinite(floor)):
             return None
@@ -164,10 +164,13 @@ class DualBounds:
         return dataclasses.replace(self._parts(w, u), rounding=self._rounding(w, u))
 
     def _parts(self, w: FloatArray, u: FloatArray) -> Gap:
-        ends = self._graph.edges
         node = self._losses.fenchel_gap(w, -(self._divergence @ u))
-        edge = self._penalty.fenchel_gap(w[ends[:, 0]] - w[ends[:, 1]], u, self._capacities)
+        edge = self._penalty.fenchel_gap(self._differences(w), u, self._capacities)
         return Gap(node, edge, 0.0)
+
+    def _differences(self, w: FloatArray) -> FloatArray:
+        ends = self._graph.edges
+        return w.take(ends[:, 0], axis=0) - w.take(ends[:, 1], axis=0)
 
     def slack(self, u: FloatArray) -> FloatArray:
         """Capacity left on each edge, (m,); zero for penalties that have no capacities."""
@@ -190,11 +193,9 @@ class DualBounds:
         Flow that is not conserved to the last bit pairs with the spread of w, and every node's
         and edge's own terms carry a few units in the last place.
         """
-        spread = np.linalg.norm(w - w.mean(axis=0), axis=1).max()
-        leak = np.sum(np.linalg.norm(self._conservation.excess(u), axis=1))
-        ends = self._graph.edges
-        jumps = np.linalg.norm(w[ends[:, 0]] - w[ends[:, 1]], axis=1)
-        work = np.sum(jumps * np.linalg.norm(u, axis=1))
+        spread = row_norm_2(w - w.mean(axis=0)).max()
+        leak = np.sum(row_norm_2(self._conservation.excess(u)))
+        work = np.sum(row_norm_2(self._differences(w)) * row_norm_2(u))
         size = float(np.sum(self._losses.value(w)))
         return float(2.0 * leak * spread + 4.0 * EPS * (work + abs(size)))
 

@@ -2,7 +2,8 @@
 
 The matrix is ``T (D^T C R D + B) T``: D the incidence matrix, C the conductances of the edges, T_i
 a projector at each node, R a projector on the flows that the penalty allows, B conductances from
-the nodes to the ground. It is singular and the systems are consistent. NumPy's and SciPy's vector
+the nodes to the ground. An edge may also conduct less, or not at all, in one direction of its own.
+The matrix is singular and the systems are consistent. NumPy's and SciPy's vector
 operations would call threaded BLAS for every inner product, which stalls when another process has
 the second core.
 """
@@ -46,15 +47,28 @@ def _laplacian(
     tails: NDArray[np.uint32],
     conductance: FloatArray,
     allowed: FloatArray,
+    normals: FloatArray | None,
 ) -> None:
-    """Write ``D^T C R D x`` to out (n, d); an empty R stands for the identity."""
+    """Write ``D^T C R D x`` to out (n, d); an empty R stands for the identity.
+
+    With normals a_e (m, d), ``D^T C (I - a a^T) D x``.
+    """
     n, d = len(x), len(dims)
     difference = np.empty(d)
     out[:] = 0.0
     for i in range(n):
         for e in range(starts[i], starts[i + 1]):
             j, c = tails[e], conductance[e]
-            if len(allowed) == 0:
+            if normals is not None:
+                along = 0.0
+                for k in range(d):
+                    difference[k] = x[i, k] - x[j, k]
+                    along += normals[e, k] * difference[k]
+                for k in range(d):
+                    step = c * (difference[k] - along * normals[e, k])
+                    out[i, k] += step
+                    out[j, k] -= step
+            elif len(allowed) == 0:
                 for k in range(d):
                     step = c * (x[i, k] - x[j, k])
                     out[i, k] += step
@@ -85,17 +99,20 @@ def solve(
     projectors: FloatArray,
     allowed: FloatArray,
     ground: FloatArray | None = None,
+    normals: FloatArray | None = None,
 ) -> FloatArray:
     """Solve ``T (D^T C R D + B) T x = b`` for b (n, d) in the range, to a residual of norm goal.
 
-    B, zero by default, has the symmetric blocks ``ground`` (n, d, d) on its diagonal. The system
-    is preconditioned by the degrees: sums of conductances, and what B adds. Returns x (n, d) with
-    T x = x.
+    B, zero by default, has the symmetric blocks ``ground`` (n, d, d) on its diagonal. Edges with
+    ``normals`` a_e (m, d), of length at most 1, conduct C (I - a a^T); R is then the identity. The
+    system is preconditioned by the degrees: sums of conductances, and what B adds. Returns x (n, d)
+    with T x = x.
     """
     n, d = len(b), len(dims)
     x = np.zeros((n, d))
     residual = b.copy()
     direction, product, flow = np.zeros((n, d)), np.empty((n, d)), np.empty((n, d))
+    inverse = 1.0 / degrees
     previous = 1.0
     for iteration in range(max_iter):
         square, energy = 0.0, 0.0
@@ -103,15 +120,15 @@ def solve(
             for k in range(d):
                 part = residual[i, k] * residual[i, k]
                 square += part
-                energy += part / degrees[i]
+                energy += part * inverse[i]
         if not square > goal * goal:
             break
         beta = energy / previous if previous > 0.0 and iteration else 0.0
         previous = energy
         for i in range(n):
             for k in range(d):
-                direction[i, k] = residual[i, k] / degrees[i] + beta * direction[i, k]
-        _laplacian(dims, direction, flow, starts, tails, conductance, allowed)
+                direction[i, k] = residual[i, k] * inverse[i] + beta * direction[i, k]
+        _laplacian(dims, direction, flow, starts, tails, conductance, allowed, normals)
         if ground is not None:
             for i in range(n):
                 for k in range(d):

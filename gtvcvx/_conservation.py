@@ -19,7 +19,7 @@ EPS = float(np.finfo(np.float64).eps)
 REFINEMENT = 1e-6
 MAX_REFINEMENTS = 5
 # Alternating projections need no accurate ones.
-ALTERNATING = 1e-3
+ALTERNATING = 1e-2
 
 
 class NullDirections:
@@ -128,7 +128,7 @@ class FlowConservation:
         target = np.maximum(target, np.finfo(np.float64).tiny)
         c = np.ones(len(u)) if conductance is None else conductance
         on, inside, excess = np.empty_like(u), np.empty_like(u), np.empty(len(u))
-        missing = -(self._divergence @ u)
+        missing, degrees = -(self._divergence @ u), self._conductances(c)
         for _ in range(sweeps):
             leak = self._null.apply(missing)
             goal = max(ALTERNATING * norm(leak), self._floor(u))
@@ -139,7 +139,7 @@ class FlowConservation:
                 self._tails,
                 target,
                 c,
-                self._potential(leak, goal, c),
+                self._potential(leak, goal, c, degrees),
                 relaxation - 1.0,
                 u,
                 on,
@@ -159,11 +159,12 @@ class FlowConservation:
         excess = self.excess(u)
         size = norm(excess)
         goal = max(rtol * size, self._floor(u))
+        degrees = self._conductances(conductance)
         for _ in range(MAX_REFINEMENTS):
             if size <= goal:
                 break
             accuracy = max(REFINEMENT * size, 0.5 * goal)
-            candidate = u - self._correction(excess, accuracy, conductance)
+            candidate = u - self._correction(excess, accuracy, conductance, degrees)
             excess = self.excess(candidate)
             left = norm(excess)
             if not left < size:
@@ -171,15 +172,24 @@ class FlowConservation:
             u, size = candidate, left
         return u
 
-    def _correction(self, excess: FloatArray, goal: float, conductance: FloatArray) -> FloatArray:
+    def _correction(
+        self, excess: FloatArray, goal: float, conductance: FloatArray, degrees: FloatArray
+    ) -> FloatArray:
         """Return the least change of flows that removes the excess, up to a norm of goal."""
-        potential = self._potential(excess, goal, conductance)
+        potential = self._potential(excess, goal, conductance, degrees)
         return self._admissible(conductance[:, None] * (self._incidence @ potential))
 
-    def _potential(self, excess: FloatArray, goal: float, conductance: FloatArray) -> FloatArray:
+    def _conductances(self, conductance: FloatArray) -> FloatArray:
+        """Add up conductances (m,) around each node, (n,); 1 where there are none."""
+        n = len(self._null.full)
+        degrees = np.bincount(self._ends, np.repeat(conductance, 2), n)
+        return np.where(degrees > 0.0, degrees, 1.0)
+
+    def _potential(
+        self, excess: FloatArray, goal: float, conductance: FloatArray, degrees: FloatArray
+    ) -> FloatArray:
         """Return x (n, d) such that the flow c_e (x_head - x_tail) makes up the excess."""
         n, d = excess.shape
-        degrees = np.bincount(self._ends, np.repeat(conductance, 2), n)
         return conjugate_gradients.solve(
             (0,) * d,
             excess,
@@ -188,7 +198,7 @@ class FlowConservation:
             self._starts,
             self._tails,
             conductance,
-            np.where(degrees > 0.0, degrees, 1.0),
+            degrees,
             self._null.full,
             self._null.partial,
             self._null.projectors,

@@ -220,9 +220,8 @@ def _checked_ends(edges: ArrayLike, nodes: Sequence[Any]) -> IntArray:
         return np.empty((0, 2), dtype=np.int64)
     if ends.ndim != 2 or ends.shape[1] != 2:
         raise ValueError(f"edges: shape (m, 2) is expected, got {ends.shape}")
-    out = np.flatnonzero(((ends < 0) | (ends >= len(nodes))).any(axis=1))
-    if out.size:
-        k = int(out[0])
+    if len(ends) and not 0 <= ends.min() <= ends.max() < len(nodes):
+        k = int(np.argmax(((ends < 0) | (ends >= len(nodes))).any(axis=1)))
         raise ValueError(
             f"edges: edge {k} = {tuple(ends[k].tolist())} has an end outside 0..{len(nodes) - 1}"
         )
@@ -230,7 +229,8 @@ def _checked_ends(edges: ArrayLike, nodes: Sequence[Any]) -> IntArray:
     if loops.size:
         k = int(loops[0])
         raise ValueError(f"edges: edge {k} is a self-loop at node {nodes[ends[k, 0]]!r}")
-    return np.sort(ends.astype(np.int64), axis=1)
+    head, tail = ends.astype(np.int64).T
+    return np.column_stack([np.minimum(head, tail), np.maximum(head, tail)])
 
 
 def _checked_weights(weights: ArrayLike | None, ends: IntArray, nodes: Sequence[Any]) -> FloatArray:

@@ -100,7 +100,8 @@ class GTVProblem:
 
     def differences(self, w: FloatArray) -> FloatArray:
         """Differences (D w)_e = w_head - w_tail, shape (m, d)."""
-        return w[self.graph.edges[:, 0]] - w[self.graph.edges[:, 1]]
+        ends = self.graph.edges
+        return w.take(ends[:, 0], axis=0) - w.take(ends[:, 1], axis=0)
 
     def dual_value(self, u: ArrayLike, tol: float = 1e-9) -> float:
         r"""Dual objective of a flow u of shape (m, d) ([GTV] (19), (24)).

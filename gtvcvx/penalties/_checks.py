@@ -13,6 +13,8 @@ EPS = float(np.finfo(np.float64).eps)
 
 # Sums of squares between these bounds lost nothing to underflow or overflow.
 _SAFE_LOW, _SAFE_HIGH = 1e-280, 1e300
+# Rows of at most this length are gone through column by column.
+_FEW = 8
 
 
 def rounding_slack(dim: int) -> float:
@@ -79,7 +81,13 @@ def row_norm_1(v: FloatArray) -> FloatArray:
 
 def row_norm_inf(v: FloatArray) -> FloatArray:
     """||v_e||_inf for every row of v (m, d): (m,)."""
-    norms: FloatArray = np.abs(v).max(axis=1)
+    if not 0 < v.shape[1] <= _FEW:
+        norms: FloatArray = np.abs(v).max(axis=1)
+        return norms
+    # Column by column NumPy is several times faster than along short rows.
+    norms = np.abs(v[:, 0])
+    for k in range(1, v.shape[1]):
+        np.maximum(norms, np.abs(v[:, k]), out=norms)
     return norms
 
 

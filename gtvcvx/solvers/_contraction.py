@@ -3,9 +3,8 @@
 First-order methods find which nodes share their parameters long before the parameters and the
 flow are accurate; worst are small unlabelled clusters between others, held by the flow across
 their boundaries alone. So: contract every cluster to one node, solve the small problem that is
-left by a conic solver, keep its flow across the boundaries, and bring the flow inside the clusters
-to the balance ``D^T u + grad L(w) = 0`` by over-relaxed alternating projections with the
-capacities. Edges that are above capacity in the end are cut the next time: too few nodes in a
+left by a conic solver, and keep its flow across the boundaries. Edges that turn out to be above
+capacity when the flow inside the clusters is balanced are cut the next time: too few nodes in a
 cluster cost time, too many the optimum.
 
 Everything is done per block of coordinates in which clusters form: all of them for l2, each one
@@ -15,19 +14,16 @@ alone for l1.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gtvcvx import _conjugate_gradients as conjugate_gradients
-from gtvcvx import _projection_kernels as projection_kernels
-from gtvcvx._conservation import EPS, norm
 from gtvcvx.graph import connected_components
 from gtvcvx.penalties import KernelCode
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers._cluster_problem import ClusterProblem
-from gtvcvx.solvers._driver import Polished
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -40,12 +36,6 @@ FUSED_SLACK, FUSED_JUMP = 1e-3, 1e-2
 NO_JUMP = 1e-8
 # Edges this far above their capacity inside a cluster are cut.
 CUT = 1e-4
-SWEEPS = 8
-RELAXATION = 1.9
-SHRINK = 1e-12
-# Conjugate gradients inside the clusters stop at this share of the residual, or after so many
-# steps: the next sweep goes on with what is left.
-ACCURACY, STEPS = 3e-2, 20
 # The conic solver takes about so long for each edge between clusters, times its squared width.
 EDGE_SECONDS = 1e-5
 
@@ -60,6 +50,28 @@ def applies(problem: GTVProblem) -> bool:
     return known and problem.graph.n_edges > 0
 
 
+def blocks(problem: GTVProblem) -> list[list[int]]:
+    """Coordinates in which clusters form together: all for l2, each alone for l1."""
+    alone = problem.penalty.kernel_code == KernelCode.L1
+    return [[j] for j in range(problem.dim)] if alone else [list(range(problem.dim))]
+
+
+def quadratic_losses(problem: GTVProblem) -> tuple[FloatArray, FloatArray]:
+    """Q (n, d, d) and b (n, d) of the losses ``(1/2) w^T Q_i w - b_i^T w``."""
+    losses, shape = problem.losses, (problem.graph.n_nodes, problem.dim)
+    linear = -losses.gradient(np.zeros(shape))
+    unit = [losses.gradient(np.broadcast_to(row, shape)) for row in np.eye(shape[1])]
+    return np.stack(unit, axis=2) + linear[:, :, None], linear
+
+
+class Candidate(NamedTuple):
+    """A better point, and a flow that is settled where the point jumps."""
+
+    w: FloatArray  # (n, d)
+    flow: FloatArray  # (m, d)
+    jumping: list[BoolArray]  # (m,) for each block
+
+
 class Contraction:
     """Contracts the clusters of iterates of one problem.
 
@@ -72,21 +84,13 @@ class Contraction:
     def __init__(self, problem: GTVProblem) -> None:
         self._problem = problem
         self._cut = np.zeros(problem.graph.n_edges, dtype=bool)
-        d = problem.dim
-        self._code = KernelCode(problem.penalty.kernel_code)
-        alone = self._code == KernelCode.L1 or d == 1
-        self._blocks = [[j] for j in range(d)] if alone else [list(range(d))]
-        self._starts, self._tails = problem.graph.by_head
+        self._blocks = blocks(problem)
 
     @cached_property
     def _losses(self) -> tuple[FloatArray, FloatArray]:
-        """Q (n, d, d) and b (n, d) of the losses ``(1/2) w^T Q_i w - b_i^T w``."""
-        losses, shape = self._problem.losses, (self._problem.graph.n_nodes, self._problem.dim)
-        linear = -losses.gradient(np.zeros(shape))
-        unit = [losses.gradient(np.broadcast_to(row, shape)) for row in np.eye(shape[1])]
-        return np.stack(unit, axis=2) + linear[:, :, None], linear
+        return quadratic_losses(self._problem)
 
-    def polish(self, w: FloatArray, u: FloatArray, seconds: float) -> Polished | None:
+    def solve(self, w: FloatArray, u: FloatArray, seconds: float) -> Candidate | None:
         """Improve on w (n, d) and u (m, d); None if it takes too long, or the solver fails."""
         fused = [self._fused(w, u, block) for block in self._blocks]
         contracted = _Contracted(self._problem, self._blocks, fused)
@@ -97,10 +101,13 @@ class Contraction:
         if answer is None:
             return None
         z, flows = answer
-        point = z[contracted.variables]
-        boundary = u.copy()
-        jumping = contracted.put_flows(z, flows, boundary)
-        return self._balance(point, boundary, jumping)
+        flow = u.copy()
+        jumping = contracted.put_flows(z, flows, flow)
+        return Candidate(z[contracted.variables], flow, jumping)
+
+    def cut(self, excess: FloatArray) -> None:
+        """Take edges far above their capacity, by this share of it (m,), for jumps next time."""
+        self._cut = excess > CUT
 
     def _fused(self, w: FloatArray, u: FloatArray, block: list[int]) -> BoolArray:
         problem = self._problem
@@ -109,88 +116,6 @@ class Contraction:
         slack = problem.capacities - problem.penalty.dual_norm(u[:, block])
         fused = (slack > FUSED_SLACK * problem.capacities) & (jumps <= FUSED_JUMP * spread)
         return fused & ~self._cut
-
-    def _balance(self, w: FloatArray, u: FloatArray, jumping: list[BoolArray]) -> Polished:
-        """Change the flow inside clusters until it balances the gradients at w."""
-        balanced, inside, excess = u.copy(), u.copy(), np.zeros(len(u))
-        demand = -self._problem.losses.gradient(w)
-        for block, jump in zip(self._blocks, jumping, strict=True):
-            on, clipped, over = self._balance_block(demand[:, block], u[:, block], jump)
-            balanced[:, block], inside[:, block] = on, clipped
-            np.maximum(excess, over, out=excess)
-        self._cut = excess > CUT
-        capacities = self._problem.capacities
-        return Polished(
-            w, balanced, inside, float(np.sum(excess * capacities) / np.sum(capacities))
-        )
-
-    def _balance_block(
-        self, demand: FloatArray, u: FloatArray, jumping: BoolArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the flow on the balance, the flow inside the capacities, and the excess (m,)."""
-        graph, capacities = self._problem.graph, (1.0 - SHRINK) * self._problem.capacities
-        u = np.ascontiguousarray(u)
-        conductance = (~jumping).astype(np.float64)
-        inner = np.bincount(graph.edges.ravel(), np.repeat(conductance, 2), graph.n_nodes)
-        degrees = np.maximum(inner, 1.0).astype(np.float64)  # no division by zero at lone nodes
-        missing = demand - graph.divergence @ u
-        members = connected_components(graph.n_nodes, graph.edges[~jumping])
-        # What rounding leaves over is not in the range of the system.
-        floor = 16.0 * EPS * float(np.hypot(norm(u), norm(demand)))
-        on, inside, excess = u.copy(), u.copy(), np.zeros(len(u))
-        for _ in range(SWEEPS):
-            rest = _consistent(missing, members)
-            projection_kernels.sweep(
-                (0,) * u.shape[1],
-                int(self._code),
-                self._starts,
-                self._tails,
-                capacities,
-                conductance,
-                self._potential(rest, conductance, degrees, floor),
-                RELAXATION - 1.0,
-                u,
-                on,
-                inside,
-                excess,
-                missing,
-            )
-            if excess.max(initial=0.0) <= SHRINK and norm(_consistent(missing, members)) <= floor:
-                break
-        return on, inside, excess
-
-    def _potential(
-        self, missing: FloatArray, conductance: FloatArray, degrees: FloatArray, floor: float
-    ) -> FloatArray:
-        """Return the potential whose flow inside the clusters nearly makes up what is missing."""
-        n, q = missing.shape
-        return conjugate_gradients.solve(
-            (0,) * q,
-            missing,
-            max(ACCURACY * norm(missing), floor),
-            STEPS,
-            self._starts,
-            self._tails,
-            conductance,
-            degrees,
-            np.ones(n),
-            np.empty(0, np.int64),
-            np.empty((0, q, q)),
-            np.empty((0, 0)),
-        )
-
-
-def _consistent(missing: FloatArray, members: IntArray) -> FloatArray:
-    """Take the mean over each component from rows (n, q): no flow inside can make it up.
-
-    It is what the conic solver's tolerance left over, and conjugate gradients would amplify it.
-    """
-    sizes = np.bincount(members)
-    out = np.empty_like(missing)
-    for k in range(missing.shape[1]):
-        mean = np.bincount(members, missing[:, k]) / sizes
-        out[:, k] = missing[:, k] - mean[members]
-    return out
 
 
 class _Contracted:
@@ -202,12 +127,12 @@ class _Contracted:
         graph, self._problem, self._blocks = problem.graph, problem, blocks
         self.variables = np.empty((graph.n_nodes, problem.dim), np.int64)
         self.n_variables = 0
-        self._edges: list[_BlockEdges] = []
+        self._edges: list[JoinedEdges] = []
         for block, mask in zip(blocks, fused, strict=True):
             labels = connected_components(graph.n_nodes, graph.edges[mask])
             for k, coordinate in enumerate(block):
                 self.variables[:, coordinate] = self.n_variables + labels * len(block) + k
-            self._edges.append(_BlockEdges(problem, labels, self.n_variables, len(block)))
+            self._edges.append(JoinedEdges(problem, labels, self.n_variables, len(block)))
             self.n_variables += (int(labels.max()) + 1) * len(block)
 
     @property
@@ -249,7 +174,7 @@ class _Contracted:
         return jumping
 
 
-class _BlockEdges:
+class JoinedEdges:
     """Edges between the clusters of one block of coordinates, parallel ones joined."""
 
     def __init__(self, problem: GTVProblem, labels: IntArray, offset: int, width: int) -> None:
@@ -267,3 +192,16 @@ class _BlockEdges:
         coordinates = np.arange(width)
         self.heads = offset + (keys // count)[:, None] * width + coordinates
         self.tails = offset + (keys % count)[:, None] * width + coordinates
+
+    def joined(self, u: FloatArray) -> FloatArray:
+        """Add up flows u (m, q) over parallel edges, (r, q)."""
+        sign = np.sign(self.share)
+        sums = [
+            np.bincount(self.reduced, sign * u[self.between, k], len(self.heads))
+            for k in range(u.shape[1])
+        ]
+        return np.stack(sums, axis=1)
+
+    def split(self, flows: FloatArray) -> FloatArray:
+        """Split flows (r, q) over parallel edges in proportion to their capacities."""
+        return self.share[:, None] * flows[self.reduced]

@@ -28,15 +28,15 @@ FIRST_CHUNK = 10
 LARGEST_CHUNK = 20
 # Polishing starts after so many iterations and comes back when they are so many times as many; all
 # in all it may take this many times the seconds of the iterations.
-FIRST_POLISH, NEXT_POLISH, POLISH_SHARE = 600, 1.25, 1.0
+FIRST_POLISH, NEXT_POLISH, POLISH_SHARE = 500, 2.0, 2.0
 # From a warm start the clusters are nearly known.
 WARM_POLISH = 40
 # Flows that are above the capacities by this share of them all say that no clusters were found.
 CREDIBLE_EXCESS = 0.1
 # Relative gap over excess that is expected of the first polished points.
-POLISHED_RATIO = 0.02
-# Polishing comes back later if the excess did not fall to this share of the last one.
-EXCESS_FALL, SLOWER = 0.5, 1.6
+POLISHED_RATIO = 0.05
+# With a polished point the gap is that of the flow alone, which is this share of what it was.
+POINT_EASE = 0.5
 
 
 class Method(Protocol):
@@ -46,6 +46,10 @@ class Method(Protocol):
     n_iter: int
     w: FloatArray
     u: FloatArray
+
+    @property
+    def weight(self) -> float:
+        """Primal weight: how far w moves in a step, over how far u does."""
 
     def run(self, n_iter: int) -> None:
         """Do n_iter iterations."""
@@ -72,7 +76,9 @@ class Polished(NamedTuple):
 class Polisher(Protocol):
     """Improves iterates once in a while by other means than the method's own."""
 
-    def polish(self, w: FloatArray, u: FloatArray, seconds: float) -> Polished | None:
+    def polish(
+        self, w: FloatArray, u: FloatArray, seconds: float, weight: float
+    ) -> Polished | None:
         """Return a better point, or None, also if finding it would take more than the seconds."""
 
 
@@ -228,7 +234,8 @@ class Run:
         polisher: Polisher | None = None,
         warm: bool = False,
     ) -> None:
-        self._method, self._limits, self._polisher = method, limits, polisher
+        self._problem, self._method, self._limits = problem, method, limits
+        self._polisher = polisher
         self._start = time.perf_counter()
         self._run_seconds = self._polish_seconds = 0.0
         self._next_polish = WARM_POLISH if warm else FIRST_POLISH
@@ -245,7 +252,7 @@ class Run:
         )
         # Polished points are looked at when their excess promises enough, and seldom otherwise.
         self._polished = Schedule(limits, first_look=np.inf, ratio=POLISHED_RATIO)
-        self._last_excess = np.inf
+        self._point: FloatArray | None = None  # the last polished one
 
     @property
     def seconds(self) -> float:
@@ -290,11 +297,8 @@ class Run:
         method, before = self._method, self.seconds
         assert self._polisher is not None
         seconds = min(self._polish_allowance, self._limits.time_limit - self.seconds)
-        polished = self._polisher.polish(method.w, method.u, seconds)
-        excess = np.inf if polished is None else polished.excess
-        falling = excess <= EXCESS_FALL * self._last_excess
-        self._next_polish = int((NEXT_POLISH if falling else SLOWER) * method.n_iter)
-        self._last_excess = excess
+        polished = self._polisher.polish(method.w, method.u, seconds, method.weight)
+        self._next_polish = int(NEXT_POLISH * method.n_iter)
         stop = False
         if polished is not None and polished.excess <= CREDIBLE_EXCESS:
             signal = polished.excess
@@ -302,6 +306,8 @@ class Run:
                 stop = self._check(polished.w, polished.balanced, self._polished, signal)
             if not stop:
                 method.restart(polished.w, polished.inside)
+                self._point = polished.w
+                self._schedule.eased(POINT_EASE)
         self._polish_seconds += self.seconds - before
         return stop
 
@@ -309,6 +315,8 @@ class Run:
         """Evaluate the gap of a point; say whether to stop."""
         method, limits, incumbent = self._method, self._limits, self.incumbent
         previous, before = incumbent.value, self.seconds
+        if self._point is not None and self._problem.value(self._point) < self._problem.value(w):
+            w = self._point
         incumbent.offer(w, u, keep_last=limits.stop == "iterations")
         schedule.checked(method.n_iter, self.seconds - before, incumbent.rel_gap, signal)
         self.history.append(incumbent.record(method.n_iter, self.seconds))

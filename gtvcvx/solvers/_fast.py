@@ -12,7 +12,8 @@ from typing import Any
 
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
-from gtvcvx.solvers._contraction import Contraction, applies
+from gtvcvx.solvers._coarsening import Coarsening
+from gtvcvx.solvers._contraction import applies
 from gtvcvx.solvers._divide import DivisionRun
 from gtvcvx.solvers._divide_data import scalar_problems
 from gtvcvx.solvers._driver import Incumbent, Limits, Progress, drive
@@ -106,7 +107,7 @@ def _drive(problem: GTVProblem, warm_start: Solution | None, limits: Limits) -> 
     """Run the primal-dual method, polished by contraction where that is known how to do."""
     method = PrimalDual(problem, warm_start)
     useful = limits.stop == "gap" and method.affine and applies(problem)
-    polisher = Contraction(problem) if useful else None
+    polisher = Coarsening(problem, limits.rtol) if useful else None
     return drive(problem, method, limits, polisher, warm=warm_start is not None)
 
 

@@ -33,13 +33,16 @@ class Ordering:
         self._order = order.astype(np.int64)
         self._place = np.empty_like(self._order)
         self._place[self._order] = np.arange(graph.n_nodes)
-        ends = self._place[graph.edges]
-        moved = EmpiricalGraph(graph.n_nodes, ends, graph.weights)
+        head, tail = self._place[graph.edges].T
         # Edge e of the problem is edge _edge[e] of the renumbered one, with its flow reversed
         # where head and tail have changed places.
-        key = ends.min(axis=1) * graph.n_nodes + ends.max(axis=1)
-        self._edge = np.argsort(np.argsort(key))
-        self._sign = np.where(ends[:, 0] < ends[:, 1], 1.0, -1.0)
+        low, high = np.minimum(head, tail), np.maximum(head, tail)
+        sorting = np.argsort(low * graph.n_nodes + high)
+        self._edge = np.empty_like(sorting)
+        self._edge[sorting] = np.arange(len(sorting))
+        self._sign = np.where(head < tail, 1.0, -1.0)
+        ends = np.column_stack([low[sorting], high[sorting]])
+        moved = EmpiricalGraph(graph.n_nodes, ends, graph.weights[sorting])
         parts = [(self._place[nodes], batch) for nodes, batch in problem.losses.parts]
         losses = StackedLoss(parts, problem.dim)
         self.problem = GTVProblem(moved, losses, problem.penalty, problem.lam)

@@ -126,8 +126,15 @@ class PrimalDual:
         """Whether the losses are quadratic, so that their proximal operator is affine."""
         return self._prox is not None
 
-    def restart(self, w: FloatArray, u: FloatArray) -> None:
-        """Go on from another point; the primal weight stays."""
+    @property
+    def weight(self) -> float:
+        """Primal weight gamma."""
+        return self._weight
+
+    def restart(self, w: FloatArray, u: FloatArray, weight: float | None = None) -> None:
+        """Go on from another point, with the primal weight as it is unless it is given."""
+        if weight is not None:
+            self._set_weight(weight)
         self.w[:], self.u[:] = w, u
         self.w[self._isolated] = self._minimizer
         self._reset_balance()

@@ -14,16 +14,15 @@ FIRST_CHECK = 100
 FIRST_GAP = 0.05
 # A first look, whatever the signal says, after so many iterations; sooner from a warm start, where
 # nobody knows what a signal means, and in a run that takes long, to have something to show.
-FIRST_LOOK, WARM_LOOK = 1000, 200
+FIRST_LOOK, WARM_LOOK = 1500, 200
 EARLY_LOOK, EARLY_LOOK_SECONDS = 300, 10.0
-# The gap falls somewhat faster than the signal: check when it is predicted this close to rtol.
-OPTIMISM = 1.5
-RECHECK = 1.1
+# A check that was not the last is not repeated before so many times as many iterations.
+RECHECK = 1.15
 GROWTH = 1.5
 CHECK_SHARE = 0.1
 # A polish costs as much as some hundred iterations; none just before the first check, when the gap
 # is expected this close to rtol.
-NEARLY_DONE = 30.0
+NEARLY_DONE = 5.0
 
 
 class Schedule:
@@ -58,7 +57,7 @@ class Schedule:
             self._ratio = self._first_gap / max(signal, np.finfo(float).tiny)
         if n_iter < FIRST_CHECK:
             return False
-        if self._ratio * signal <= OPTIMISM * self._limits.rtol:
+        if self._ratio * signal <= self._limits.rtol:
             return n_iter >= RECHECK * self._last
         if self._last == 0:
             early = run_seconds >= EARLY_LOOK_SECONDS and n_iter >= EARLY_LOOK
@@ -69,6 +68,10 @@ class Schedule:
     def nearly_done(self, signal: float) -> bool:
         """Say whether the first check is near, and may be the last."""
         return self._last == 0 and self._ratio * signal <= NEARLY_DONE * self._limits.rtol
+
+    def eased(self, share: float) -> None:
+        """Learn that the gap is only a share of what the signal said so far."""
+        self._ratio *= share
 
     def checked(self, n_iter: int, seconds: float, rel_gap: float, signal: float) -> None:
         """Learn from a check that took some seconds."""

@@ -23,7 +23,7 @@ class Clock:
 class Standstill:
     """A method that counts iterations of a millisecond, and stays where it is put."""
 
-    name = "STANDSTILL"
+    name, weight = "STANDSTILL", 1.0
 
     def __init__(self, clock, signal=lambda n_iter: 1.0):
         self.n_iter, self._clock, self._signal = 0, clock, signal
@@ -51,7 +51,7 @@ class Recorder:
         self._method, self._clock, self._cost, self.answer = method, clock, cost, answer
         self.calls = []  # (iterations, seconds allowed, seconds of iterations so far)
 
-    def polish(self, w, u, seconds):
+    def polish(self, w, u, seconds, weight):
         n_iter = self._method.n_iter
         self.calls.append((n_iter, seconds, 1e-3 * n_iter))
         self._clock.now += self._cost
@@ -102,7 +102,7 @@ def test_polishes_are_given_and_take_their_share_of_the_time(scalar, monkeypatch
         assert allowed == pytest.approx(_driver.POLISH_SHARE * run_seconds - k * cost)
         assert allowed > 0.0
     if cost == 10.0:
-        assert len(polisher.calls) == 2  # after 0.6 seconds of iterations, and after 10
+        assert len(polisher.calls) == 3  # after 0.5 seconds of iterations, after 5, and after 10
 
 
 def test_the_method_goes_on_from_a_polished_point(scalar, monkeypatch):

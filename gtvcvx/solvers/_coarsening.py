@@ -1,0 +1,169 @@
+"""Improve iterates by way of coarser problems, and balance the flow that goes with them.
+
+A few hundred iterations tell for most edges that their nodes share their parameters: their flow has
+much of its capacity left. Groups of nodes along such edges become the nodes of a coarser problem of
+the same kind, with added losses and joined edges, on which iterations cost a fraction and carry
+further. They in turn lead to a coarser problem, and so on; the last one is contracted to its
+clusters and solved (`gtvcvx.solvers._contraction`). What comes back is the solution itself where
+the groups were right, and a better point where they were not.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gtvcvx.graph import EmpiricalGraph, connected_components
+from gtvcvx.losses import SquaredLoss
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers._balance import balance
+from gtvcvx.solvers._contraction import (
+    Candidate,
+    Contraction,
+    JoinedEdges,
+    blocks,
+    quadratic_losses,
+)
+from gtvcvx.solvers._driver import Polished
+from gtvcvx.solvers._primal_dual import PrimalDual
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Nodes are grouped over edges that have this share of their capacity left.
+SAFE_SLACK = 0.8
+# A coarser problem must have at most this share of the edges; one with fewer edges than this is
+# contracted at once.
+SHRINKAGE, LEAST_EDGES = 0.5, 20_000
+# Iterations on a coarser problem, in chunks, as long as they take less than this share of the time.
+ITERATIONS, CHUNK, ITERATION_SHARE = 800, 50, 0.5
+# Edges of a coarser problem whose jump is above this share of the spread, and whose flow has less
+# than this share of the capacity left, keep their flow.
+NO_JUMP, NO_SLACK = 1e-8, 1e-6
+# Directions in which a group's losses are flatter than this share of their largest curvature are
+# taken as flat.
+FLAT = 1e-13
+
+
+class Coarsening:
+    """Polishes iterates of one problem.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+        With quadratic losses, and a penalty to which contraction applies.
+    rtol : float
+        Relative gap that is asked for.
+    """
+
+    def __init__(self, problem: GTVProblem, rtol: float) -> None:
+        self._problem, self._rtol = problem, rtol
+        self._contraction = Contraction(problem)
+        self._blocks = blocks(problem)
+
+    @cached_property
+    def _losses(self) -> tuple[FloatArray, FloatArray]:
+        return quadratic_losses(self._problem)
+
+    def polish(
+        self, w: FloatArray, u: FloatArray, seconds: float, weight: float = 1.0
+    ) -> Polished | None:
+        """Improve on w (n, d) and u (m, d); None if it takes too long, or the solver fails."""
+        found = self.solve(w, u, seconds, weight)
+        if found is None:
+            return None
+        balanced = balance(self._problem, self._blocks, *found, tolerance=self._rtol)
+        self._contraction.cut(balanced.excess)
+        capacities = self._problem.capacities
+        share = float(np.sum(balanced.excess * capacities) / np.sum(capacities))
+        return Polished(found.w, balanced.on, balanced.inside, share)
+
+    def solve(
+        self, w: FloatArray, u: FloatArray, seconds: float, weight: float
+    ) -> Candidate | None:
+        """Return a better point and flow, by way of a coarser problem if that is much smaller."""
+        problem, end = self._problem, time.perf_counter() + seconds
+        if problem.graph.n_edges < LEAST_EDGES:
+            return self._contraction.solve(w, u, seconds)
+        slack = problem.capacities - problem.penalty.dual_norm(u)
+        alike = slack > SAFE_SLACK * problem.capacities
+        labels = connected_components(problem.graph.n_nodes, problem.graph.edges[alike])
+        edges = JoinedEdges(problem, labels, 0, 1)
+        if len(edges.heads) > SHRINKAGE * problem.graph.n_edges:
+            return self._contraction.solve(w, u, seconds)
+        coarse = self._coarser(labels, edges)
+        z = _grouped(w, labels) / np.bincount(labels)[:, None]
+        flow = edges.joined(u)
+        method = PrimalDual(coarse)
+        method.restart(z, flow, weight)
+        pause = time.perf_counter() + ITERATION_SHARE * (end - time.perf_counter())
+        while method.n_iter < ITERATIONS and time.perf_counter() < pause:
+            method.run(CHUNK)
+        left = end - time.perf_counter()
+        found = Coarsening(coarse, self._rtol).solve(method.w, method.u, left, method.weight)
+        if found is None:
+            found = Candidate(method.w, method.u, self._settled(coarse, method.w, method.u))
+        # What is missing from the balance of whole groups is cheaper to bring there from here.
+        balanced = balance(coarse, self._blocks, *found, tolerance=self._rtol)
+        found = found._replace(flow=balanced.inside)
+        return self._refined(found, u, flow, labels, edges)
+
+    def _coarser(self, labels: IntArray, edges: JoinedEdges) -> GTVProblem:
+        """Return the problem on groups; their losses, added up, are squared errors of d rows."""
+        problem, d = self._problem, self._problem.dim
+        hessian, linear = self._losses
+        total = _grouped(hessian.reshape(len(labels), d * d), labels).reshape(-1, d, d)
+        curvature, axes = np.linalg.eigh(total)
+        curved = curvature > FLAT * curvature[:, -1:]
+        # (1/d) ||y - X z||^2 has the Hessian (2/d) X^T X.
+        root = np.sqrt(np.where(curved, 0.5 * d * curvature, 0.0))
+        along = np.einsum("kij,ki->kj", axes, _grouped(linear, labels))
+        y = np.where(curved, 0.5 * d * along / np.where(curved, root, 1.0), 0.0)
+        X = root[:, :, None] * axes.transpose(0, 2, 1)
+        ends = np.column_stack([edges.heads[:, 0], edges.tails[:, 0]])
+        graph = EmpiricalGraph(len(total), ends, edges.capacities / problem.lam)
+        losses = SquaredLoss.stack(X, y, curved[:, -1])
+        return GTVProblem(graph, losses, problem.penalty, problem.lam)
+
+    def _settled(
+        self, problem: GTVProblem, w: FloatArray, u: FloatArray
+    ) -> list[NDArray[np.bool_]]:
+        """For each block the edges (m,) over which w jumps, and u is at capacity."""
+        jumps, settled = np.abs(problem.differences(w)), []
+        for block in self._blocks:
+            moves = jumps[:, block].max(axis=1) > NO_JUMP * np.ptp(w[:, block], axis=0).max()
+            left = problem.capacities - problem.penalty.dual_norm(u[:, block])
+            settled.append(moves & (left <= NO_SLACK * problem.capacities))
+        return settled
+
+    def _refined(
+        self,
+        found: Candidate,
+        u: FloatArray,
+        flow: FloatArray,
+        labels: IntArray,
+        edges: JoinedEdges,
+    ) -> Candidate:
+        """Bring a candidate back from the coarser problem, where u was the flow."""
+        out, jumping = u.copy(), []
+        # Parallel edges keep their differences, as far as the capacities allow it.
+        out[edges.between] += edges.split(found.flow - flow)
+        for block, jumps in zip(self._blocks, found.jumping, strict=True):
+            chosen = jumps[edges.reduced]
+            settled = edges.split(found.flow[:, block])[chosen]
+            out[np.ix_(edges.between[chosen], np.array(block))] = settled
+            mask = np.zeros(len(u), dtype=bool)
+            mask[edges.between[chosen]] = True
+            jumping.append(mask)
+        return Candidate(found.w[labels], out, jumping)
+
+
+def _grouped(rows: FloatArray, labels: IntArray) -> FloatArray:
+    """Add up rows (n, p) of the nodes of each group."""
+    n = len(labels)
+    members = sp.csr_array((np.ones(n), (labels, np.arange(n))), shape=(int(labels.max()) + 1, n))
+    return np.asarray(members @ rows)

@@ -1,0 +1,222 @@
+"""The balance of flows inside clusters: its passes, its optimality, and clusters without one."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx import _conjugate_gradients
+from gtvcvx.solvers import _balance, _balance_kernels
+from gtvcvx.solvers._balance import balance
+
+# Stands where a pass has nothing to write.
+UNTOUCHED = 7.0
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def random_graph(rng, n=9, share=0.5):
+    ends = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < share]
+    return gtv.EmpiricalGraph(n, ends, rng.uniform(0.2, 2.0, len(ends)))
+
+
+def clipped(z, capacities):
+    """Rows of z (m, q) projected on Euclidean balls."""
+    lengths = np.linalg.norm(z, axis=1)
+    return z * np.minimum(1.0, capacities / np.maximum(lengths, 1e-300))[:, None]
+
+
+def huber(z, capacities):
+    lengths = np.linalg.norm(z, axis=1)
+    inside = lengths <= capacities
+    return np.where(inside, 0.5 * lengths**2, capacities * lengths - 0.5 * capacities**2)
+
+
+@pytest.mark.parametrize("q", [1, 2, 3])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])
+def test_clip_is_its_naive_twin(q, scale, rng):
+    graph = random_graph(rng)
+    m = graph.n_edges
+    inner = rng.random(m) < 0.7
+    z, demand = scale * rng.standard_normal((m, q)), rng.standard_normal((9, q))
+    flow, normals = np.full((m, q), UNTOUCHED), np.full((m, q), UNTOUCHED)
+    conductance, degrees, missing = np.full(m, UNTOUCHED), np.empty(9), demand.copy()
+    value = _balance_kernels.clip(
+        (0,) * q,
+        *graph.by_head,
+        graph.weights,
+        inner,
+        z,
+        flow,
+        conductance,
+        normals,
+        degrees,
+        missing,
+    )
+    expected = clipped(z, graph.weights)
+    np.testing.assert_allclose(flow[inner], expected[inner], rtol=1e-12)
+    for array in (flow, normals, conductance):
+        assert (array[~inner] == UNTOUCHED).all()
+    through = graph.divergence @ np.where(inner[:, None], expected, 0.0)
+    np.testing.assert_allclose(missing, demand - through, atol=1e-12)
+    assert value == pytest.approx(huber(z, graph.weights)[inner].sum(), rel=1e-12)
+    # The derivative of the projection, by differences; along the flow a little is left.
+    mean = np.zeros(m)
+    for e in np.flatnonzero(inner):
+        derivative = conductance[e] * (np.eye(q) - np.outer(normals[e], normals[e]))
+        mean[e] = np.trace(derivative) / q
+        for k in range(q):
+            step = np.zeros((m, q))
+            step[e, k] = 1e-6 * scale
+            ahead, behind = clipped(z + step, graph.weights), clipped(z - step, graph.weights)
+            slope = (ahead - behind)[e] / (2e-6 * scale)
+            np.testing.assert_allclose(derivative[k], slope, atol=2 * _balance_kernels.ALONG)
+    np.testing.assert_allclose(degrees, np.abs(graph.divergence) @ mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("q", [1, 2, 3])
+def test_shift_is_its_naive_twin(q, rng):
+    graph = random_graph(rng)
+    inner = rng.random(graph.n_edges) < 0.7
+    z, x = rng.standard_normal((graph.n_edges, q)), rng.standard_normal((9, q))
+    out = np.full_like(z, UNTOUCHED)
+    _balance_kernels.shift(*graph.by_head, inner, z, x, 0.3, out)
+    expected = np.where(inner[:, None], z + 0.3 * (graph.incidence @ x), UNTOUCHED)
+    np.testing.assert_allclose(out, expected, rtol=1e-12)
+
+
+def test_conjugate_gradients_with_normals_against_the_dense_system(rng):
+    n, d = 9, 2
+    graph = random_graph(rng)
+    m = graph.n_edges
+    conductance = rng.uniform(0.5, 2.0, m)
+    normals = rng.uniform(0.0, 0.99, (m, 1)) * _unit(rng.standard_normal((m, d)))
+    normals[rng.random(m) < 0.5] = 0.0
+    blocks = conductance[:, None, None] * (np.eye(d) - normals[:, :, None] * normals[:, None, :])
+    matrix = np.zeros((n * d, n * d))
+    for (i, j), block in zip(graph.edges, blocks, strict=True):
+        for a, b, sign in ((i, i, 1), (j, j, 1), (i, j, -1), (j, i, -1)):
+            matrix[a * d : (a + 1) * d, b * d : (b + 1) * d] += sign * block
+    b = matrix @ rng.standard_normal(n * d)
+    x = _conjugate_gradients.solve(
+        (0,) * d,
+        b.reshape(n, d),
+        1e-11 * np.linalg.norm(b),
+        1000,
+        *graph.by_head,
+        conductance,
+        np.ones(n),
+        np.ones(n),
+        np.empty(0, np.int64),
+        np.empty((0, d, d)),
+        np.empty((0, 0)),
+        None,
+        normals,
+    )
+    np.testing.assert_allclose(matrix @ x.ravel(), b, atol=1e-9 * np.linalg.norm(b))
+
+
+def _unit(rows):
+    return rows / np.linalg.norm(rows, axis=1)[:, None]
+
+
+def balanced_instance(rng, penalty, jumping_share=0.2, load=0.95):
+    """A problem and parameters that some flow within capacity balances, and that flow."""
+    graph, d = random_graph(rng), 2
+    flow = rng.standard_normal((graph.n_edges, d))
+    size = gtv.penalties.as_penalty(penalty, d).dual_norm(flow)
+    flow *= (load * rng.random(graph.n_edges) ** 0.2 * graph.weights / size)[:, None]
+    w = rng.standard_normal((9, d))
+    # The gradient of 1/2 ||w - a||^2 per node, whatever its factor, is to be minus D^T u.
+    point = gtv.PointLoss.stack(np.zeros((9, d)))
+    factor = point.gradient(np.ones((9, d)))[0, 0]
+    losses = gtv.PointLoss.stack(w + (graph.divergence @ flow) / factor)
+    problem = gtv.GTVProblem(graph, losses, penalty, 1.0)
+    np.testing.assert_allclose(problem.losses.gradient(w), -(graph.divergence @ flow), atol=1e-12)
+    count = d if penalty == "l1" else 1
+    jumping = [rng.random(graph.n_edges) < jumping_share for _ in range(count)]
+    blocks = [[0], [1]] if penalty == "l1" else [[0, 1]]
+    start = rng.standard_normal((graph.n_edges, d))
+    for block, jump in zip(blocks, jumping, strict=True):
+        start[np.ix_(jump, block)] = flow[np.ix_(jump, block)]
+    return problem, blocks, w, start, jumping
+
+
+def within(problem, u, blocks, share):
+    """Whether u is inside the capacities, block by block, up to a share of them."""
+    bound = (1.0 + share) * problem.capacities
+    return all((np.linalg.norm(u[:, block], axis=1) <= bound).all() for block in blocks)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_balance_is_found_by_the_closest_flow_within_capacity(penalty, seed):
+    rng = np.random.default_rng(seed)
+    problem, blocks, w, start, jumping = balanced_instance(rng, penalty)
+    found = balance(problem, blocks, w, start, jumping)
+    need = -problem.losses.gradient(w)
+    np.testing.assert_allclose(problem.graph.divergence @ found.on, need, atol=1e-9)
+    np.testing.assert_allclose(found.on, found.inside, atol=1e-9)
+    assert within(problem, found.inside, blocks, 1e-12)
+    assert found.excess.max() <= 1e-9
+    for block, jump in zip(blocks, jumping, strict=True):
+        np.testing.assert_array_equal(found.inside[np.ix_(jump, block)], start[np.ix_(jump, block)])
+        # First the start is clipped; then no flow on the balance is closer.
+        goal = np.where(
+            jump[:, None], start[:, block], clipped(start[:, block], problem.capacities)
+        )
+        u = cp.Variable(goal.shape)
+        constraints = [problem.graph.divergence @ u == need[:, block], u[jump] == goal[jump]]
+        constraints += [cp.norm(u, 2, axis=1) <= problem.capacities]
+        cp.Problem(cp.Minimize(cp.sum_squares(u - goal)), constraints).solve(cp.CLARABEL)
+        np.testing.assert_allclose(found.inside[:, block], u.value, atol=2e-4)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_what_may_be_missing_is_not_looked_for(penalty, rng, monkeypatch):
+    problem, blocks, w, start, jumping = balanced_instance(rng, penalty)
+    need = -problem.losses.gradient(w)
+    total = problem.capacities.sum()
+    steps, step = [], _balance._Block._step
+    monkeypatch.setattr(_balance._Block, "_step", lambda self: steps.append(1) or step(self))
+    taken = []
+    for tolerance in (1.0, 1e-4, 1e-10):
+        steps.clear()
+        found = balance(problem, blocks, w, start, jumping, tolerance=tolerance)
+        missing = problem.graph.divergence @ found.inside - need
+        assert np.linalg.norm(missing) <= 2 * tolerance * total + 1e-12
+        taken.append(len(steps))
+    assert taken[0] <= taken[1] < taken[2]
+
+
+def test_without_a_balance_the_overloaded_edges_show_where_the_cluster_wants_to_be_cut():
+    """Two cliques that want to be apart, over one edge that cannot carry it."""
+    clique = [(i, j) for i in range(4) for j in range(i + 1, 4)]
+    ends = [*clique, *((i + 4, j + 4) for i, j in clique), (3, 4)]
+    graph = gtv.EmpiricalGraph(8, ends)
+    a = np.repeat([[0.0, 0.0], [3.0, 4.0]], 4, axis=0)
+    problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(a), "l2", 1.0)
+    w = np.tile(a.mean(axis=0), (8, 1))
+    none = [np.zeros(graph.n_edges, dtype=bool)]
+    found = balance(problem, [[0, 1]], w, np.zeros((graph.n_edges, 2)), none)
+    need = -problem.losses.gradient(w)
+    np.testing.assert_allclose(graph.divergence @ found.on, need, atol=1e-2 * np.abs(need).max())
+    assert within(problem, found.inside, [[0, 1]], 1e-12)
+    bridge = np.flatnonzero((graph.edges == [3, 4]).all(axis=1))[0]
+    assert np.argmax(found.excess) == bridge
+    assert found.excess[bridge] > 0.5
+
+
+def test_components_that_cannot_be_balanced_keep_their_mean(rng):
+    """No flow inside makes up the sum over a component; a node alone keeps all of it."""
+    graph = gtv.EmpiricalGraph(6, [(0, 1), (1, 2), (3, 4)], [5.0, 5.0, 5.0])
+    problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(rng.standard_normal((6, 1))), "l2", 1.0)
+    w = np.zeros((6, 1))
+    found = balance(problem, [[0]], w, np.zeros((3, 1)), [np.zeros(3, dtype=bool)])
+    left = -problem.losses.gradient(w) - graph.divergence @ found.on
+    np.testing.assert_allclose(left[:3], left[:3].mean(), atol=1e-9)
+    np.testing.assert_allclose(left[3:5], left[3:5].mean(), atol=1e-9)
+    assert found.excess.max() == 0.0

@@ -1,0 +1,161 @@
+"""Coarser problems: the same objective on groups, flows there and back, and runs that use them."""
+
+import time
+
+import numpy as np
+import pytest
+from _instances import cases, reference
+
+import gtvcvx as gtv
+from gtvcvx.graph import connected_components
+from gtvcvx.solvers import _coarsening, _driver, _schedule
+from gtvcvx.solvers._coarsening import Coarsening
+from gtvcvx.solvers._contraction import JoinedEdges
+from gtvcvx.solvers._primal_dual import PrimalDual
+
+NORMS = ("l1", "l2")
+
+
+def geometric_problem(penalty, n=150, seed=0, lam=0.3):
+    """Four clusters in the plane, three rows of data at two nodes of five."""
+    rng = np.random.default_rng(seed)
+    graph = gtv.generators.random_geometric(n, 8.0, seed=seed)
+    true_w = 2.0 * rng.standard_normal((4, 2))[rng.integers(4, size=n) // 2]
+    data = gtv.generators.regression_data(true_w, 3, 0.3, 0.4, rng)
+    return gtv.GTVProblem(graph, gtv.SquaredLoss.stack(*data), penalty, lam)
+
+
+def groups(problem, rng, share=0.4):
+    """Random connected groups, and the joined edges between them."""
+    graph = problem.graph
+    alike = rng.random(graph.n_edges) < share
+    labels = connected_components(graph.n_nodes, graph.edges[alike])
+    return labels, JoinedEdges(problem, labels, 0, 1)
+
+
+@pytest.mark.parametrize("case", cases(losses=["squared", "mix"], penalties=NORMS), ids=str)
+def test_the_coarser_objective_is_the_objective_up_to_a_constant(case):
+    problem = case.problem()
+    labels, edges = groups(problem, case.rng)
+    if not len(edges.heads):
+        return
+    coarse = Coarsening(problem, 1e-6)._coarser(labels, edges)
+    z = 3.0 * case.rng.standard_normal((5, coarse.graph.n_nodes, problem.dim))
+    constant = problem.value(z[0][labels]) - coarse.value(z[0])
+    for point in z:
+        fine = problem.value(point[labels])
+        assert coarse.value(point) + constant == pytest.approx(fine, rel=1e-9, abs=1e-9)
+    # Losses that say nothing stay unlabelled: their flow is to be conserved.
+    assert coarse.losses.value(np.zeros_like(z[0])).shape == (coarse.graph.n_nodes,)
+
+
+@pytest.mark.parametrize("penalty", NORMS)
+def test_flows_go_to_groups_and_back(penalty):
+    rng = np.random.default_rng(1)
+    problem = geometric_problem(penalty)
+    labels, edges = groups(problem, rng)
+    coarse = Coarsening(problem, 1e-6)._coarser(labels, edges)
+    u = rng.standard_normal((problem.graph.n_edges, 2))
+    joined = edges.joined(u)
+    # What a group loses is what its nodes lose together.
+    lost = np.zeros((coarse.graph.n_nodes, 2))
+    np.add.at(lost, labels, problem.graph.divergence @ u)
+    np.testing.assert_allclose(coarse.graph.divergence @ joined, lost, atol=1e-12)
+    flows = rng.standard_normal(joined.shape)
+    flows *= (coarse.capacities / coarse.penalty.dual_norm(flows))[:, None]
+    back = np.zeros_like(u)
+    back[edges.between] = edges.split(flows)
+    np.testing.assert_allclose(edges.joined(back), flows, rtol=1e-12)
+    within = problem.capacities[edges.between] * (1 + 1e-12)
+    assert (problem.penalty.dual_norm(back[edges.between]) <= within).all()
+
+
+def coarsen_all(monkeypatch, slack=0.8):
+    """Let every problem be coarsened, however small, and polished early."""
+    monkeypatch.setattr(_coarsening, "LEAST_EDGES", 1)
+    monkeypatch.setattr(_coarsening, "SHRINKAGE", 0.99)
+    monkeypatch.setattr(_coarsening, "SAFE_SLACK", slack)
+    monkeypatch.setattr(_driver, "FIRST_POLISH", 100)
+    monkeypatch.setattr(_driver, "POLISH_SHARE", 1e9)
+    monkeypatch.setattr(_schedule, "NEARLY_DONE", 0.0)
+
+
+def count_coarser(monkeypatch):
+    """Return the list of all coarser problems that are made."""
+    coarser, made = Coarsening._coarser, []
+
+    def counted(self, labels, edges):
+        made.append(coarser(self, labels, edges))
+        return made[-1]
+
+    monkeypatch.setattr(Coarsening, "_coarser", counted)
+    return made
+
+
+@pytest.mark.parametrize("penalty", NORMS)
+def test_a_polished_iterate_is_the_solution_where_the_groups_are_right(penalty, monkeypatch):
+    coarsen_all(monkeypatch)
+    made = count_coarser(monkeypatch)
+    problem = geometric_problem(penalty)
+    best = problem.solve(solver="CLARABEL", rtol=1e-9)
+    method = PrimalDual(problem)
+    method.run(300)
+    made.clear()
+    polished = Coarsening(problem, 1e-9).polish(method.w, method.u, np.inf, method.weight)
+    assert made
+    assert made[0].graph.n_edges < problem.graph.n_edges
+    assert problem.value(polished.w) == pytest.approx(best.value, rel=1e-8)
+    gap, _ = problem.bounds.gap(polished.w, polished.balanced)
+    assert gap.total <= 1e-7 * best.value
+
+
+@pytest.mark.parametrize("penalty", NORMS)
+@pytest.mark.parametrize("slack", [0.0, 0.8])
+def test_runs_with_coarser_problems_end_at_the_optimum(penalty, slack, monkeypatch):
+    """Also where nodes are grouped over every edge that is not at capacity."""
+    coarsen_all(monkeypatch, slack)
+    made = count_coarser(monkeypatch)
+    for case in cases(losses=["squared", "mix"], penalties=[penalty]):
+        problem = case.problem()
+        solution = problem.solve(rtol=1e-9)
+        assert solution.status == "optimal"
+        best = problem.value(reference(case).w)
+        assert solution.value <= best + 2e-9 * max(1.0, abs(best))
+        assert solution.dual_value <= best + 1e-12 * max(1.0, abs(best))
+    for seed in range(3):
+        problem = geometric_problem(penalty, seed=seed)
+        solution = problem.solve(rtol=1e-9)
+        assert solution.status == "optimal"
+        best = problem.solve(solver="CLARABEL", rtol=1e-10)
+        assert solution.value == pytest.approx(best.value, rel=3e-9)
+    assert len(made) >= 3
+
+
+def test_iterations_on_coarser_problems_end_with_the_time(monkeypatch):
+    coarsen_all(monkeypatch)
+    monkeypatch.setattr(_coarsening, "ITERATIONS", 10**9)
+    problem = geometric_problem("l2")
+    method = PrimalDual(problem)
+    method.run(300)
+    start = time.perf_counter()
+    Coarsening(problem, 1e-9).polish(method.w, method.u, 0.5, 1.0)
+    assert time.perf_counter() - start < 20.0
+    # Without any time the groups alone are still a start.
+    assert Coarsening(problem, 1e-9).polish(method.w, method.u, 0.0, 1.0) is not None
+
+
+def test_ctrl_c_on_a_coarser_problem_ends_the_whole_run(monkeypatch):
+    coarsen_all(monkeypatch)
+    problem = geometric_problem("l2")
+    run = PrimalDual.run
+
+    def interrupted(self, n_iter):
+        if self._problem is not problem:
+            raise KeyboardInterrupt
+        run(self, n_iter)
+
+    monkeypatch.setattr(PrimalDual, "run", interrupted)
+    solution = problem.solve(rtol=1e-12)
+    assert solution.status == "user_limit"
+    assert solution.n_iter >= 100
+    assert np.isfinite(solution.gap)
