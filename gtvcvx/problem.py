@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import cvxpy as cp
 import numpy as np
@@ -24,6 +24,8 @@ from gtvcvx.solution import Solution
 FloatArray = NDArray[np.float64]
 
 SCHEMA = "gtv-problem/1"
+
+_T = TypeVar("_T")
 
 
 class GTVProblem:
@@ -72,6 +74,8 @@ class GTVProblem:
         self.penalty = as_penalty(penalty, self.dim)
         self.lam = _checked_lam(lam)
         self.capacities = self._checked_capacities()
+        # What solvers keep for problems that differ in lambda alone.
+        self._kept: dict[str, Any] = {}
 
     def _checked_capacities(self) -> FloatArray:
         """Edge capacities lambda A_e of the dual network-flow problem, shape (m,)."""
@@ -243,7 +247,19 @@ class GTVProblem:
 
     def with_lam(self, lam: float) -> GTVProblem:
         """Return the same problem with another lambda."""
-        return GTVProblem(self.graph, self.losses, self.penalty, lam)
+        problem = GTVProblem(self.graph, self.losses, self.penalty, lam)
+        problem._kept = self._kept
+        return problem
+
+    def kept(self, name: str, make: Callable[[], _T]) -> _T:
+        """Return what was made under this name for this problem, whatever its lambda, or make it.
+
+        For solvers: what depends on graph, losses and penalty alone is made once.
+        """
+        if name not in self._kept:
+            self._kept[name] = make()
+        kept: _T = self._kept[name]
+        return kept
 
     def to_data(self) -> dict[str, Any]:
         """Plain dict of arrays, numbers and strings: all that the package ``verify`` needs.

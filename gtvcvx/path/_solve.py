@@ -157,20 +157,21 @@ class _Walk:
         """Return the last solution, or what two of them predict if that is the better start.
 
         While the clusters stay the same and the losses are quadratic, solutions are affine in
-        lambda.
+        lambda. Flows that are at capacity stay there: all are scaled with lambda.
         """
         if not self.solutions:
             return self._start
-        last = self.solutions[-1]
-        if len(self.solutions) < 2:
-            return last
+        last, count = self.solutions[-1], len(self.solutions)
+        scaled = replace(last, u=(self._lams[count] / self._lams[count - 1]) * last.u)
+        if count < 2:
+            return scaled
         before = self.solutions[-2]
-        lam_before, lam_last, lam = self._lams[len(self.solutions) - 2 :][:3]
+        lam_before, lam_last, lam = self._lams[count - 2 :][:3]
         share = (lam - lam_last) / (lam_last - lam_before)
         w = last.w + share * (last.w - before.w)
         if not problem.value(w) < problem.value(last.w):
-            return last
-        return replace(last, w=w, u=last.u + share * (last.u - before.u))
+            return scaled
+        return replace(scaled, w=w)
 
 
 def _grid(

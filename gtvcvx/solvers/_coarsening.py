@@ -35,7 +35,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # Nodes are grouped over edges that have this share of their capacity left.
-SAFE_SLACK = 0.8
+SAFE_SLACKS = 0.8, 0.05
 # A coarser problem must have at most this share of the edges; one with fewer edges than this is
 # contracted at once.
 SHRINKAGE, LEAST_EDGES = 0.5, 20_000
@@ -89,11 +89,14 @@ class Coarsening:
         problem, end = self._problem, time.perf_counter() + seconds
         if problem.graph.n_edges < LEAST_EDGES:
             return self._contraction.solve(w, u, seconds)
-        slack = problem.capacities - problem.penalty.dual_norm(u)
-        alike = slack > SAFE_SLACK * problem.capacities
-        labels = connected_components(problem.graph.n_nodes, problem.graph.edges[alike])
-        edges = JoinedEdges(problem, labels, 0, 1)
-        if len(edges.heads) > SHRINKAGE * problem.graph.n_edges:
+        for share in SAFE_SLACKS:
+            slack = problem.capacities - problem.penalty.dual_norm(u)
+            alike = slack > share * problem.capacities
+            labels = connected_components(problem.graph.n_nodes, problem.graph.edges[alike])
+            edges = JoinedEdges(problem, labels, 0, 1)
+            if len(edges.heads) <= SHRINKAGE * problem.graph.n_edges:
+                break
+        else:
             return self._contraction.solve(w, u, seconds)
         coarse = self._coarser(labels, edges)
         z = _grouped(w, labels) / np.bincount(labels)[:, None]

@@ -30,7 +30,7 @@ LARGEST_CHUNK = 20
 # in all it may take this many times the seconds of the iterations.
 FIRST_POLISH, NEXT_POLISH, POLISH_SHARE = 500, 2.0, 2.0
 # From a warm start the clusters are nearly known.
-WARM_POLISH = 40
+WARM_POLISH = 20
 # Flows that are above the capacities by this share of them all say that no clusters were found.
 CREDIBLE_EXCESS = 0.1
 # Relative gap over excess that is expected of the first polished points.
@@ -233,25 +233,26 @@ class Run:
         limits: Limits,
         polisher: Polisher | None = None,
         warm: bool = False,
+        known: bool = False,
     ) -> None:
         self._problem, self._method, self._limits = problem, method, limits
-        self._polisher = polisher
+        self._polisher, self._warm = polisher, warm
         self._start = time.perf_counter()
         self._run_seconds = self._polish_seconds = 0.0
         self._next_polish = WARM_POLISH if warm else FIRST_POLISH
         self._chunk = FIRST_CHUNK
         self.history: list[Record] = []
         self.incumbent = Incumbent(problem)
-        if warm:
+        if known:
             # It may be good enough already; from a cold start nothing is.
             self.incumbent.offer(method.w, method.u)
         self._schedule = Schedule(
             limits,
-            self.incumbent.rel_gap if warm else FIRST_GAP,
+            self.incumbent.rel_gap if known else FIRST_GAP,
             first_look=WARM_LOOK if warm else FIRST_LOOK,
         )
         # Polished points are looked at when their excess promises enough, and seldom otherwise.
-        self._polished = Schedule(limits, first_look=np.inf, ratio=POLISHED_RATIO)
+        self._polished = Schedule(limits, first_look=np.inf, first_check=0, ratio=POLISHED_RATIO)
         self._point: FloatArray | None = None  # the last polished one
 
     @property
@@ -290,7 +291,10 @@ class Run:
 
     @property
     def _polish_allowance(self) -> float:
-        return POLISH_SHARE * self._run_seconds - self._polish_seconds
+        # A warm start is credited with the iterations that a first polish would have waited for.
+        n_iter = self._method.n_iter
+        done = max(n_iter, FIRST_POLISH) / max(n_iter, 1) if self._warm else 1.0
+        return POLISH_SHARE * done * self._run_seconds - self._polish_seconds
 
     def _polish(self) -> bool:
         """Let the method go on from a polished point, evaluated if it looks good enough."""
@@ -338,12 +342,14 @@ def drive(
     polisher: Polisher | None = None,
     *,
     warm: bool = False,
+    known: bool = False,
 ) -> Solution:
-    """Run the method until its gap is small enough or a limit is met; `warm`: from a warm start.
+    """Run the method until its gap is small enough or a limit is met.
 
+    Warm: it starts from a solution of this problem or a similar one. Known: of this problem.
     Every stop, Ctrl-C included, returns the incumbent with a valid gap.
     """
-    run = Run(problem, method, limits, polisher, warm)
+    run = Run(problem, method, limits, polisher, warm, known)
     goal = limits.rtol if limits.stop == "gap" else None
     display = Display(method.name, verbose=limits.verbose, total=limits.max_iter, gap_goal=goal)
     try:

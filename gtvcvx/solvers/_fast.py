@@ -7,6 +7,7 @@ otherwise. Where rounding keeps the first from the gap that is asked for, the se
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -89,7 +90,7 @@ def _primal_dual(problem: GTVProblem, warm_start: Solution | None, limits: Limit
     if problem.graph.n_edges < ORDERING_EDGES:
         solution = _drive(problem, warm_start, limits)
     else:
-        ordering = Ordering(problem)
+        ordering = Ordering.of(problem)
         start = None if warm_start is None else ordering.apply(warm_start)
 
         def restored(progress: Progress) -> Progress:
@@ -108,7 +109,11 @@ def _drive(problem: GTVProblem, warm_start: Solution | None, limits: Limits) -> 
     method = PrimalDual(problem, warm_start)
     useful = limits.stop == "gap" and method.affine and applies(problem)
     polisher = Coarsening(problem, limits.rtol) if useful else None
-    return drive(problem, method, limits, polisher, warm=warm_start is not None)
+    if warm_start is None:
+        return drive(problem, method, limits, polisher)
+    # A start that was computed for other losses, or another lambda, is not good enough yet.
+    known = math.isclose(problem.value(warm_start.w), warm_start.value, rel_tol=1e-9)
+    return drive(problem, method, limits, polisher, warm=True, known=known)
 
 
 def _translated(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -46,6 +47,13 @@ class Ordering:
         parts = [(self._place[nodes], batch) for nodes, batch in problem.losses.parts]
         losses = StackedLoss(parts, problem.dim)
         self.problem = GTVProblem(moved, losses, problem.penalty, problem.lam)
+
+    @classmethod
+    def of(cls, problem: GTVProblem) -> Ordering:
+        """Return the ordering of a problem, made once for all values of lambda."""
+        ordering = copy.copy(problem.kept("ordering", lambda: cls(problem)))
+        ordering.problem = ordering.problem.with_lam(problem.lam)
+        return ordering
 
     def apply_w(self, w: FloatArray) -> FloatArray:
         """Rows of w (n, d) in the new order."""

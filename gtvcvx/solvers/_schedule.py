@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 FIRST_CHECK = 100
 # The first iterations bring the relative gap down to this; then it falls along with the signal.
-FIRST_GAP = 0.05
+FIRST_GAP = 0.033
 # A first look, whatever the signal says, after so many iterations; sooner from a warm start, where
 # nobody knows what a signal means, and in a run that takes long, to have something to show.
 FIRST_LOOK, WARM_LOOK = 1500, 200
@@ -39,9 +39,10 @@ class Schedule:
         rel_gap: float = np.inf,
         *,
         first_look: float = FIRST_LOOK,
+        first_check: int = FIRST_CHECK,
         ratio: float = np.nan,
     ) -> None:
-        self._limits, self._first_look = limits, first_look
+        self._limits, self._first_look, self._first_check = limits, first_look, first_check
         self._last = 0
         self._first_gap = min(rel_gap, FIRST_GAP)
         self._ratio = ratio  # rel_gap / signal at the last check
@@ -55,7 +56,7 @@ class Schedule:
             return False
         if np.isnan(self._ratio):
             self._ratio = self._first_gap / max(signal, np.finfo(float).tiny)
-        if n_iter < FIRST_CHECK:
+        if n_iter < self._first_check:
             return False
         if self._ratio * signal <= self._limits.rtol:
             return n_iter >= RECHECK * self._last
