@@ -40,6 +40,8 @@ SHRINK = 1e-12
 STEPS, PATIENCE, FALL = 20, 2, 0.7
 # Conjugate gradients stop at this share of the residual, or after so many iterations.
 FORCING, ITERATIONS = 0.1, 60
+# A step takes about as long as so many iterations of the primal-dual method.
+STEP_COST = 50
 # Sufficient decrease, and the shortest step that is tried for it.
 DECREASE, SHORTEST = 1e-4, 1e-3
 # What is left is spread to this accuracy.
@@ -52,6 +54,7 @@ class Balanced(NamedTuple):
     on: FloatArray  # (m, d), on the balance
     inside: FloatArray  # (m, d), within capacity
     excess: FloatArray  # (m,), of `on` over the capacities, relative to them
+    cost: float  # how many iterations of the primal-dual method would have taken about as long
 
 
 def balance(
@@ -75,14 +78,15 @@ def balance(
     tolerance : float
         What may be missing from the balance, as a share of the sum of the capacities.
     """
-    on, inside, excess = u.copy(), u.copy(), np.zeros(len(u))
+    on, inside, excess, cost = u.copy(), u.copy(), np.zeros(len(u)), 0.0
     demand = -problem.losses.gradient(w)
     for block, jump in zip(blocks, jumping, strict=True):
         part = _Block(problem, demand[:, block], u[:, block], ~jump)
         part.solve(tolerance * float(np.sum(problem.capacities)))
         on[:, block], inside[:, block], over = part.result()
         np.maximum(excess, over, out=excess)
-    return Balanced(on, inside, excess)
+        cost += STEP_COST * (1 + part.steps) * len(block) / problem.dim
+    return Balanced(on, inside, excess, cost)
 
 
 class _Block:
@@ -96,6 +100,7 @@ class _Block:
         self._ends = graph.edges.ravel()
         self._capacities = (1.0 - SHRINK) * problem.capacities
         self._inner = inner
+        self.steps = 0
         self._members = connected_components(graph.n_nodes, graph.edges[inner])
         self._sizes = np.bincount(self._members)
         settled = np.where(inner[:, None], 0.0, u)
@@ -146,8 +151,9 @@ class _Block:
     def solve(self, tolerance: float) -> None:
         """Take steps until the balance is found, or it looks as if there were none."""
         best, since = (self._left, self._flow.copy(), self._missing.copy()), 0
-        for _ in range(STEPS):
-            if self._left <= max(self._floor, tolerance) or since == PATIENCE or not self._step():
+        while self.steps < STEPS and since < PATIENCE and self._left > max(self._floor, tolerance):
+            self.steps += 1
+            if not self._step():
                 break
             since = 0 if self._left <= FALL * best[0] else since + 1
             if self._left < best[0]:

@@ -39,8 +39,9 @@ SAFE_SLACKS = 0.8, 0.05
 # A coarser problem must have at most this share of the edges; one with fewer edges than this is
 # contracted at once.
 SHRINKAGE, LEAST_EDGES = 0.5, 20_000
-# Iterations on a coarser problem, in chunks, as long as they take less than this share of the time.
-ITERATIONS, CHUNK, ITERATION_SHARE = 800, 50, 0.5
+# Iterations on a coarser problem, in chunks, as long as they take less than this share of what is
+# allowed; and what finding the groups costs.
+ITERATIONS, CHUNK, ITERATION_SHARE, OVERHEAD = 800, 50, 0.5, 50
 # Edges of a coarser problem whose jump is above this share of the spread, and whose flow has less
 # than this share of the capacity left, keep their flow.
 NO_JUMP, NO_SLACK = 1e-8, 1e-6
@@ -70,25 +71,34 @@ class Coarsening:
         return quadratic_losses(self._problem)
 
     def polish(
-        self, w: FloatArray, u: FloatArray, seconds: float, weight: float = 1.0
+        self,
+        w: FloatArray,
+        u: FloatArray,
+        allowed: float = np.inf,
+        seconds: float = np.inf,
+        weight: float = 1.0,
     ) -> Polished | None:
-        """Improve on w (n, d) and u (m, d); None if it takes too long, or the solver fails."""
-        found = self.solve(w, u, seconds, weight)
+        """Improve on w (n, d) and u (m, d) at the cost of as many iterations as are allowed.
+
+        None if it would cost more, or takes more seconds, or if the solver fails.
+        """
+        found = self.solve(w, u, allowed, seconds, weight)
         if found is None:
             return None
-        balanced = balance(self._problem, self._blocks, *found, tolerance=self._rtol)
+        balanced = balance(self._problem, self._blocks, *found[:3], tolerance=self._rtol)
         self._contraction.cut(balanced.excess)
         capacities = self._problem.capacities
         share = float(np.sum(balanced.excess * capacities) / np.sum(capacities))
-        return Polished(found.w, balanced.on, balanced.inside, share)
+        cost = found.cost + balanced.cost
+        return Polished(found.w, balanced.on, balanced.inside, share, cost)
 
     def solve(
-        self, w: FloatArray, u: FloatArray, seconds: float, weight: float
+        self, w: FloatArray, u: FloatArray, allowed: float, seconds: float, weight: float
     ) -> Candidate | None:
         """Return a better point and flow, by way of a coarser problem if that is much smaller."""
         problem, end = self._problem, time.perf_counter() + seconds
         if problem.graph.n_edges < LEAST_EDGES:
-            return self._contraction.solve(w, u, seconds)
+            return self._contraction.solve(w, u, allowed, seconds)
         for share in SAFE_SLACKS:
             slack = problem.capacities - problem.penalty.dual_norm(u)
             alike = slack > share * problem.capacities
@@ -97,22 +107,31 @@ class Coarsening:
             if len(edges.heads) <= SHRINKAGE * problem.graph.n_edges:
                 break
         else:
-            return self._contraction.solve(w, u, seconds)
+            return self._contraction.solve(w, u, allowed, seconds)
         coarse = self._coarser(labels, edges)
         z = _grouped(w, labels) / np.bincount(labels)[:, None]
         flow = edges.joined(u)
         method = PrimalDual(coarse)
         method.restart(z, flow, weight)
-        pause = time.perf_counter() + ITERATION_SHARE * (end - time.perf_counter())
-        while method.n_iter < ITERATIONS and time.perf_counter() < pause:
-            method.run(CHUNK)
-        left = end - time.perf_counter()
-        found = Coarsening(coarse, self._rtol).solve(method.w, method.u, left, method.weight)
+        # What an iteration here costs in iterations of the problem.
+        relative = max(coarse.graph.n_edges, 1) / problem.graph.n_edges
+        n_iter = int(min(ITERATIONS, ITERATION_SHARE * allowed / relative))
+        while method.n_iter < n_iter and time.perf_counter() < end:
+            method.run(min(CHUNK, n_iter - method.n_iter))
+        found = Coarsening(coarse, self._rtol).solve(
+            method.w,
+            method.u,
+            allowed / relative - method.n_iter,
+            end - time.perf_counter(),
+            method.weight,
+        )
         if found is None:
-            found = Candidate(method.w, method.u, self._settled(coarse, method.w, method.u))
+            settled = self._settled(coarse, method.w, method.u)
+            found = Candidate(method.w, method.u, settled, 0.0)
         # What is missing from the balance of whole groups is cheaper to bring there from here.
-        balanced = balance(coarse, self._blocks, *found, tolerance=self._rtol)
-        found = found._replace(flow=balanced.inside)
+        balanced = balance(coarse, self._blocks, *found[:3], tolerance=self._rtol)
+        cost = OVERHEAD + relative * (method.n_iter + found.cost + balanced.cost)
+        found = found._replace(flow=balanced.inside, cost=cost)
         return self._refined(found, u, flow, labels, edges)
 
     def _coarser(self, labels: IntArray, edges: JoinedEdges) -> GTVProblem:
@@ -121,7 +140,7 @@ class Coarsening:
         hessian, linear = self._losses
         total = _grouped(hessian.reshape(len(labels), d * d), labels).reshape(-1, d, d)
         curvature, axes = np.linalg.eigh(total)
-        curved = curvature > FLAT * curvature[:, -1:]
+        curved = curvature > FLAT * np.maximum(curvature[:, -1:], 0.0)
         # (1/d) ||y - X z||^2 has the Hessian (2/d) X^T X.
         root = np.sqrt(np.where(curved, 0.5 * d * curvature, 0.0))
         along = np.einsum("kij,ki->kj", axes, _grouped(linear, labels))
@@ -162,7 +181,7 @@ class Coarsening:
             mask = np.zeros(len(u), dtype=bool)
             mask[edges.between[chosen]] = True
             jumping.append(mask)
-        return Candidate(found.w[labels], out, jumping)
+        return Candidate(found.w[labels], out, jumping, found.cost)
 
 
 def _grouped(rows: FloatArray, labels: IntArray) -> FloatArray:

@@ -36,8 +36,9 @@ FUSED_SLACK, FUSED_JUMP = 1e-3, 1e-2
 NO_JUMP = 1e-8
 # Edges this far above their capacity inside a cluster are cut.
 CUT = 1e-4
-# The conic solver takes about so long for each edge between clusters, times its squared width.
-EDGE_SECONDS = 1e-5
+# The conic solver takes about as long for each edge between clusters, times its squared width, as
+# so many iterations for each edge of the problem.
+EDGE_COST = 2000
 
 
 def applies(problem: GTVProblem) -> bool:
@@ -70,6 +71,7 @@ class Candidate(NamedTuple):
     w: FloatArray  # (n, d)
     flow: FloatArray  # (m, d)
     jumping: list[BoolArray]  # (m,) for each block
+    cost: float  # how many iterations would have taken about as long
 
 
 class Contraction:
@@ -90,12 +92,18 @@ class Contraction:
     def _losses(self) -> tuple[FloatArray, FloatArray]:
         return quadratic_losses(self._problem)
 
-    def solve(self, w: FloatArray, u: FloatArray, seconds: float) -> Candidate | None:
-        """Improve on w (n, d) and u (m, d); None if it takes too long, or the solver fails."""
+    def solve(
+        self, w: FloatArray, u: FloatArray, allowed: float, seconds: float
+    ) -> Candidate | None:
+        """Improve on w (n, d) and u (m, d) at the cost of as many iterations as are allowed.
+
+        None if it would cost more, or takes more seconds, or if the solver fails.
+        """
         fused = [self._fused(w, u, block) for block in self._blocks]
         contracted = _Contracted(self._problem, self._blocks, fused)
         width = max(len(self._blocks[0]), 2)
-        if EDGE_SECONDS * width**2 * contracted.n_edges > seconds:
+        cost = EDGE_COST * width**2 * contracted.n_edges / max(self._problem.graph.n_edges, 1)
+        if cost > allowed:
             return None
         answer = contracted.problem(*self._losses).solve(seconds)
         if answer is None:
@@ -103,7 +111,7 @@ class Contraction:
         z, flows = answer
         flow = u.copy()
         jumping = contracted.put_flows(z, flows, flow)
-        return Candidate(z[contracted.variables], flow, jumping)
+        return Candidate(z[contracted.variables], flow, jumping, cost)
 
     def cut(self, excess: FloatArray) -> None:
         """Take edges far above their capacity, by this share of it (m,), for jumps next time."""

@@ -16,7 +16,7 @@ from gtvcvx._progress import Progress as Display
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
-from gtvcvx.solvers._schedule import FIRST_GAP, FIRST_LOOK, WARM_LOOK, Schedule
+from gtvcvx.solvers._schedule import EARLY_LOOK, FIRST_GAP, FIRST_LOOK, WARM_LOOK, Schedule
 
 FloatArray = NDArray[np.float64]
 
@@ -24,10 +24,12 @@ FloatArray = NDArray[np.float64]
 CHUNK_SECONDS = 0.25
 # Edges with this share of their capacity left are taken as fused when the incumbent is polished.
 FUSED_SLACK = 1e-4
-FIRST_CHUNK = 10
-LARGEST_CHUNK = 20
+# The schedule is asked every so many iterations.
+LOOK_EVERY = 10
+# Flow variables from which an iteration takes long.
+LARGE = 5_000_000
 # Polishing starts after so many iterations and comes back when they are so many times as many; all
-# in all it may take this many times the seconds of the iterations.
+# in all it may take the time of this many times as many.
 FIRST_POLISH, NEXT_POLISH, POLISH_SHARE = 500, 2.0, 2.0
 # From a warm start the clusters are nearly known.
 WARM_POLISH = 20
@@ -71,15 +73,19 @@ class Polished(NamedTuple):
     balanced: FloatArray  # (m, d), nearly conserved
     inside: FloatArray  # (m, d), within capacity
     excess: float  # of `balanced` over the capacities, as a share of them all
+    cost: float = 0.0  # how many iterations would have taken about as long
 
 
 class Polisher(Protocol):
     """Improves iterates once in a while by other means than the method's own."""
 
     def polish(
-        self, w: FloatArray, u: FloatArray, seconds: float, weight: float
+        self, w: FloatArray, u: FloatArray, allowed: float, seconds: float, weight: float
     ) -> Polished | None:
-        """Return a better point, or None, also if finding it would take more than the seconds."""
+        """Return a better point, or None, also if it would cost more iterations than allowed.
+
+        Or more seconds, of which there may be infinitely many.
+        """
 
 
 @dataclass(frozen=True)
@@ -238,18 +244,19 @@ class Run:
         self._problem, self._method, self._limits = problem, method, limits
         self._polisher, self._warm = polisher, warm
         self._start = time.perf_counter()
-        self._run_seconds = self._polish_seconds = 0.0
+        self._polish_cost = 0.0  # in iterations
         self._next_polish = WARM_POLISH if warm else FIRST_POLISH
-        self._chunk = FIRST_CHUNK
+        self._chunk = LOOK_EVERY
         self.history: list[Record] = []
         self.incumbent = Incumbent(problem)
         if known:
             # It may be good enough already; from a cold start nothing is.
             self.incumbent.offer(method.w, method.u)
+        large = problem.graph.n_edges * problem.dim >= LARGE
         self._schedule = Schedule(
             limits,
             self.incumbent.rel_gap if known else FIRST_GAP,
-            first_look=WARM_LOOK if warm else FIRST_LOOK,
+            first_look=WARM_LOOK if warm else EARLY_LOOK if large else FIRST_LOOK,
         )
         # Polished points are looked at when their excess promises enough, and seldom otherwise.
         self._polished = Schedule(limits, first_look=np.inf, first_check=0, ratio=POLISHED_RATIO)
@@ -271,58 +278,72 @@ class Run:
     def _advance(self) -> bool:
         """Run some iterations; say whether the gap is to be checked now."""
         method, limits = self._method, self._limits
-        steps = min(self._chunk, limits.max_iter - method.n_iter)
+        left = LOOK_EVERY - method.n_iter % LOOK_EVERY
+        steps = min(self._chunk, left, limits.max_iter - method.n_iter)
         before = self.seconds
         method.run(steps)
-        took = self.seconds - before
-        self._run_seconds += took
-        affordable = CHUNK_SECONDS * steps / max(took, 1e-9)
-        self._chunk = int(np.clip(affordable, 1, LARGEST_CHUNK))
-        due = self._schedule.due(method.n_iter, self._run_seconds, method.signal())
-        return due or self.seconds >= limits.time_limit
+        affordable = CHUNK_SECONDS * steps / max(self.seconds - before, 1e-9)
+        self._chunk = int(np.clip(affordable, 1, LOOK_EVERY))
+        if self.seconds >= limits.time_limit or method.n_iter >= limits.max_iter:
+            return True
+        return self._looking and self._schedule.due(method.n_iter, method.signal())
+
+    @property
+    def _looking(self) -> bool:
+        """Whether this is an iteration at which decisions are taken, however long chunks are."""
+        return self._method.n_iter % LOOK_EVERY == 0
 
     def _polish_due(self) -> bool:
         return (
             self._polisher is not None
+            and self._looking
             and self._method.n_iter >= self._next_polish
             and self._polish_allowance > 0.0
-            and not self._schedule.nearly_done(self._method.signal())
+            and not self._schedule.nearly_done(self._method.n_iter, self._method.signal())
         )
 
     @property
     def _polish_allowance(self) -> float:
-        # A warm start is credited with the iterations that a first polish would have waited for.
-        n_iter = self._method.n_iter
-        done = max(n_iter, FIRST_POLISH) / max(n_iter, 1) if self._warm else 1.0
-        return POLISH_SHARE * done * self._run_seconds - self._polish_seconds
+        """Iterations whose time the next polish may take.
+
+        A warm start is credited with those that a first polish would have waited for.
+        """
+        n_iter = max(self._method.n_iter, FIRST_POLISH if self._warm else 0)
+        return POLISH_SHARE * n_iter - self._polish_cost
 
     def _polish(self) -> bool:
         """Let the method go on from a polished point, evaluated if it looks good enough."""
-        method, before = self._method, self.seconds
+        method = self._method
         assert self._polisher is not None
-        seconds = min(self._polish_allowance, self._limits.time_limit - self.seconds)
-        polished = self._polisher.polish(method.w, method.u, seconds, method.weight)
+        polished = self._polisher.polish(
+            method.w,
+            method.u,
+            self._polish_allowance,
+            self._limits.time_limit - self.seconds,
+            method.weight,
+        )
         self._next_polish = int(NEXT_POLISH * method.n_iter)
+        if polished is not None:
+            self._polish_cost += polished.cost
         stop = False
         if polished is not None and polished.excess <= CREDIBLE_EXCESS:
             signal = polished.excess
-            if self._polished.due(method.n_iter, self._run_seconds, signal):
+            if self._polished.due(method.n_iter, signal):
                 stop = self._check(polished.w, polished.balanced, self._polished, signal)
             if not stop:
                 method.restart(polished.w, polished.inside)
                 self._point = polished.w
                 self._schedule.eased(POINT_EASE)
-        self._polish_seconds += self.seconds - before
         return stop
 
     def _check(self, w: FloatArray, u: FloatArray, schedule: Schedule, signal: float) -> bool:
         """Evaluate the gap of a point; say whether to stop."""
         method, limits, incumbent = self._method, self._limits, self.incumbent
-        previous, before = incumbent.value, self.seconds
+        previous = incumbent.value
         if self._point is not None and self._problem.value(self._point) < self._problem.value(w):
             w = self._point
         incumbent.offer(w, u, keep_last=limits.stop == "iterations")
-        schedule.checked(method.n_iter, self.seconds - before, incumbent.rel_gap, signal)
+        schedule.checked(method.n_iter, incumbent.rel_gap, signal)
         self.history.append(incumbent.record(method.n_iter, self.seconds))
         asked = limits.callback is not None and bool(
             limits.callback(incumbent.progress(method.n_iter, self.seconds))

@@ -74,7 +74,7 @@ def coarsen_all(monkeypatch, slack=0.8):
     """Let every problem be coarsened, however small, and polished early."""
     monkeypatch.setattr(_coarsening, "LEAST_EDGES", 1)
     monkeypatch.setattr(_coarsening, "SHRINKAGE", 0.99)
-    monkeypatch.setattr(_coarsening, "SAFE_SLACK", slack)
+    monkeypatch.setattr(_coarsening, "SAFE_SLACKS", (slack,))
     monkeypatch.setattr(_driver, "FIRST_POLISH", 100)
     monkeypatch.setattr(_driver, "POLISH_SHARE", 1e9)
     monkeypatch.setattr(_schedule, "NEARLY_DONE", 0.0)
@@ -101,7 +101,7 @@ def test_a_polished_iterate_is_the_solution_where_the_groups_are_right(penalty, 
     method = PrimalDual(problem)
     method.run(300)
     made.clear()
-    polished = Coarsening(problem, 1e-9).polish(method.w, method.u, np.inf, method.weight)
+    polished = Coarsening(problem, 1e-9).polish(method.w, method.u, np.inf, np.inf, method.weight)
     assert made
     assert made[0].graph.n_edges < problem.graph.n_edges
     assert problem.value(polished.w) == pytest.approx(best.value, rel=1e-8)
@@ -131,6 +131,18 @@ def test_runs_with_coarser_problems_end_at_the_optimum(penalty, slack, monkeypat
     assert len(made) >= 3
 
 
+@pytest.mark.parametrize("penalty", NORMS)
+def test_one_group_is_least_squares_over_all_data(penalty, monkeypatch):
+    """No edge is left."""
+    coarsen_all(monkeypatch)
+    problem = geometric_problem(penalty, lam=1e4)
+    w, u = np.zeros((150, 2)), np.zeros((problem.graph.n_edges, 2))
+    polished = Coarsening(problem, 1e-9).polish(w, u, np.inf)
+    best = problem.solve(rtol=1e-9)
+    np.testing.assert_allclose(polished.w, best.w, atol=1e-6)
+    assert polished.excess <= 1e-9
+
+
 def test_iterations_on_coarser_problems_end_with_the_time(monkeypatch):
     coarsen_all(monkeypatch)
     monkeypatch.setattr(_coarsening, "ITERATIONS", 10**9)
@@ -138,10 +150,20 @@ def test_iterations_on_coarser_problems_end_with_the_time(monkeypatch):
     method = PrimalDual(problem)
     method.run(300)
     start = time.perf_counter()
-    Coarsening(problem, 1e-9).polish(method.w, method.u, 0.5, 1.0)
+    Coarsening(problem, 1e-9).polish(method.w, method.u, np.inf, 0.5)
     assert time.perf_counter() - start < 20.0
-    # Without any time the groups alone are still a start.
-    assert Coarsening(problem, 1e-9).polish(method.w, method.u, 0.0, 1.0) is not None
+
+
+def test_polishes_cost_about_what_they_may(monkeypatch):
+    coarsen_all(monkeypatch)
+    problem = geometric_problem("l2")
+    method = PrimalDual(problem)
+    method.run(300)
+    dear = Coarsening(problem, 1e-9).polish(method.w, method.u)
+    cheap = Coarsening(problem, 1e-9).polish(method.w, method.u, 10.0)
+    # Groups and the balance are never left out.
+    assert 0.0 < cheap.cost < dear.cost
+    assert problem.value(dear.w) <= problem.value(cheap.w)
 
 
 def test_ctrl_c_on_a_coarser_problem_ends_the_whole_run(monkeypatch):

@@ -45,17 +45,17 @@ class Standstill:
 
 
 class Recorder:
-    """A polisher that takes some seconds, notes when it is called, and returns what it is told."""
+    """A polisher that notes when it is called, and returns what it is told at a cost."""
 
     def __init__(self, method, clock, cost=0.0, answer=None):
         self._method, self._clock, self._cost, self.answer = method, clock, cost, answer
-        self.calls = []  # (iterations, seconds allowed, seconds of iterations so far)
+        self.calls = []  # (iterations, cost allowed, seconds left)
 
-    def polish(self, w, u, seconds, weight):
-        n_iter = self._method.n_iter
-        self.calls.append((n_iter, seconds, 1e-3 * n_iter))
-        self._clock.now += self._cost
-        return self.answer
+    def polish(self, w, u, allowed, seconds, weight):
+        assert weight == self._method.weight
+        self.calls.append((self._method.n_iter, allowed, seconds))
+        self._clock.now += 1e-3 * self._cost
+        return self.answer and self.answer._replace(cost=self._cost)
 
     @property
     def iterations(self):
@@ -82,7 +82,7 @@ def test_polishes_come_at_growing_intervals(scalar, monkeypatch, warm, first, an
     polisher = Recorder(method, clock, answer=answer)
     solution = drive(scalar, method, Limits(1e-9, 20_000), polisher, warm=warm)
     assert solution.status == "user_limit"
-    start, step = getattr(_driver, first), _driver.LARGEST_CHUNK
+    start, step = getattr(_driver, first), _driver.LOOK_EVERY
     assert start <= polisher.iterations[0] < start + step
     for previous, following in itertools.pairwise(polisher.iterations):
         assert following >= int(_driver.NEXT_POLISH * previous)
@@ -91,18 +91,40 @@ def test_polishes_come_at_growing_intervals(scalar, monkeypatch, warm, first, an
     assert polisher.iterations[-1] < solution.n_iter == 20_000
 
 
-@pytest.mark.parametrize("cost", [0.1, 1.0, 10.0])
-def test_polishes_are_given_and_take_their_share_of_the_time(scalar, monkeypatch, cost):
+@pytest.mark.parametrize("cost", [100.0, 1_000.0, 10_000.0])
+def test_polishes_are_allowed_and_take_their_share_of_the_run(scalar, monkeypatch, cost):
     clock = Clock(monkeypatch)
     method = Standstill(clock)
-    polisher = Recorder(method, clock, cost)
+    polisher = Recorder(method, clock, cost, answer=Polished(0 * W, 0 * U, 0 * U, 1e-2))
     drive(scalar, method, Limits(1e-9, 20_000), polisher)
     assert polisher.calls
-    for k, (_, allowed, run_seconds) in enumerate(polisher.calls):
-        assert allowed == pytest.approx(_driver.POLISH_SHARE * run_seconds - k * cost)
+    for k, (n_iter, allowed, seconds) in enumerate(polisher.calls):
+        assert allowed == pytest.approx(_driver.POLISH_SHARE * n_iter - k * cost)
         assert allowed > 0.0
-    if cost == 10.0:
-        assert len(polisher.calls) == 3  # after 0.5 seconds of iterations, after 5, and after 10
+        assert seconds == np.inf
+    if cost == 10_000.0:
+        assert len(polisher.calls) == 3  # after 500 iterations, after 5,000, and after 10,000
+
+
+def test_a_warm_start_is_credited_with_the_wait_for_a_first_polish(scalar, monkeypatch):
+    clock = Clock(monkeypatch)
+    method = Standstill(clock)
+    polisher = Recorder(method, clock, 100.0, answer=Polished(0 * W, 0 * U, 0 * U, 1e-2))
+    drive(scalar, method, Limits(1e-9, 400), polisher, warm=True)
+    allowed = [allowed for _, allowed, _ in polisher.calls]
+    credit = _driver.POLISH_SHARE * _driver.FIRST_POLISH
+    assert allowed == pytest.approx([credit - 100.0 * k for k in range(len(allowed))])
+    assert len(allowed) >= 4
+
+
+def test_polishes_see_what_is_left_of_the_time(scalar, monkeypatch):
+    clock = Clock(monkeypatch)
+    method = Standstill(clock)
+    polisher = Recorder(method, clock)
+    drive(scalar, method, Limits(1e-9, 20_000, time_limit=3.0), polisher)
+    assert polisher.calls
+    for n_iter, _, seconds in polisher.calls:
+        assert seconds == pytest.approx(3.0 - 1e-3 * n_iter)
 
 
 def test_the_method_goes_on_from_a_polished_point(scalar, monkeypatch):
@@ -162,8 +184,9 @@ def test_nothing_is_polished_just_before_the_first_check(scalar, monkeypatch):
     checks = []
     limits = Limits(1e-9, 3_000, callback=lambda p: checks.append(p.n_iter))
     drive(scalar, method, limits, polisher)
-    assert checks[0] < 3_000
-    assert checks[0] <= polisher.iterations[0]
+    assert checks[0] == _schedule.FIRST_LOOK
+    # Until nobody believes any more that the check will come.
+    assert polisher.iterations[0] == _schedule.TOO_LATE > _driver.FIRST_POLISH
 
 
 @pytest.mark.parametrize("max_iter", [599, 600, 601, 620])
