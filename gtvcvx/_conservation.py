@@ -127,8 +127,7 @@ class FlowConservation:
             target = np.ldexp((1.0 - shrink) * capacities, -exponent)
         target = np.maximum(target, np.finfo(np.float64).tiny)
         c = np.ones(len(u)) if conductance is None else conductance
-        on, inside, excess = np.empty_like(u), np.empty_like(u), np.empty(len(u))
-        missing, degrees = -(self._divergence @ u), self._conductances(c)
+        on, missing, degrees = np.empty_like(u), -(self._divergence @ u), self._conductances(c)
         for _ in range(sweeps):
             leak = self._null.apply(missing)
             goal = max(ALTERNATING * norm(leak), self._floor(u))
@@ -143,8 +142,6 @@ class FlowConservation:
                 relaxation - 1.0,
                 u,
                 on,
-                inside,
-                excess,
                 missing,
             )
             if largest <= shrink:

@@ -54,26 +54,20 @@ def sweep(
     relaxation: float,
     u: FloatArray,
     on: FloatArray,
-    inside: FloatArray,
-    excess: FloatArray,
     missing: FloatArray,
 ) -> float:
     """Add the flow c_e (x_head - x_tail) of a potential x (n, q) to u (m, q), clip, over-relax.
 
-    In place: `on` is u with that flow, `inside` is it clipped to the capacities, ``excess`` (m,)
-    its relative excess over them, and u becomes ``inside + relaxation (inside - on)``; what u
-    changes is taken from `missing` (n, q), demand less D^T u. Edges without conductance are left
-    alone. Returns the largest excess.
+    In place: `on` is u with that flow, and u becomes ``inside + relaxation (inside - on)``, where
+    `inside` is `on` clipped to the capacities; what u changes is taken from `missing` (n, q),
+    demand less D^T u. Returns the largest excess of `on` over the capacities, relative to them.
     """
     q = len(dims)
     largest = 0.0
     z = np.empty(q)
     for i in range(len(starts) - 1):
         for e in range(starts[i], starts[i + 1]):
-            c = conductance[e]
-            if c == 0.0:
-                continue
-            j, cap = tails[e], capacities[e]
+            j, c, cap = tails[e], conductance[e], capacities[e]
             scale, threshold, norm = 1.0, 0.0, 0.0
             for k in range(q):
                 z[k] = u[e, k] + c * (potential[i, k] - potential[j, k])
@@ -90,8 +84,7 @@ def sweep(
             else:
                 for k in range(q):
                     norm = max(norm, abs(z[k]))
-            excess[e] = max(norm / cap - 1.0, 0.0)
-            largest = max(largest, excess[e])
+            largest = max(largest, norm / cap - 1.0)
             for k in range(q):
                 a = scale * z[k]
                 if code == _LINF:
@@ -99,7 +92,6 @@ def sweep(
                 elif code == _L1:
                     a = min(cap, max(-cap, a))
                 on[e, k] = z[k]
-                inside[e, k] = a
                 change = a + relaxation * (a - z[k]) - u[e, k]
                 u[e, k] += change
                 missing[i, k] -= change

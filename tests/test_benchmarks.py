@@ -104,6 +104,15 @@ def test_footprint_is_that_of_the_solver_s_arrays():
     assert module("bandwidth").footprint(n, m, d) == sum(array.nbytes for array in arrays)
 
 
+def test_paths_are_measured_against_cold_solves():
+    found = module("paths").measure(module("families").Case("F4", 60, "", "l2", 3.0))
+    assert found["values"] == 20
+    cold, total = found["cold solve, median (s)"], found["all cold solves (s)"]
+    assert 0.0 < cold < total
+    assert found["path / cold solve"] == pytest.approx(found["path (s)"] / cold)
+    assert found["path / all cold solves"] == pytest.approx(found["path (s)"] / total)
+
+
 @pytest.mark.parametrize(("milliseconds", "valid"), [(10.0, True), (0.0, False)])
 def test_what_beats_the_floor_is_not_a_ratio(monkeypatch, milliseconds, valid):
     bandwidth = module("bandwidth")

@@ -18,6 +18,7 @@ least squares, so that the edges that it overloads show where the cluster wants 
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,7 @@ def balance(
     u: FloatArray,
     jumping: list[BoolArray],
     tolerance: float = 0.0,
+    end: float = np.inf,
 ) -> Balanced:
     """Balance the gradients at w (n, d) by a flow near u (m, d).
 
@@ -77,12 +79,14 @@ def balance(
         For each block, the edges whose flow stays as it is.
     tolerance : float
         What may be missing from the balance, as a share of the sum of the capacities.
+    end : float
+        When to stop, by `time.perf_counter`.
     """
     on, inside, excess, cost = u.copy(), u.copy(), np.zeros(len(u)), 0.0
     demand = -problem.losses.gradient(w)
     for block, jump in zip(blocks, jumping, strict=True):
         part = _Block(problem, demand[:, block], u[:, block], ~jump)
-        part.solve(tolerance * float(np.sum(problem.capacities)))
+        part.solve(tolerance * float(np.sum(problem.capacities)), end)
         on[:, block], inside[:, block], over = part.result()
         np.maximum(excess, over, out=excess)
         cost += STEP_COST * (1 + part.steps) * len(block) / problem.dim
@@ -148,12 +152,12 @@ class _Block:
         self._left = norm(self._missing)
         return float(value)
 
-    def solve(self, tolerance: float) -> None:
+    def solve(self, tolerance: float, end: float) -> None:
         """Take steps until the balance is found, or it looks as if there were none."""
         best, since = (self._left, self._flow.copy(), self._missing.copy()), 0
         while self.steps < STEPS and since < PATIENCE and self._left > max(self._floor, tolerance):
             self.steps += 1
-            if not self._step():
+            if time.perf_counter() >= end or not self._step():
                 break
             since = 0 if self._left <= FALL * best[0] else since + 1
             if self._left < best[0]:

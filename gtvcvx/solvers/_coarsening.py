@@ -82,10 +82,11 @@ class Coarsening:
 
         None if it would cost more, or takes more seconds, or if the solver fails.
         """
+        end = time.perf_counter() + seconds
         found = self.solve(w, u, allowed, seconds, weight)
         if found is None:
             return None
-        balanced = balance(self._problem, self._blocks, *found[:3], tolerance=self._rtol)
+        balanced = balance(self._problem, self._blocks, *found[:3], self._rtol, end)
         self._contraction.cut(balanced.excess)
         capacities = self._problem.capacities
         share = float(np.sum(balanced.excess * capacities) / np.sum(capacities))
@@ -129,7 +130,7 @@ class Coarsening:
             settled = self._settled(coarse, method.w, method.u)
             found = Candidate(method.w, method.u, settled, 0.0)
         # What is missing from the balance of whole groups is cheaper to bring there from here.
-        balanced = balance(coarse, self._blocks, *found[:3], tolerance=self._rtol)
+        balanced = balance(coarse, self._blocks, *found[:3], self._rtol, end)
         cost = OVERHEAD + relative * (method.n_iter + found.cost + balanced.cost)
         found = found._replace(flow=balanced.inside, cost=cost)
         return self._refined(found, u, flow, labels, edges)

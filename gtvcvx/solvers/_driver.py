@@ -16,7 +16,7 @@ from gtvcvx._progress import Progress as Display
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
-from gtvcvx.solvers._schedule import EARLY_LOOK, FIRST_GAP, FIRST_LOOK, WARM_LOOK, Schedule
+from gtvcvx.solvers._schedule import FIRST_GAP, FIRST_LOOK, WARM_LOOK, Schedule
 
 FloatArray = NDArray[np.float64]
 
@@ -24,10 +24,10 @@ FloatArray = NDArray[np.float64]
 CHUNK_SECONDS = 0.25
 # Edges with this share of their capacity left are taken as fused when the incumbent is polished.
 FUSED_SLACK = 1e-4
+# A run that takes longer is looked at early, to have something to show.
+LONG_SECONDS = 10.0
 # The schedule is asked every so many iterations.
 LOOK_EVERY = 10
-# Flow variables from which an iteration takes long.
-LARGE = 5_000_000
 # Polishing starts after so many iterations and comes back when they are so many times as many; all
 # in all it may take the time of this many times as many.
 FIRST_POLISH, NEXT_POLISH, POLISH_SHARE = 500, 2.0, 2.0
@@ -252,11 +252,10 @@ class Run:
         if known:
             # It may be good enough already; from a cold start nothing is.
             self.incumbent.offer(method.w, method.u)
-        large = problem.graph.n_edges * problem.dim >= LARGE
         self._schedule = Schedule(
             limits,
             self.incumbent.rel_gap if known else FIRST_GAP,
-            first_look=WARM_LOOK if warm else EARLY_LOOK if large else FIRST_LOOK,
+            first_look=WARM_LOOK if warm else FIRST_LOOK,
         )
         # Polished points are looked at when their excess promises enough, and seldom otherwise.
         self._polished = Schedule(limits, first_look=np.inf, first_check=0, ratio=POLISHED_RATIO)
@@ -286,7 +285,9 @@ class Run:
         self._chunk = int(np.clip(affordable, 1, LOOK_EVERY))
         if self.seconds >= limits.time_limit or method.n_iter >= limits.max_iter:
             return True
-        return self._looking and self._schedule.due(method.n_iter, method.signal())
+        return self._looking and self._schedule.due(
+            method.n_iter, method.signal(), long=self.seconds >= LONG_SECONDS
+        )
 
     @property
     def _looking(self) -> bool:

@@ -13,7 +13,7 @@ FIRST_CHECK = 100
 # The first iterations bring the relative gap down to this; then it falls along with the signal.
 FIRST_GAP = 0.033
 # A first look, whatever the signal says, after so many iterations; sooner from a warm start, where
-# nobody knows what a signal means, and where an iteration takes long, to have something to show.
+# nobody knows what a signal means, and in a run that takes long.
 FIRST_LOOK, WARM_LOOK, EARLY_LOOK = 1500, 200, 300
 # A check that was not the last is not repeated before so many times as many iterations.
 RECHECK = 1.15
@@ -31,8 +31,8 @@ class Schedule:
 
     A check costs as much as some hundred iterations. It is made when the gap is expected to be
     small enough, judging by the method's cheap signal and its ratio to the gap at the last check;
-    otherwise seldom, so that all such checks take a small share of the run. No clock is asked: the
-    same run makes the same checks.
+    otherwise seldom, so that all such checks take a small share of the run. No clock is asked, but
+    for the early look at a run that takes long: the same run makes the same checks.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class Schedule:
         self._ratio = ratio  # rel_gap / signal at the last check
         self._checks = 0
 
-    def due(self, n_iter: int, signal: float) -> bool:
-        """Say whether to check now."""
+    def due(self, n_iter: int, signal: float, long: bool = False) -> bool:
+        """Say whether to check now, in a run that takes long or not."""
         if n_iter >= self._limits.max_iter:
             return True
         if self._limits.stop == "iterations":
@@ -63,7 +63,7 @@ class Schedule:
         if self._ratio * signal <= self._limits.rtol:
             return n_iter >= RECHECK * self._last
         if self._last == 0:
-            return n_iter >= self._first_look
+            return n_iter >= (min(EARLY_LOOK, self._first_look) if long else self._first_look)
         affordable = CHECK_COST * self._checks <= CHECK_SHARE * n_iter
         return n_iter >= GROWTH * self._last and affordable
 

@@ -30,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--out", type=Path, default=Path("benchmark-results"), metavar="DIR")
     p.add_argument("--quick", action="store_true", help="one small size of each family, one run")
     p.add_argument("--bandwidth", action="store_true", help="measure the inner loop instead")
+    p.add_argument("--path", action="store_true", help="measure paths of lambda instead")
     p.add_argument("--external", type=Path, metavar="DIR", help="environments of PyPI peers")
     p.add_argument("--write-docs", action="store_true", help="put all of DIR in docs/benchmarks.md")
     p.add_argument("--render", action="store_true", help="measure nothing; write what DIR holds")
@@ -62,7 +63,7 @@ def main() -> int:
             print(f"\n{family}: {FAMILIES[family].build.__doc__}")
             print("\n".join(f"  {case}" for case in chosen if case.family == family))
         return 0
-    if not chosen and not args.bandwidth:
+    if not chosen and not (args.bandwidth or args.path):
         parser().error(f"--only: no instance has {args.only!r} in its name")
 
     import plots
@@ -77,11 +78,17 @@ def main() -> int:
             results.facts["bandwidth"] = [
                 bandwidth.measure(case) for case in bandwidth.default_cases(args.sizes, args.quick)
             ]
+        elif args.path:
+            import paths
+
+            results.facts["paths"] = [
+                paths.measure(case) for case in paths.default_cases(args.sizes, args.quick)
+            ]
         else:
             _compare(args, chosen, peers, results)
     results.write()
     plots.write_plots(results.rows, args.out)
-    print(results.markdown() if args.bandwidth else f"written to {args.out}")
+    print(results.markdown() if args.bandwidth or args.path else f"written to {args.out}")
     if args.write_docs:
         results.write_page()
     return 0

@@ -92,9 +92,14 @@ class Results:
             parts += _table(HEAD.split(" | "), [_cells(row) for row in rows])
         if self.rows:
             parts += ["", "### Where gtvcvx is not ahead", "", *self._behind()]
-        if lines := self.facts.get("bandwidth"):
-            parts += ["", "### Inner loop against memory bandwidth", ""]
-            parts += _table(list(lines[0]), [list(map(_number, x.values())) for x in lines])
+        titles = {
+            "paths": "Paths of lambda against cold solves",
+            "bandwidth": "Inner loop against memory bandwidth",
+        }
+        for name, title in titles.items():
+            if lines := self.facts.get(name):
+                parts += ["", f"### {title}", ""]
+                parts += _table(list(lines[0]), [list(map(_number, x.values())) for x in lines])
         return "\n".join(parts) + "\n"
 
     def _behind(self) -> list[str]:
