@@ -92,6 +92,11 @@ class Algorithm1:
         z = self._update(problem.losses, v, tau, previous, self.n_iter + 1)
         return problem.checked_w(z, "local_update").copy()
 
+    @property
+    def weight(self) -> float:
+        """Primal weight of the paper."""
+        return 1.0
+
     def restart(self, w: FloatArray, u: FloatArray) -> None:
         """Go on from another point."""
         self.w, self.u = w.copy(), u.copy()
@@ -102,4 +107,4 @@ class Algorithm1:
 
     def info(self) -> dict[str, Any]:
         """Return the primal weight of the paper."""
-        return {"primal_weight": 1.0}
+        return {"primal_weight": self.weight}
