@@ -11,7 +11,6 @@ the groups were right, and a better point where they were not.
 from __future__ import annotations
 
 import time
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,13 +20,7 @@ from gtvcvx.graph import EmpiricalGraph, connected_components
 from gtvcvx.losses import SquaredLoss
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers._balance import balance
-from gtvcvx.solvers._contraction import (
-    Candidate,
-    Contraction,
-    JoinedEdges,
-    blocks,
-    quadratic_losses,
-)
+from gtvcvx.solvers._contraction import Candidate, Contraction, JoinedEdges, blocks
 from gtvcvx.solvers._driver import Polished
 from gtvcvx.solvers._primal_dual import PrimalDual
 
@@ -65,10 +58,6 @@ class Coarsening:
         self._problem, self._rtol = problem, rtol
         self._contraction = Contraction(problem)
         self._blocks = blocks(problem)
-
-    @cached_property
-    def _losses(self) -> tuple[FloatArray, FloatArray]:
-        return quadratic_losses(self._problem)
 
     def polish(
         self,
@@ -138,7 +127,7 @@ class Coarsening:
     def _coarser(self, labels: IntArray, edges: JoinedEdges) -> GTVProblem:
         """Return the problem on groups; their losses, added up, are squared errors of d rows."""
         problem, d = self._problem, self._problem.dim
-        hessian, linear = self._losses
+        hessian, linear = self._contraction.losses
         total = _grouped(hessian.reshape(len(labels), d * d), labels).reshape(-1, d, d)
         curvature, axes = np.linalg.eigh(total)
         curved = curvature > FLAT * np.maximum(curvature[:, -1:], 0.0)

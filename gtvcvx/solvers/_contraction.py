@@ -57,14 +57,6 @@ def blocks(problem: GTVProblem) -> list[list[int]]:
     return [[j] for j in range(problem.dim)] if alone else [list(range(problem.dim))]
 
 
-def quadratic_losses(problem: GTVProblem) -> tuple[FloatArray, FloatArray]:
-    """Q (n, d, d) and b (n, d) of the losses ``(1/2) w^T Q_i w - b_i^T w``."""
-    losses, shape = problem.losses, (problem.graph.n_nodes, problem.dim)
-    linear = -losses.gradient(np.zeros(shape))
-    unit = [losses.gradient(np.broadcast_to(row, shape)) for row in np.eye(shape[1])]
-    return np.stack(unit, axis=2) + linear[:, :, None], linear
-
-
 class Candidate(NamedTuple):
     """A better point, and a flow that is settled where the point jumps."""
 
@@ -89,8 +81,12 @@ class Contraction:
         self._blocks = blocks(problem)
 
     @cached_property
-    def _losses(self) -> tuple[FloatArray, FloatArray]:
-        return quadratic_losses(self._problem)
+    def losses(self) -> tuple[FloatArray, FloatArray]:
+        """Q (n, d, d) and b (n, d) of the losses ``(1/2) w^T Q_i w - b_i^T w``."""
+        losses, shape = self._problem.losses, (self._problem.graph.n_nodes, self._problem.dim)
+        linear = -losses.gradient(np.zeros(shape))
+        unit = [losses.gradient(np.broadcast_to(row, shape)) for row in np.eye(shape[1])]
+        return np.stack(unit, axis=2) + linear[:, :, None], linear
 
     def solve(
         self, w: FloatArray, u: FloatArray, allowed: float, seconds: float
@@ -105,7 +101,7 @@ class Contraction:
         cost = EDGE_COST * width**2 * contracted.n_edges / max(self._problem.graph.n_edges, 1)
         if cost > allowed:
             return None
-        answer = contracted.problem(*self._losses).solve(seconds)
+        answer = contracted.problem(*self.losses).solve(seconds)
         if answer is None:
             return None
         z, flows = answer
