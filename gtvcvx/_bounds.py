@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from gtvcvx import _projection_kernels as projection_kernels
 from gtvcvx._conservation import EPS, FlowConservation
 from gtvcvx._domains import DomainRepair
-from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
 from gtvcvx.penalties._checks import row_norm_2, row_norm_inf
@@ -128,7 +128,7 @@ class DualBounds:
 
     def _conductance(self, w: FloatArray) -> FloatArray | None:
         """Conductances (m,): a change of flow costs the bound its product with the jump."""
-        jumps = row_norm_inf(self._differences(w))
+        jumps = row_norm_inf(differences(self._graph.edges, w))
         floor = JUMP_SHARE * float(jumps.max(initial=0.0))
         if not (floor > 0.0 and np.isfinite(floor)):
             return None
@@ -165,12 +165,8 @@ class DualBounds:
 
     def _parts(self, w: FloatArray, u: FloatArray) -> Gap:
         node = self._losses.fenchel_gap(w, -(self._divergence @ u))
-        edge = self._penalty.fenchel_gap(self._differences(w), u, self._capacities)
+        edge = self._penalty.fenchel_gap(differences(self._graph.edges, w), u, self._capacities)
         return Gap(node, edge, 0.0)
-
-    def _differences(self, w: FloatArray) -> FloatArray:
-        ends = self._graph.edges
-        return w.take(ends[:, 0], axis=0) - w.take(ends[:, 1], axis=0)
 
     def slack(self, u: FloatArray) -> FloatArray:
         """Capacity left on each edge, (m,); zero for penalties that have no capacities."""
@@ -195,7 +191,7 @@ class DualBounds:
         """
         spread = row_norm_2(w - w.mean(axis=0)).max()
         leak = np.sum(row_norm_2(self._conservation.excess(u)))
-        work = np.sum(row_norm_2(self._differences(w)) * row_norm_2(u))
+        work = np.sum(row_norm_2(differences(self._graph.edges, w)) * row_norm_2(u))
         size = float(np.sum(self._losses.value(w)))
         return float(2.0 * leak * spread + 4.0 * EPS * (work + abs(size)))
 

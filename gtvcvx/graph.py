@@ -198,6 +198,11 @@ def _checked_count(n_nodes: int) -> int:
     return int(n_nodes)
 
 
+def differences(edges: IntArray, w: FloatArray) -> FloatArray:
+    """Differences (D w)_e = w_head - w_tail over edges (m, 2), shape (m, d)."""
+    return w.take(edges[:, 0], axis=0) - w.take(edges[:, 1], axis=0)
+
+
 def _checked_labels(nodes: Iterable[Hashable] | None, n_nodes: int) -> Sequence[Any]:
     if nodes is None:
         return range(n_nodes)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from gtvcvx import _storage
 from gtvcvx._arrays import real_array
 from gtvcvx._bounds import DualBounds
-from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import Losses, stacked, stacked_from_terms
 from gtvcvx.network_flow import NetworkFlowProblem
 from gtvcvx.penalties import Penalty, as_penalty, penalty_from_data
@@ -104,8 +104,7 @@ class GTVProblem:
 
     def differences(self, w: FloatArray) -> FloatArray:
         """Differences (D w)_e = w_head - w_tail, shape (m, d)."""
-        ends = self.graph.edges
-        return w.take(ends[:, 0], axis=0) - w.take(ends[:, 1], axis=0)
+        return differences(self.graph.edges, w)
 
     def dual_value(self, u: ArrayLike, tol: float = 1e-9) -> float:
         r"""Dual objective of a flow u of shape (m, d) ([GTV] (19), (24)).

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from gtvcvx import _conjugate_gradients as conjugate_gradients
 from gtvcvx._conservation import EPS, norm
 from gtvcvx.graph import connected_components
+from gtvcvx.penalties._checks import row_norm_2
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers import _balance_kernels as kernels
 
@@ -115,7 +116,7 @@ class _Block:
         self._conductance = np.zeros(len(u))
         self._normals = np.zeros_like(self._flow)
         self._degrees = np.zeros(graph.n_nodes)
-        length = np.sqrt(np.einsum("ij,ij->i", self._flow, self._flow))
+        length = row_norm_2(self._flow)
         over = inner & (length > self._capacities)
         self._flow[over] *= (self._capacities[over] / length[over])[:, None]
         self._z = self._flow.copy()
@@ -234,6 +235,6 @@ class _Block:
         x = self._spread(ACCURACY)
         on = self._flow.copy()
         kernels.shift(self._starts, self._tails, self._inner, self._flow, x, 1.0, on)
-        length = np.sqrt(np.einsum("ij,ij->i", on, on))
-        excess = np.where(self._inner, np.maximum(length / self._capacities - 1.0, 0.0), 0.0)
+        over = np.maximum(row_norm_2(on) / self._capacities - 1.0, 0.0)
+        excess = np.where(self._inner, over, 0.0)
         return on, self._flow, excess

@@ -89,8 +89,8 @@ class Coarsening:
         problem, end = self._problem, time.perf_counter() + seconds
         if problem.graph.n_edges < LEAST_EDGES:
             return self._contraction.solve(w, u, allowed, seconds)
+        slack = problem.capacities - problem.penalty.dual_norm(u)
         for share in SAFE_SLACKS:
-            slack = problem.capacities - problem.penalty.dual_norm(u)
             alike = slack > share * problem.capacities
             labels = connected_components(problem.graph.n_nodes, problem.graph.edges[alike])
             edges = JoinedEdges(problem, labels, 0, 1)

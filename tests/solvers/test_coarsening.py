@@ -10,7 +10,7 @@ import gtvcvx as gtv
 from gtvcvx.graph import connected_components
 from gtvcvx.solvers import _coarsening, _driver, _schedule
 from gtvcvx.solvers._coarsening import Coarsening
-from gtvcvx.solvers._contraction import JoinedEdges
+from gtvcvx.solvers._contraction import Candidate, JoinedEdges
 from gtvcvx.solvers._primal_dual import PrimalDual
 
 NORMS = ("l1", "l2")
@@ -68,6 +68,26 @@ def test_flows_go_to_groups_and_back(penalty):
     np.testing.assert_allclose(edges.joined(back), flows, rtol=1e-12)
     within = problem.capacities[edges.between] * (1 + 1e-12)
     assert (problem.penalty.dual_norm(back[edges.between]) <= within).all()
+
+
+@pytest.mark.parametrize("penalty", NORMS)
+def test_a_candidate_comes_back_with_the_flows_between_its_groups(penalty):
+    rng = np.random.default_rng(2)
+    problem = geometric_problem(penalty)
+    labels, edges = groups(problem, rng)
+    u = rng.standard_normal((problem.graph.n_edges, 2))
+    z = rng.standard_normal((int(labels.max()) + 1, 2))
+    flow = rng.standard_normal(edges.joined(u).shape)
+    jumping = [rng.random(len(flow)) < 0.5 for _ in range(2 if penalty == "l1" else 1)]
+    polisher = Coarsening(problem, 1e-6)
+    back = polisher._refined(Candidate(z, flow, jumping, 3.0), u, edges.joined(u), labels, edges)
+    np.testing.assert_array_equal(back.w, z[labels])
+    np.testing.assert_allclose(edges.joined(back.flow), flow, atol=1e-12)
+    inside = np.setdiff1d(np.arange(len(u)), edges.between)
+    np.testing.assert_array_equal(back.flow[inside], u[inside])
+    for mask, jumps in zip(back.jumping, jumping, strict=True):
+        np.testing.assert_array_equal(mask[edges.between], jumps[edges.reduced])
+        assert not mask[inside].any()
 
 
 def coarsen_all(monkeypatch, slack=0.8):

@@ -39,3 +39,13 @@ def test_large_problems_come_back_in_their_own_order(monkeypatch):
     np.testing.assert_allclose(ordered.edge_gaps, parts.edge, atol=1e-14)
     again = problem.solve(rtol=1e-9, warm_start=ordered)
     assert again.n_iter <= 120
+
+
+def test_one_ordering_serves_all_values_of_lambda():
+    problem = Case("connected", "squared", "l2").problem()
+    first, other = Ordering.of(problem), Ordering.of(problem.with_lam(2.0 * problem.lam))
+    assert first.problem.graph is other.problem.graph
+    assert (first.problem.lam, other.problem.lam) == (problem.lam, 2.0 * problem.lam)
+    w = np.arange(1.0, problem.graph.n_nodes * problem.dim + 1).reshape(-1, problem.dim)
+    expected = problem.with_lam(2.0 * problem.lam).value(w)
+    assert other.problem.value(other.apply_w(w)) == pytest.approx(expected, rel=1e-12)
