@@ -1,4 +1,4 @@
-"""Arrays that users give: converted once, refused by the name of the argument."""
+"""Names of array types; arrays that users give: converted once, refused by the argument's name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Int32Array = NDArray[np.int32]
+UInt32Array = NDArray[np.uint32]
+BoolArray = NDArray[np.bool_]
+SignArray = NDArray[np.int8]
+# Structured arrays: one record of settings a node.
+Records = NDArray[np.void]
 
 
 def real_array(values: Any, name: str) -> FloatArray:

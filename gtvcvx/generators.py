@@ -15,14 +15,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from gtvcvx._arrays import finite_array
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, finite_array
 from gtvcvx.graph import EmpiricalGraph
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Seed = int | np.random.Generator
 
 
@@ -41,7 +39,7 @@ class RegressionData(NamedTuple):
 
     X: FloatArray
     y: FloatArray
-    labelled: NDArray[np.bool_]
+    labelled: BoolArray
 
 
 def sbm(sizes: Sequence[int], p_in: float, p_out: float, seed: Seed) -> EmpiricalGraph:

@@ -10,13 +10,10 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import integer_array, real_array
-from gtvcvx._csv import read_edges
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from gtvcvx._arrays import FloatArray, IntArray, UInt32Array, integer_array, real_array
+from gtvcvx.files._tables import read_edges
 
 
 class EmpiricalGraph:
@@ -155,7 +152,7 @@ class EmpiricalGraph:
         return connected_components(self.n_nodes, self.edges)
 
     @cached_property
-    def by_head(self) -> tuple[IntArray, NDArray[np.uint32]]:
+    def by_head(self) -> tuple[IntArray, UInt32Array]:
         """First edge of each head, shape (n + 1,), and the tails, shape (m,), for compiled loops.
 
         Node i is the head of the edges ``first[i] .. first[i + 1] - 1``.

@@ -10,18 +10,16 @@ from typing import Any, TypeVar
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gtvcvx import _storage
-from gtvcvx._arrays import real_array
-from gtvcvx._bounds import DualBounds
+from gtvcvx._arrays import FloatArray, real_array
+from gtvcvx.duality._bounds import DualBounds
+from gtvcvx.files import _storage
 from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import Losses, stacked, stacked_from_terms
 from gtvcvx.network_flow import NetworkFlowProblem
 from gtvcvx.penalties import Penalty, as_penalty, penalty_from_data
 from gtvcvx.solution import Solution
-
-FloatArray = NDArray[np.float64]
 
 SCHEMA = "gtv-problem/1"
 
@@ -129,7 +127,7 @@ class GTVProblem:
         """Lower bound on the optimum from any flow u (m, d), and the feasible flow that gives it.
 
         u is projected on flow conservation at unlabelled and rank-deficient nodes, then brought
-        inside the capacities; see `gtvcvx._bounds.DualBounds`.
+        inside the capacities; see `gtvcvx.duality._bounds.DualBounds`.
         """
         return self.bounds.lower_bound(self.checked_u(u))
 

@@ -9,13 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx import _storage
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.files import _storage
 from gtvcvx.graph import connected_components
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SCHEMA = "gtv-solution/1"
 

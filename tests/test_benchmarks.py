@@ -95,7 +95,7 @@ def test_bytes_of_an_iteration_are_those_of_its_arrays():
 
 
 def test_footprint_is_that_of_the_solver_s_arrays():
-    primal_dual = importlib.import_module("gtvcvx.solvers._primal_dual")
+    primal_dual = importlib.import_module("gtvcvx.solvers.primal_dual._primal_dual")
     problem = module("families").Case("F4", 200, "", "l2", 0.3).problem()
     n, m, d = problem.graph.n_nodes, problem.graph.n_edges, problem.dim
     method = primal_dual.PrimalDual(problem)

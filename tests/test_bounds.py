@@ -7,7 +7,8 @@ import pytest
 from _instances import PENALTIES, Case, cases, reference
 
 import gtvcvx as gtv
-from gtvcvx._conservation import FlowConservation
+from gtvcvx.duality._conservation import FlowConservation
+from gtvcvx.solvers.algorithm1._algorithm1 import Algorithm1
 
 # 126 cases (7 families, 3 losses, 6 penalties) with 8 random iterates each: 1,008.
 ITERATES = 8 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
@@ -139,7 +140,7 @@ def test_the_gap_of_the_printed_34_is_infinite_and_its_pseudo_inverse_version_ne
     negative = 0
     for n_iter in (5, 20, 60):
         # An early iterate of Algorithm 1 itself, before any repair.
-        method = gtv.solvers._pdhg.Algorithm1(problem)
+        method = Algorithm1(problem)
         method.run(n_iter)
         w, u = method.w, method.u
         assert problem.dual_value(u) == -np.inf

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from _instances import cases
 
-from gtvcvx import _conjugate_gradients
-from gtvcvx._conservation import FlowConservation, NullDirections
+from gtvcvx.compiled import _conjugate_gradients
+from gtvcvx.duality._conservation import FlowConservation, NullDirections
 
 
 def dense_projectors(problem):

@@ -7,14 +7,15 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gtvcvx import _csvfile
-from gtvcvx._csv import match_nodes, read_data, read_edges, read_labels
+from gtvcvx.files import _csv as _csvfile
+from gtvcvx.files._tables import match_nodes, read_data, read_edges, read_labels
 
 
 @pytest.fixture
@@ -358,13 +359,20 @@ def test_readers_need_no_other_part_of_the_package():
     """The readers are pure parsing: of the package they load themselves only."""
     script = (
         "import sys, types; package = types.ModuleType('gtvcvx'); package.__path__ = sys.argv[1:];"
-        "sys.modules['gtvcvx'] = package; import gtvcvx._csv;"
+        "sys.modules['gtvcvx'] = package; import gtvcvx.files._tables;"
         "print(sorted(name for name in sys.modules if name.startswith('gtvcvx')))"
     )
-    folder = str(_csvfile.__file__).rsplit("_csvfile", 1)[0]
+    folder = str(Path(_csvfile.__file__).parents[1])
     out = subprocess.run(
         [sys.executable, "-c", script, folder], capture_output=True, text=True, check=True
     )
     assert out.stdout.strip() == str(
-        ["gtvcvx", "gtvcvx._csv", "gtvcvx._csvfile", "gtvcvx._csvlabels"]
+        [
+            "gtvcvx",
+            "gtvcvx._arrays",
+            "gtvcvx.files",
+            "gtvcvx.files._csv",
+            "gtvcvx.files._partition",
+            "gtvcvx.files._tables",
+        ]
     )

@@ -8,8 +8,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gtvcvx._csv import match_nodes, read_data, read_edges
 from gtvcvx.datasets import _regenerate, load_us_income, us_income_paths
+from gtvcvx.files._tables import match_nodes, read_data, read_edges
 from gtvcvx.graph import EmpiricalGraph
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from verify import kernel_connectivity
+from verify.kernel import partitions
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "docs" / "theorem2.md").read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def test_blocks_run_and_print_what_the_text_says(tmp_path, monkeypatch, capsys):
 
 def test_every_key_of_a_witness_is_documented():
     named = set(re.findall(r"`(\w+)`", TEXT))
-    assert named >= kernel_connectivity._COMMON
-    for keys in kernel_connectivity._PROOF.values():
+    assert named >= partitions._COMMON
+    for keys in partitions._PROOF.values():
         assert keys <= named
-    assert kernel_connectivity.SCHEMA in TEXT
+    assert partitions.SCHEMA in TEXT

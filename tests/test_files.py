@@ -11,8 +11,8 @@ import textwrap
 
 import pytest
 
-from gtvcvx import _files
-from gtvcvx._files import atomic_write
+from gtvcvx.files import _atomic as _files
+from gtvcvx.files._atomic import atomic_write
 
 
 def names(folder):
@@ -109,7 +109,7 @@ def test_interrupted_process_leaves_nothing(tmp_path):
     script = textwrap.dedent(
         """
         import sys, time
-        from gtvcvx._files import atomic_write
+        from gtvcvx.files._atomic import atomic_write
         with atomic_write(sys.argv[1]) as handle:
             handle.write("new")
             handle.flush()

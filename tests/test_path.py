@@ -211,7 +211,7 @@ class TestFiles:
             LambdaPath.load(tmp_path / "solution.npz")
 
     def test_incomplete_file(self, tmp_path):
-        from gtvcvx import _storage
+        from gtvcvx.files import _storage
 
         _storage.save(tmp_path / "bad.npz", {"schema": "gtv-path/1", "lams": np.ones(2)})
         with pytest.raises(ValueError, match=r"bad.npz: not a complete path"):

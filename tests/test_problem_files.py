@@ -7,7 +7,7 @@ import pytest
 from _instances import Case, cases
 
 import gtvcvx as gtv
-from gtvcvx import _storage
+from gtvcvx.files import _storage
 
 ARRAYS = {
     "edges": np.int64,

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import gtvcvx as gtv
-from gtvcvx import _conservation, _projection_kernels
-from gtvcvx._conservation import FlowConservation
+from gtvcvx.compiled import _projections as _projection_kernels
+from gtvcvx.duality import _conservation
+from gtvcvx.duality._conservation import FlowConservation
 
 NORMS = {"l1": gtv.L1Norm(), "l2": gtv.L2Norm(), "linf": gtv.LinfNorm()}
 # Families with nodes at which flow is conserved; elsewhere there is nothing to alternate with.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gtvcvx as gtv
-from gtvcvx import _storage
+from gtvcvx.files import _storage
 from gtvcvx.solution import Record, Solution
 
 

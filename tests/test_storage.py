@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gtvcvx import _storage
+from gtvcvx.files import _storage
 
 SCHEMA = "test/1"
 

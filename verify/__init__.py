@@ -11,15 +11,15 @@ from typing import Any
 from verify.kernel import Result, check
 
 _LAZY = {
-    "Certificate": "verify._certificate_object",
-    "certify": "verify._certificate",
-    "assert_certified": "verify._assertion",
-    "conformance": "verify._conformance",
-    "OptimalityReport": "verify._optimality",
-    "optimality": "verify._optimality",
-    "well_connected": "verify._connectivity",
-    "recovers": "verify._connectivity",
-    "critical_lambda": "verify._connectivity",
+    "Certificate": "verify.certificates._certificate",
+    "certify": "verify.certificates._certify",
+    "assert_certified": "verify.certificates._assertion",
+    "conformance": "verify.battery._run",
+    "OptimalityReport": "verify.certificates._optimality",
+    "optimality": "verify.certificates._optimality",
+    "well_connected": "verify.partitions.well_connected._check",
+    "recovers": "verify.partitions.well_connected._check",
+    "critical_lambda": "verify.partitions.well_connected._check",
 }
 
 __all__ = ["Result", "check", *_LAZY]

@@ -30,7 +30,7 @@ import pytest
 import verify
 
 if TYPE_CHECKING:
-    from verify._certificate_object import Certificate
+    from verify.certificates._certificate import Certificate
 
 DEFAULT_RTOL = 1e-6
 PROPERTY = "gtv_certificate"
@@ -130,7 +130,7 @@ class Certified:
         Certificate
         """
         __tracebackhide__ = True
-        from verify._assertion import failure_text
+        from verify.certificates._assertion import failure_text
 
         certificate = verify.certify(problem, w, u, self.rtol if rtol is None else rtol)
         self.certificates.append(certificate)

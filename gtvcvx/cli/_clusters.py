@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx._files import atomic_write
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.cli._report import listed, table
+from gtvcvx.files._atomic import atomic_write
 from gtvcvx.solution import Solution
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SHOWN_CLUSTERS, SHOWN_FEATURES, SHOWN_NODES = 12, 6, 5
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import verify
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._progress import format_seconds
 from gtvcvx.cli import _clusters
 from gtvcvx.cli._arguments import DEFAULT_RTOL, command_parser
@@ -89,7 +89,7 @@ def _income() -> tuple[GTVProblem, list[str]]:
     return problem, ["in 1969", "in 40 years"]
 
 
-def _block_model() -> tuple[GTVProblem, NDArray[np.int64], NDArray[np.float64]]:
+def _block_model() -> tuple[GTVProblem, IntArray, FloatArray]:
     """Return the problem, the planted partition (n,) and the true parameters (n, d)."""
     graph = sbm(SBM_SIZES, SBM_P_IN, SBM_P_OUT, SBM_SEED)
     partition = np.repeat(np.arange(len(SBM_SIZES)), SBM_SIZES)
@@ -201,8 +201,8 @@ def _income_account(
 def _block_account(
     args: Namespace,
     problem: GTVProblem,
-    partition: NDArray[np.int64],
-    truth: NDArray[np.float64],
+    partition: IntArray,
+    truth: FloatArray,
 ) -> tuple[list[str], dict[str, Any], bool]:
     """Return text, data, and whether solutions and partition are proved."""
     outcomes = _solve_both(args, problem)
@@ -240,6 +240,6 @@ def _block_account(
     return lines, data, done
 
 
-def _same_partition(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
+def _same_partition(a: IntArray, b: IntArray) -> bool:
     pairs = len(np.unique(np.column_stack([a, b]), axis=0))
     return bool(pairs == len(np.unique(a)) == len(np.unique(b)))

@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx._csv import DataTable, EdgeTable, Label, match_nodes, read_data, read_edges
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.files._tables import DataTable, EdgeTable, Label, match_nodes, read_data, read_edges
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import SquaredLoss
 from gtvcvx.problem import GTVProblem
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 INTERCEPT = "intercept"
 # Squares and sums of squares of larger values may overflow.

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import verify
-from gtvcvx._files import atomic_write
 from gtvcvx.cli import _html as html
 from gtvcvx.cli import _html_sections as sections
 from gtvcvx.cli._arguments import (
@@ -27,6 +26,7 @@ from gtvcvx.cli._arguments import (
 from gtvcvx.cli._certify import _pair
 from gtvcvx.cli._proof import certificate_data, rounded_up
 from gtvcvx.cli._report import NOT_PROVED, PROVED, counted, emit, entry, working
+from gtvcvx.files._atomic import atomic_write
 from gtvcvx.plotting import plot_convergence, plot_gaps, plot_graph
 from gtvcvx.plotting._canvas import require_matplotlib
 from gtvcvx.plotting._layout import layout

@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx._facts import coefficient_names, edge_jumps, edge_load, labelled, saturated
+from gtvcvx._arrays import FloatArray
+from gtvcvx._diagnostics import coefficient_names, edge_jumps, edge_load, labelled, saturated
 from gtvcvx._progress import format_seconds
 from gtvcvx.cli import _html as html
 from gtvcvx.cli._clusters import SHOWN_NODES, Clusters, find_clusters
@@ -20,8 +20,6 @@ from gtvcvx.cli._proof import rounded_up
 from gtvcvx.cli._report import counted, listed
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-
-FloatArray = NDArray[np.float64]
 
 SHOWN_CLUSTERS, SHOWN_SHARES, SHOWN_COLUMNS = 30, 10, 8
 _PACKAGES = ("gtvcvx", "numpy", "scipy", "cvxpy", "matplotlib")

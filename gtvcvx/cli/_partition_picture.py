@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import verify
-from gtvcvx._facts import edge_load
+from gtvcvx._arrays import FloatArray
+from gtvcvx._diagnostics import edge_load
 from gtvcvx.cli._report import counted
 from gtvcvx.plotting import _canvas, _partition
 from gtvcvx.plotting._layout import layout
 from gtvcvx.problem import GTVProblem
-
-FloatArray = NDArray[np.float64]
 
 #: Larger graphs give a picture that shows nothing.
 MOST_NODES, MOST_EDGES = 2000, 20_000

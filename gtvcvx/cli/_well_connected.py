@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 import verify
-from gtvcvx._csv import read_labels
-from gtvcvx._files import atomic_write
 from gtvcvx.cli._arguments import check_outputs, command_parser, load_problem
 from gtvcvx.cli._partition_picture import check_picture, write_picture
 from gtvcvx.cli._report import NOT_PROVED, PROVED, counted, emit, entry, working
+from gtvcvx.files._atomic import atomic_write
+from gtvcvx.files._tables import read_labels
 
 SHOWN_CLUSTERS = 20
 

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from gtvcvx._files import atomic_write
 from gtvcvx.datasets._us_income import FOLDER, USIncome, read_folder
+from gtvcvx.files._atomic import atomic_write
 
 
 def regenerate(folder: Path) -> None:

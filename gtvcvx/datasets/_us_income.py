@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx._csv import read_edges
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.files._tables import read_edges
 
 FOLDER = Path(__file__).parent / "data"
 _MIDDLE_YEAR, _HALF_SPAN = 1969, 40

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.estimators._rows import Rows, feature_names, node_positions, split_rows
 from gtvcvx.estimators._solving import Solving
 from gtvcvx.graph import EmpiricalGraph
@@ -16,9 +16,6 @@ from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class NetworkModel(BaseEstimator):

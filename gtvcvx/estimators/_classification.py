@@ -12,13 +12,11 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.estimators._base import NetworkModel
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import LogisticLoss
 from gtvcvx.penalties import Penalty
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 class NetworkLogisticRegression(ClassifierMixin, NetworkModel):
@@ -185,7 +183,7 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def _two_classes(targets: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _two_classes(targets: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
     check_classification_targets(targets)
     kind = type_of_target(targets, input_name="y", raise_unknown=True)
     if kind != "binary":

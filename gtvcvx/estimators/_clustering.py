@@ -6,11 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.estimators._clusterpath import ClusteringPath, PathBuilder, cluster_labels
 from gtvcvx.estimators._linkage import linkage
 from gtvcvx.estimators._solving import Solving
@@ -20,9 +20,6 @@ from gtvcvx.losses import PointLoss
 from gtvcvx.penalties import Penalty
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class ConvexClustering(ClusterMixin, BaseEstimator):

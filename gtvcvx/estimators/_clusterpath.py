@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.estimators._solving import ROUNDING, Solving
 from gtvcvx.path import LambdaPath, lambda_path
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Centres that are closer than this share of the spread of the data are one: the default of
 # Solution.clusters, which takes the spread of the centres.

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.plotting._dendrogram import fusions
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def linkage(lams: FloatArray, labels: IntArray) -> FloatArray:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.estimators._base import NetworkModel
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import LassoLoss, SquaredLoss, StackedLoss, stacked_from_terms
 from gtvcvx.penalties import Penalty
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class _NetworkRegressor(RegressorMixin, NetworkModel):

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.graph import EmpiricalGraph
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class Rows(NamedTuple):

@@ -6,14 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from gtvcvx._arrays import FloatArray
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-
-FloatArray = NDArray[np.float64]
-
 
 # Differences below this share of the parameters are a matter of rounding, not of the data.
 ROUNDING = 1e-10

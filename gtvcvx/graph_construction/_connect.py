@@ -6,14 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction._spaces import Space, space_of
 from gtvcvx.graph_construction._weights import Weighting, Weights
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # More edges than this are counted by the report, not listed.
 _LISTED = 10

@@ -12,15 +12,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from gtvcvx._arrays import finite_array
+from gtvcvx._arrays import FloatArray, finite_array
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction._neighbours import knn_graph
 from gtvcvx.graph_construction._weights import Weights, number
 
-FloatArray = NDArray[np.float64]
 Samples = Sequence[ArrayLike] | Mapping[Hashable, ArrayLike] | FloatArray
 
 ESTIMATORS = ("gaussian", "nearest")

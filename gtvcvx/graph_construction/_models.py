@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx._facts import labelled
+from gtvcvx._arrays import FloatArray
+from gtvcvx._diagnostics import labelled
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction._neighbours import knn_graph
 from gtvcvx.graph_construction._weights import Weights, number
 from gtvcvx.losses import Losses, StackedLoss
 from gtvcvx.problem import GTVProblem
-
-FloatArray = NDArray[np.float64]
 
 
 def local_models(losses: Losses, ridge: float = 1e-3) -> FloatArray:

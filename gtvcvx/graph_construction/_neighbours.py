@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gtvcvx._arrays import IntArray
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction._connect import joined
 from gtvcvx.graph_construction._spaces import Space, space_of
 from gtvcvx.graph_construction._weights import Weighting, Weights, number
-
-IntArray = NDArray[np.int64]
 
 
 def knn_graph(

@@ -10,13 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from gtvcvx._arrays import finite_array
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, finite_array
 
 EARTH_RADIUS = 6371.0088  # km, the mean radius of the IUGG
 # Squares and sums of squares of larger coordinates may overflow.
@@ -216,7 +213,7 @@ class MatrixSpace(Space):
         self.matrix = matrix / 2.0 + matrix.T / 2.0
 
     @staticmethod
-    def _refuse(wrong: NDArray[np.bool_], what: str, matrix: FloatArray) -> None:
+    def _refuse(wrong: BoolArray, what: str, matrix: FloatArray) -> None:
         if wrong.any():
             i, j = np.argwhere(wrong)[0].tolist()
             raise ValueError(f"X: the distance {matrix[i, j]:g} of (i, j) = ({i}, {j}) {what}")

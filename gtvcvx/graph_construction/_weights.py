@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx._arrays import real_array
+from gtvcvx._arrays import FloatArray, real_array
 
-FloatArray = NDArray[np.float64]
 Weights = str | Callable[[FloatArray], FloatArray]
 
 _KERNELS: dict[str, Callable[[FloatArray], FloatArray]] = {

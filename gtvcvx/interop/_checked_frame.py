@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx._arrays import real_array
+from gtvcvx._arrays import FloatArray, IntArray, real_array
 from gtvcvx._extras import extra_module
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class CheckedFrame:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gtvcvx._facts import (
+from gtvcvx._diagnostics import (
     check_pair,
     coefficient_names,
     edge_jumps,

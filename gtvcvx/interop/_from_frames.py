@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx._csvfile import node_positions
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.files._csv import node_positions
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.interop._checked_frame import CheckedFrame
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from xml.etree.ElementTree import ParseError
 
 import networkx as nx
 
-from gtvcvx._csvfile import as_labels, node_positions
-from gtvcvx._facts import coefficient_names
-from gtvcvx._files import atomic_write
+from gtvcvx._diagnostics import coefficient_names
+from gtvcvx.files._atomic import atomic_write
+from gtvcvx.files._csv import as_labels, node_positions
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.interop._columns import Columns, columns, summary
 from gtvcvx.problem import GTVProblem

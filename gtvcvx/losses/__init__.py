@@ -1,6 +1,5 @@
 """Local losses: each node's own training error as a function of its parameter vector."""
 
-from gtvcvx.losses._base import AffineProx, BatchedLoss, DualDomain, Loss
 from gtvcvx.losses._catalogue import (
     AbsoluteLoss,
     HingeLoss,
@@ -11,14 +10,15 @@ from gtvcvx.losses._catalogue import (
     QuantileLoss,
 )
 from gtvcvx.losses._cvxpy import CvxpyLoss
-from gtvcvx.losses._data import stacked_from_terms
+from gtvcvx.losses._loss import Loss, SumLoss
 from gtvcvx.losses._multi_output import multi_output
 from gtvcvx.losses._point import PointLoss
 from gtvcvx.losses._regularizers import L1, Box, Nonnegative, Ridge, Simplex
 from gtvcvx.losses._squared import SquaredLoss
-from gtvcvx.losses._stacked import Losses, StackedLoss, stacked
-from gtvcvx.losses._sum import SumLoss
+from gtvcvx.losses._stacking import Losses, stacked
 from gtvcvx.losses._zero import ZeroLoss
+from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, DualDomain
+from gtvcvx.losses.batched._stacked import StackedLoss, stacked_from_terms
 
 __all__ = [
     "L1",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import integer_array
 from gtvcvx.losses._regularizers import entries
 from gtvcvx.losses._row_loss import RowLoss
-from gtvcvx.losses._terms import Term
+from gtvcvx.losses.batched._terms import Term
 
 
 def _penalty(kind: str, name: str, parameters: Mapping[str, Any], dim: int) -> list[Term]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import finite_array, integer_array
 from gtvcvx.losses._row_loss import RowLoss
 from gtvcvx.losses._squared import SquaredLoss
-from gtvcvx.losses._stacked import StackedLoss
+from gtvcvx.losses.batched._stacked import StackedLoss
 
 AnyLoss = TypeVar("AnyLoss", SquaredLoss, RowLoss)
 

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import finite_array, real_array
-from gtvcvx.losses._base import (
-    AffineProx,
-    BatchedLoss,
-    FloatArray,
-    IntArray,
-    Loss,
-)
-
-if TYPE_CHECKING:
-    from gtvcvx.losses._stacked import StackedLoss
+from gtvcvx.losses._loss import Loss
+from gtvcvx.losses.batched._point import BatchedPoint
+from gtvcvx.losses.batched._stacked import StackedLoss
 
 
 class PointLoss(Loss):
@@ -51,8 +42,6 @@ class PointLoss(Loss):
         a : array_like, shape (n, d)
             One point a node.
         """
-        from gtvcvx.losses._stacked import StackedLoss
-
         points = finite_array(a, "a", 2).copy()
         if points.shape[1] == 0:
             raise ValueError("a: at least one coordinate is expected")
@@ -60,61 +49,3 @@ class PointLoss(Loss):
 
     def __repr__(self) -> str:
         return f"PointLoss(a={self.a})"
-
-
-class BatchedPoint(BatchedLoss):
-    """Point losses at k nodes, points ``a`` of shape (k, d)."""
-
-    def __init__(self, a: FloatArray) -> None:
-        self.a = a
-        self.dim = a.shape[1]
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes k in the batch."""
-        return len(self.a)
-
-    def value(self, w: FloatArray) -> FloatArray:
-        """Squared distances (k,)."""
-        return np.sum((w - self.a) ** 2, axis=1)
-
-    def gradient(self, w: FloatArray) -> FloatArray:
-        """Gradients 2 (w_i - a_i), shape (k, d)."""
-        return 2.0 * (w - self.a)
-
-    def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
-        """Weighted means (v_i + 2 tau_i a_i) / (1 + 2 tau_i)."""
-        t = 2.0 * tau[:, None]
-        return (v + t * self.a) / (1.0 + t)
-
-    def affine_prox(self, tau: FloatArray) -> AffineProx:
-        """Multiples of the identity, and an offset towards a_i."""
-        shrink = 1.0 / (1.0 + 2.0 * tau)
-        return AffineProx(
-            shrink[:, None, None] * np.eye(self.dim), (2.0 * tau * shrink)[:, None] * self.a
-        )
-
-    def minimizer(self) -> FloatArray:
-        """Return the points themselves."""
-        return self.a.copy()
-
-    def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
-        """Return <s_i, a_i> + ||s_i||^2 / 4, finite everywhere."""
-        return np.sum(s * self.a, axis=1) + 0.25 * np.sum(s**2, axis=1)
-
-    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
-        """Node gaps ||s_i - grad L_i(w_i)||^2 / 4."""
-        return 0.25 * np.sum((s - self.gradient(w)) ** 2, axis=1)
-
-    def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """CVXPY model of the value."""
-        return cp.sum_squares(w - self.a), []
-
-    def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """CVXPY model of the conjugate."""
-        return cp.sum(cp.multiply(s, self.a)) + 0.25 * cp.sum_squares(s), []
-
-    def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
-        """One point term."""
-        order = np.argsort(nodes)
-        return [{"kind": "point", "node": nodes[order], "a": self.a[order]}]

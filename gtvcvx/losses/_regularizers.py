@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import finite_array, real_array
-from gtvcvx.losses._base import FloatArray
-from gtvcvx.losses._sum import PlainLoss
-from gtvcvx.losses._terms import Term, check_bounds, check_parameter
+from gtvcvx._arrays import FloatArray, finite_array, real_array
+from gtvcvx.losses._loss import PlainLoss
+from gtvcvx.losses.batched._terms import Term, check_bounds, check_parameter
 
 _NODE = np.zeros(1, dtype=np.int64)
 

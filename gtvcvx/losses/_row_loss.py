@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx.losses._base import FloatArray
-from gtvcvx.losses._data import parts_of_terms
+from gtvcvx._arrays import FloatArray
+from gtvcvx.losses._loss import PlainLoss
 from gtvcvx.losses._rows import Rows, row_parameter, rows_of_node, stacked_rows, table_rows
-from gtvcvx.losses._stacked import StackedLoss
-from gtvcvx.losses._sum import PlainLoss
-from gtvcvx.losses._terms import ROW_KINDS, Term, check_parameter, check_targets
+from gtvcvx.losses.batched._from_terms import parts_of_terms
+from gtvcvx.losses.batched._stacked import StackedLoss
+from gtvcvx.losses.batched._terms import ROW_KINDS, Term, check_parameter, check_targets
 
 
 class RowLoss(PlainLoss):

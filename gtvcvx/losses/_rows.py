@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import finite_array, integer_array, real_array
-from gtvcvx.losses._base import FloatArray, IntArray
+from gtvcvx._arrays import FloatArray, IntArray, finite_array, integer_array, real_array
 
 
 class Rows(NamedTuple):

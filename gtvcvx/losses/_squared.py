@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
 
-import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from gtvcvx.losses._base import (
-    AffineProx,
-    BatchedLoss,
-    FloatArray,
-    IntArray,
-    Loss,
-)
+from gtvcvx.losses._loss import Loss
 from gtvcvx.losses._rows import Rows, rows_of_node, stacked_rows, table_rows
-
-if TYPE_CHECKING:
-    from gtvcvx.losses._stacked import StackedLoss
-
-EPS = float(np.finfo(np.float64).eps)
-# Along singular directions of X_i below this share of the largest, L_i* is too ill conditioned to
-# be evaluated: flow is conserved there, as if X_i had no such direction. That shrinks the set of
-# dual points that are used. The data along these directions still count in the least value of
-# L_i, unless the singular value is zero up to rounding; or bounds would come out too high.
-FLOW_TOLERANCE = 1e-10
+from gtvcvx.losses.batched._squared import BatchedSquared
+from gtvcvx.losses.batched._stacked import StackedLoss
 
 
 class SquaredLoss(Loss):
@@ -91,187 +73,9 @@ class SquaredLoss(Loss):
 
 
 def _stacked(rows: Rows) -> StackedLoss:
-    from gtvcvx.losses._stacked import StackedLoss
-
     counts = np.bincount(rows.node)
     nodes = np.flatnonzero(counts)
     indptr = np.concatenate([[0], np.cumsum(counts[nodes])])
     parts = [(nodes, BatchedSquared(rows.X, rows.y, indptr))] if len(nodes) else []
     losses = StackedLoss(parts, dim=rows.X.shape[1])
     return losses if rows.n_nodes is None else losses.completed(rows.n_nodes)
-
-
-class _Spectrum(NamedTuple):
-    """What the singular value decompositions of the X_i give; directions: see FLOW_TOLERANCE."""
-
-    factor: FloatArray  # (k, r, d), K_i^T K_i = pinv(2 Q_i) on the strong directions, zero-padded
-    projector: FloatArray  # (k, d, d), on the orthogonal complement of the strong directions
-    centre: FloatArray  # (k, d), least-squares solution within the strong directions
-    minimizer: FloatArray  # (k, d), least-squares solution of least norm
-    minimum: FloatArray  # (k,), its loss
-    weak: FloatArray  # (N, q), left singular vectors of weak directions; q = 0 if there are none
-    vectors: FloatArray  # (k, r, d), right singular vectors of X_i, zero-padded
-    curvature: FloatArray  # (k, r), their eigenvalues of Q_i
-
-
-class BatchedSquared(BatchedLoss):
-    """Squared losses at k nodes, rows of node i in ``X[indptr[i]:indptr[i + 1]]``.
-
-    With Q_i = (2/m_i) X_i^T X_i and b_i = (2/m_i) X_i^T y_i,
-    ``L_i(w) = (1/2) w^T Q_i w - b_i^T w + (1/m_i) ||y_i||^2``.
-    """
-
-    def __init__(self, X: FloatArray, y: FloatArray, indptr: IntArray) -> None:
-        self.X, self.y, self.indptr = X, y, np.asarray(indptr, dtype=np.int64)
-        self.dim = X.shape[1]
-        self._counts = np.diff(self.indptr)
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes k in the batch."""
-        return len(self._counts)
-
-    def _buckets(self) -> Iterator[tuple[IntArray, IntArray]]:
-        """Nodes with equal numbers of rows, and their rows, shape (nodes, m): batched algebra."""
-        for count in np.unique(self._counts):
-            nodes = np.flatnonzero(self._counts == count)
-            yield nodes, self.indptr[nodes][:, None] + np.arange(count)
-
-    @cached_property
-    def _owner(self) -> IntArray:
-        return np.repeat(np.arange(self.n_nodes), self._counts)
-
-    @cached_property
-    def _linear(self) -> FloatArray:
-        return -self.gradient(np.zeros((self.n_nodes, self.dim)))
-
-    @cached_property
-    def _spectrum(self) -> _Spectrum:
-        """Singular value decompositions X_i = U S V^T, as far as conjugates and gaps need them."""
-        k, d = self.n_nodes, self.dim
-        rank = int(min(d, self._counts.max()))
-        factor, weak = np.zeros((k, rank, d)), np.zeros((len(self.y), 0))
-        projector = np.zeros((k, d, d))
-        vectors, curvature = np.zeros((k, rank, d)), np.zeros((k, rank))
-        centre, minimizer, minimum = np.zeros((k, d)), np.zeros((k, d)), np.zeros(k)
-        for nodes, rows in self._buckets():
-            count, y = rows.shape[1], self.y[rows]
-            U, sigma, basis = np.linalg.svd(self.X[rows], full_matrices=False)
-            strong = sigma > FLOW_TOLERANCE * sigma[:, :1]
-            nonzero = sigma > 8.0 * max(count, d) * EPS * sigma[:, :1]
-            inverse = np.divide(1.0, sigma, out=np.zeros_like(sigma), where=nonzero)
-            explained = np.einsum("bmr,bm->br", U, y) * nonzero
-            factor[nodes, : sigma.shape[1]] = (
-                0.5 * np.sqrt(count) * (inverse * strong)[:, :, None] * basis
-            )
-            if (nonzero & ~strong).any():
-                weak = weak if weak.shape[1] else np.zeros((len(self.y), rank))
-                weak[rows, : sigma.shape[1]] = U * (nonzero & ~strong)[:, None, :]
-            vectors[nodes, : sigma.shape[1]] = basis
-            curvature[nodes, : sigma.shape[1]] = (2.0 / count) * (sigma * nonzero) ** 2
-            kept = basis * strong[:, :, None]
-            projector[nodes] = np.eye(d) - kept.transpose(0, 2, 1) @ kept
-            # Full rank is full rank: no rounding error may pass for a null direction.
-            projector[nodes[strong.sum(axis=1) == d]] = 0.0
-            centre[nodes] = np.einsum("brd,br->bd", kept, inverse * explained)
-            minimizer[nodes] = np.einsum("brd,br->bd", basis, inverse * explained)
-            remainder = y - np.einsum("bmr,br->bm", U, explained)
-            minimum[nodes] = np.sum(remainder**2, axis=1) / count
-        weak = weak[:, weak.any(axis=0)]
-        return _Spectrum(factor, projector, centre, minimizer, minimum, weak, vectors, curvature)
-
-    def _residual(self, w: FloatArray) -> FloatArray:
-        return np.einsum("nd,nd->n", self.X, w[self._owner]) - self.y
-
-    def _per_node(self, rows: FloatArray) -> FloatArray:
-        return np.add.reduceat(rows, self.indptr[:-1], axis=0)
-
-    def value(self, w: FloatArray) -> FloatArray:
-        """Mean squared errors (k,)."""
-        return self._per_node(self._residual(w) ** 2) / self._counts
-
-    def gradient(self, w: FloatArray) -> FloatArray:
-        """Gradients (2/m_i) X_i^T (X_i w_i - y_i), shape (k, d)."""
-        rows = self.X * self._residual(w)[:, None]
-        return self._per_node(rows) * (2.0 / self._counts)[:, None]
-
-    def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
-        """Solutions of (I + tau_i Q_i) z = v_i + tau_i b_i."""
-        matrix, offset = self.affine_prox(tau)
-        return np.einsum("kij,kj->ki", matrix, v) + offset
-
-    def affine_prox(self, tau: FloatArray) -> AffineProx:
-        """Inverses of I + tau_i Q_i, and the offsets tau_i times them times b_i.
-
-        With the eigenvectors v of Q_i and their eigenvalues c, the inverse is the identity less
-        the sum of ``tau c / (1 + tau c) v v^T``: no factorization is repeated for a new tau.
-        """
-        vectors, curvature = self._spectrum.vectors, tau[:, None] * self._spectrum.curvature
-        shrunk = (curvature / (1.0 + curvature))[:, :, None] * vectors
-        matrix = np.eye(self.dim) - np.einsum("krd,kre->kde", shrunk, vectors)
-        offset = np.einsum("kij,kj->ki", matrix, tau[:, None] * self._linear)
-        return AffineProx(matrix, offset)
-
-    def minimizer(self) -> FloatArray:
-        """Least-squares solutions of least norm."""
-        return self._spectrum.minimizer.copy()
-
-    def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
-        """``min { r^T y + (m/4) ||r||^2 : X^T r = s }``; +inf where s is outside range(X^T)."""
-        spectrum = self._spectrum
-        value = np.sum(s * spectrum.centre, axis=1) - spectrum.minimum + self._half_norm(s)
-        outside = np.linalg.norm(np.einsum("kij,kj->ki", spectrum.projector, s), axis=1)
-        return np.where(outside <= atol, value, np.inf)
-
-    def _half_norm(self, x: FloatArray) -> FloatArray:
-        """Return (1/2) x_i^T pinv(Q_i) x_i."""
-        return np.sum(np.einsum("krd,kd->kr", self._spectrum.factor, x) ** 2, axis=1)
-
-    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
-        """Node gaps (1/2) delta^T pinv(Q_i) delta, delta = s_i - grad L_i(w_i)."""
-        gap = self._half_norm(s - self.gradient(w))
-        weak = self._spectrum.weak
-        if not weak.shape[1]:
-            return gap
-        # What the data along weak directions could still gain, from the residual itself.
-        parts = self._per_node(weak * self._residual(w)[:, None])
-        return gap + np.sum(parts**2, axis=1) / self._counts
-
-    def null_projector(self) -> FloatArray:
-        """Projectors on the null spaces of X_i."""
-        return self._spectrum.projector
-
-    @cached_property
-    def _operator(self) -> sp.csr_array:
-        """Sparse (N, k d) matrix that takes the rows of w, one after the other, to X_i w_i."""
-        N, d = self.X.shape
-        columns = self._owner[:, None] * d + np.arange(d)
-        return sp.csr_array(
-            (self.X.ravel(), columns.ravel(), np.arange(N + 1) * d), shape=(N, self.n_nodes * d)
-        )
-
-    def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """CVXPY model of the value."""
-        root = 1.0 / np.sqrt(self._counts)[self._owner]
-        flat = cp.reshape(w, (self.n_nodes * self.dim,), order="C")
-        return cp.sum_squares((self._operator * root[:, None]) @ flat - root * self.y), []
-
-    def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """CVXPY model of the conjugate, with a witness r (N,) for X^T r = s.
-
-        The variable is r scaled by sqrt(m_i), which balances nodes of different size.
-        """
-        root = np.sqrt(self._counts)[self._owner].astype(float)
-        r = cp.Variable(len(self.y), name="r")
-        flat = cp.reshape(s, (self.n_nodes * self.dim,), order="C")
-        cost = (self.y / root) @ r + 0.25 * cp.sum_squares(r)
-        return cost, [(self._operator * (1.0 / root)[:, None]).T.tocsr() @ r == flat]
-
-    def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
-        """One squared term."""
-        order = np.argsort(nodes)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        rows = np.argsort(rank[self._owner], kind="stable")
-        owner = nodes[self._owner][rows]
-        return [{"kind": "squared", "node": owner, "X": self.X[rows], "y": self.y[rows]}]

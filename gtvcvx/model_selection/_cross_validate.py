@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._progress import Progress as Display
 from gtvcvx.model_selection._errors import own_errors, targets_and_predictions
 from gtvcvx.model_selection._folds import Folds
@@ -17,8 +18,6 @@ from gtvcvx.path import LambdaPath, lambda_path
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Scoring = Callable[[FloatArray, FloatArray], float]
 
 RULES = ("min", "1se")

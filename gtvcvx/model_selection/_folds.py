@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import integer_array
+from gtvcvx._arrays import BoolArray, IntArray, integer_array
 from gtvcvx.losses import stacked_from_terms
 from gtvcvx.model_selection._errors import REGULARIZERS, ROW_ERRORS
 from gtvcvx.problem import GTVProblem
 
-IntArray = NDArray[np.int64]
 Term = dict[str, Any]
 
 OVER = ("points", "nodes")
@@ -172,7 +171,7 @@ def _checked_terms(problem: GTVProblem) -> list[Term]:
     return terms
 
 
-def _selected(term: Term, chosen: NDArray[np.bool_]) -> Term:
+def _selected(term: Term, chosen: BoolArray) -> Term:
     """Keep some rows of a term; all of its arrays have one entry a row."""
     return {
         name: value[chosen] if isinstance(value, np.ndarray) else value

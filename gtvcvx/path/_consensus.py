@@ -5,11 +5,9 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from gtvcvx._arrays import FloatArray
 from gtvcvx.problem import GTVProblem
-
-FloatArray = NDArray[np.float64]
 
 # Kinds of terms whose gradient is affine, and those that have a gradient at all.
 QUADRATIC = frozenset({"squared", "point", "ridge"})

@@ -17,17 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gtvcvx._arrays import FloatArray
 from gtvcvx.path._consensus import SMOOTH, Components, consensus, loss_kinds
 from gtvcvx.path._critical_bounds import CriticalBounds, GradientBounds, ValueBounds
 from gtvcvx.path._interrupts import noticed
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import Progress
-
-FloatArray = NDArray[np.float64]
 
 # The model is solved to a relative gap of rtol times this at first, then to smaller ones.
 FIRST_GAP, SMALLER = 1e-4, 0.1

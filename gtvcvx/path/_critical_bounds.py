@@ -12,14 +12,12 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gtvcvx._arrays import FloatArray
+from gtvcvx.duality._electrical import Routing
 from gtvcvx.losses import PointLoss
 from gtvcvx.path._consensus import Components
-from gtvcvx.path._routing import Routing
 from gtvcvx.problem import GTVProblem
-
-FloatArray = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
 # Gradients at the consensus below this share of those at zero are rounding.

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from gtvcvx._arrays import IntArray
 
 
 @dataclass(frozen=True)

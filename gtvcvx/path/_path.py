@@ -9,14 +9,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx import _storage
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.files import _storage
 from gtvcvx.path._events import ClusterChange, cluster_changes
 from gtvcvx.solution import Record, Solution
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SCHEMA = "gtv-path/1"
 # Fields of a solution that are the same all along a path.

@@ -9,17 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import finite_array
+from gtvcvx._arrays import FloatArray, finite_array
 from gtvcvx._progress import Progress as Display
 from gtvcvx.path._critical import CriticalLambda, critical
 from gtvcvx.path._interrupts import noticed
 from gtvcvx.path._path import LambdaPath
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-
-FloatArray = NDArray[np.float64]
 
 # What is left for a solve when the time is over: it returns what it was started from.
 LEAST_SECONDS = 1e-3

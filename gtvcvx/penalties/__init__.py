@@ -13,15 +13,15 @@ class               phi(v)                 domain of phi*
 ==================  =====================  ==============================
 """
 
-from ._base import KernelCode, Norm, Penalty
-from ._cvxpy import CvxpyPenalty
-from ._factory import as_penalty, penalty_from_data
-from ._l1 import L1Norm
-from ._l2 import L2Norm
-from ._linf import LinfNorm
-from ._pnorm import PNorm
-from ._quadratic import Quadratic
-from ._squared import SquaredNorm
+from gtvcvx.penalties._base import KernelCode, Norm, Penalty
+from gtvcvx.penalties._cvxpy import CvxpyPenalty
+from gtvcvx.penalties._factory import as_penalty, penalty_from_data
+from gtvcvx.penalties._l1 import L1Norm
+from gtvcvx.penalties._l2 import L2Norm
+from gtvcvx.penalties._linf import LinfNorm
+from gtvcvx.penalties._pnorm import PNorm
+from gtvcvx.penalties._quadratic import Quadratic
+from gtvcvx.penalties._squared import SquaredNorm
 
 __all__ = [
     "CvxpyPenalty",

@@ -19,7 +19,8 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._checks import EPS, FloatArray, as_per_edge, as_rows, rounding_slack
+from gtvcvx._arrays import FloatArray
+from gtvcvx.penalties._checks import EPS, as_per_edge, as_rows, rounding_slack
 
 
 class KernelCode(IntEnum):

@@ -7,11 +7,11 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from gtvcvx._conic import conjugate_model
-from gtvcvx._cvxpy_function import MARGIN, Build, CvxpyFunction
-
-from ._base import Penalty
-from ._checks import FloatArray, row_norm_2
+from gtvcvx._arrays import FloatArray
+from gtvcvx._norms import row_norm_2
+from gtvcvx.conic._form import conjugate_model
+from gtvcvx.conic._function import MARGIN, Build, CvxpyFunction
+from gtvcvx.penalties._base import Penalty
 
 # A flow that is moved by less than this share of it may be inside the domain.
 CLOSE = 1e-5

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ._base import Penalty
-from ._l1 import L1Norm
-from ._l2 import L2Norm
-from ._linf import LinfNorm
-from ._pnorm import PNorm
-from ._quadratic import Quadratic
-from ._squared import SquaredNorm
+from gtvcvx.penalties._base import Penalty
+from gtvcvx.penalties._l1 import L1Norm
+from gtvcvx.penalties._l2 import L2Norm
+from gtvcvx.penalties._linf import LinfNorm
+from gtvcvx.penalties._pnorm import PNorm
+from gtvcvx.penalties._quadratic import Quadratic
+from gtvcvx.penalties._squared import SquaredNorm
 
 _BY_NAME: dict[str, type[Penalty]] = {
     "l1": L1Norm,

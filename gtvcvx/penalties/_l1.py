@@ -7,8 +7,9 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from ._base import KernelCode, Norm
-from ._checks import FloatArray, row_norm_1, row_norm_inf
+from gtvcvx._arrays import FloatArray
+from gtvcvx._norms import row_norm_1, row_norm_inf
+from gtvcvx.penalties._base import KernelCode, Norm
 
 
 class L1Norm(Norm):

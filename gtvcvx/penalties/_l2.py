@@ -7,9 +7,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from ._base import KernelCode, Norm
-from ._checks import FloatArray, row_norm_2, unit_rows
-from ._projections import project_l2_ball
+from gtvcvx._arrays import FloatArray
+from gtvcvx._norms import row_norm_2, unit_rows
+from gtvcvx.penalties._base import KernelCode, Norm
+from gtvcvx.penalties._projections import project_l2_ball
 
 
 class L2Norm(Norm):

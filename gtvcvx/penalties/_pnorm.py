@@ -7,13 +7,14 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from ._base import KernelCode, Norm
-from ._checks import FloatArray, row_norm_p, unit_rows
-from ._l1 import L1Norm
-from ._l2 import L2Norm
-from ._linf import LinfNorm
-from ._pnorm_atom import RowPNorms, power_cones
-from ._projections import project_lq_ball
+from gtvcvx._arrays import FloatArray
+from gtvcvx._norms import row_norm_p, unit_rows
+from gtvcvx.penalties._base import KernelCode, Norm
+from gtvcvx.penalties._l1 import L1Norm
+from gtvcvx.penalties._l2 import L2Norm
+from gtvcvx.penalties._linf import LinfNorm
+from gtvcvx.penalties._pnorm_atom import RowPNorms, power_cones
+from gtvcvx.penalties._projections import project_lq_ball
 
 _CLOSED_FORMS: dict[float, type[Norm]] = {1.0: L1Norm, 2.0: L2Norm, np.inf: LinfNorm}
 _SERIES_TERMS = 20  # enough for full accuracy of the exponential's tail on [-1, 1]

@@ -15,7 +15,8 @@ from cvxpy import atoms as cvxpy_atoms
 from cvxpy.atoms.atom import Atom
 from cvxpy.reductions.dcp2cone.canonicalizers import CANON_METHODS
 
-from ._checks import FloatArray, row_norm_p
+from gtvcvx._arrays import FloatArray
+from gtvcvx._norms import row_norm_p
 
 
 class RowPNorms(Atom):

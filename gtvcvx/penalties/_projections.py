@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._checks import EPS, FloatArray, row_norm_1, row_norm_2, row_norm_p
+from gtvcvx._arrays import FloatArray
+from gtvcvx._norms import row_norm_1, row_norm_2, row_norm_p
+from gtvcvx.penalties._checks import EPS
 
 _MAX_OUTER = 120  # bisection alone ends after about 60 halvings
 _MAX_INNER = 60

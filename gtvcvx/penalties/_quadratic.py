@@ -8,8 +8,10 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._base import Penalty
-from ._checks import EPS, FloatArray, rounding_slack, row_norm_2
+from gtvcvx._arrays import FloatArray
+from gtvcvx._norms import row_norm_2
+from gtvcvx.penalties._base import Penalty
+from gtvcvx.penalties._checks import EPS, rounding_slack
 
 
 class Quadratic(Penalty):

@@ -7,9 +7,9 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from ._base import KernelCode, Penalty
-from ._checks import FloatArray
-from ._quadratic import dual_quadratic_cost
+from gtvcvx._arrays import FloatArray
+from gtvcvx.penalties._base import KernelCode, Penalty
+from gtvcvx.penalties._quadratic import dual_quadratic_cost
 
 
 class SquaredNorm(Penalty):

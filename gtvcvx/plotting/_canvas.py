@@ -6,13 +6,10 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gtvcvx._arrays import IntArray
 from gtvcvx._extras import extra_module
-from gtvcvx._files import atomic_write
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from gtvcvx.files._atomic import atomic_write
 
 #: Endings of file names that can be written.
 FORMATS = (".png", ".pdf", ".svg")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gtvcvx._arrays import FloatArray
 from gtvcvx.plotting._canvas import INK, VALUES, axes_to_draw_on, cluster_styles
 from gtvcvx.plotting._path import lambda_axis, mark_lambda, node_colours
 from gtvcvx.plotting._path_data import PathData, path_data
-
-FloatArray = NDArray[np.float64]
 
 
 def plot_clusterpath(path: Any, *, at: float | None = None, ax: Any = None) -> Any:

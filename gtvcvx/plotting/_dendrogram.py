@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.plotting._canvas import INK, as_text, axes_to_draw_on, cluster_styles
 from gtvcvx.plotting._path_data import path_data
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # More names of nodes than this would cover each other.
 _NAMED = 60

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gtvcvx._arrays import FloatArray
 from gtvcvx.plotting._canvas import as_text, axes_to_draw_on
 from gtvcvx.plotting._graph import gap_shares
 from gtvcvx.solution import Solution
-
-FloatArray = NDArray[np.float64]
 
 _COLOURS = {"node": "#4477aa", "edge": "#ee6677"}
 

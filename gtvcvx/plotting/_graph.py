@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gtvcvx._facts import check_pair, coefficient_names, edge_load, saturated
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._diagnostics import check_pair, coefficient_names, edge_load, saturated
 from gtvcvx.plotting import _network as network
 from gtvcvx.plotting._canvas import FAINT, OTHER, STRONG, VALUES, as_text, axes_to_draw_on
 from gtvcvx.plotting._layout import place_nodes
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Gaps below this share of the largest one are drawn like it.
 _GAP_RANGE = 1e-6

@@ -5,13 +5,10 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import finite_array
+from gtvcvx._arrays import FloatArray, IntArray, finite_array
 from gtvcvx.graph import EmpiricalGraph, connected_components
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: Springs and distances take time that grows with the square of the number of nodes.
 SMALL = 400

@@ -6,14 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.plotting._canvas import FAINT, INK, OTHER, STRONG, as_text, cluster_styles
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 #: Names of nodes, arrows and dashes beyond these numbers would only hide each other.
 NAMED_NODES, ARROWS, DASHES = 40, 250, 2000

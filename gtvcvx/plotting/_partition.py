@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx._facts import SATURATED
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._diagnostics import SATURATED
 from gtvcvx.plotting import _network as network
 from gtvcvx.plotting._canvas import INK, STRONG, as_text, cluster_styles, require_matplotlib
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: Curves beyond this number would only hide each other.
 CURVES = 10
@@ -60,7 +57,7 @@ class PartitionPicture:
     labels: Sequence[str]
     positions: FloatArray
     load: FloatArray
-    tight: NDArray[np.bool_]
+    tight: BoolArray
     sinks: Sequence[int]
     lam: float
     lams: FloatArray

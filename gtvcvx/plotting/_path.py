@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.plotting._canvas import INK, axes_to_draw_on, cluster_styles
-from gtvcvx.plotting._path_data import FloatArray, IntArray, PathData, path_data
+from gtvcvx.plotting._path_data import PathData, path_data
 
 _LINE = "#4477aa"
 

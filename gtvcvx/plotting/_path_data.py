@@ -7,12 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gtvcvx._arrays import finite_array, integer_array
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from gtvcvx._arrays import FloatArray, IntArray, finite_array, integer_array
 
 
 @dataclass(frozen=True)

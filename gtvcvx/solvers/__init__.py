@@ -8,12 +8,13 @@ from typing import Any
 
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-from gtvcvx.solvers._driver import Limits, Progress, drive
-from gtvcvx.solvers._exact import solve_exact
-from gtvcvx.solvers._fast import solve_fast
-from gtvcvx.solvers._inexact import GradientSteps, LocalUpdate
-from gtvcvx.solvers._pdhg import Algorithm1
+from gtvcvx.solvers._auto import solve_fast
 from gtvcvx.solvers._reference import solve_reference
+from gtvcvx.solvers.algorithm1._algorithm1 import Algorithm1
+from gtvcvx.solvers.algorithm1._local_updates import GradientSteps, LocalUpdate
+from gtvcvx.solvers.driver._limits import Limits, Progress
+from gtvcvx.solvers.driver._run import drive
+from gtvcvx.solvers.exact._solve import solve_exact
 
 __all__ = ["GradientSteps", "LocalUpdate", "Progress", "solve"]
 

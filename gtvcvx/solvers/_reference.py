@@ -11,7 +11,7 @@ import numpy as np
 
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-from gtvcvx.solvers._driver import Incumbent
+from gtvcvx.solvers.driver._incumbent import Incumbent
 
 # What solvers call the limits; others take theirs through **options.
 _OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {

@@ -16,8 +16,8 @@ import numba as nb
 import numpy as np
 from families import FAMILIES, Case
 
-from gtvcvx.solvers._ordering import Ordering
-from gtvcvx.solvers._primal_dual import PrimalDual
+from gtvcvx.solvers.primal_dual._ordering import Ordering
+from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 WARM_UP, TIMED, TRIES = 100, 50, 9
 WORD = 8

@@ -8,7 +8,7 @@ from typing import Any
 
 from measure import Row
 
-from gtvcvx._files import atomic_write
+from gtvcvx.files._atomic import atomic_write
 
 COLUMNS, LARGEST = 3, 12  # panels a row, panels a figure
 

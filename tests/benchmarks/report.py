@@ -15,7 +15,7 @@ from typing import Any
 
 from measure import Row
 
-from gtvcvx._files import atomic_write
+from gtvcvx.files._atomic import atomic_write
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks.md"

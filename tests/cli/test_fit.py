@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers._primal_dual import PrimalDual
+from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 
 def read(path):

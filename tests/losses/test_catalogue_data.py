@@ -6,7 +6,7 @@ from _catalogue_cases import CASES, problem
 
 import gtvcvx as gtv
 from gtvcvx.losses import stacked, stacked_from_terms
-from gtvcvx.losses._terms import FIELDS, merged
+from gtvcvx.losses.batched._terms import FIELDS, merged
 
 
 def plain(terms):

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gtvcvx import AbsoluteLoss, HingeLoss, LogisticLoss, PoissonLoss
-from gtvcvx.losses import _batch_kernels as kernels
+from gtvcvx.losses.node import _batch as kernels
 
 seeds = given(seed=st.integers(0, 2**32 - 1))
 per_case = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx._conic_solver import ConicSolver, _settings
+from gtvcvx.conic._solver import ConicSolver, _settings
 
 _RNG = np.random.default_rng(11)
 X, Y = _RNG.standard_normal((6, 3)), _RNG.standard_normal(6)

@@ -6,8 +6,8 @@ import pytest
 from _catalogue_cases import CASES, problem
 
 import gtvcvx as gtv
-from gtvcvx import _conjugate_gradients as conjugate_gradients
-from gtvcvx._domains import DomainRepair, Flow
+from gtvcvx.compiled import _conjugate_gradients as conjugate_gradients
+from gtvcvx.duality._polyhedral import DomainRepair, Flow
 
 BOUNDED = sorted(name for name in CASES if problem(name).losses.parts[0][1].domain() is not None)
 

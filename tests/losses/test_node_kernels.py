@@ -7,13 +7,13 @@ from _catalogue_cases import DELTA, KINDS, LEVEL, psi_model, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gtvcvx.losses import _conjugate_kernels as conjugates
-from gtvcvx.losses import _linear_kernels as linear
-from gtvcvx.losses._active_set_kernels import active_set
-from gtvcvx.losses._composite_parts import Parts
-from gtvcvx.losses._multiplier_kernels import newton, penalties_of
-from gtvcvx.losses._node_kernels import minimize
-from gtvcvx.losses._node_problem import (
+from gtvcvx.losses.batched.composite._parts import Parts
+from gtvcvx.losses.node import _conjugate as conjugates
+from gtvcvx.losses.node import _newton_systems as linear
+from gtvcvx.losses.node._active_set import active_set
+from gtvcvx.losses.node._minimize import minimize
+from gtvcvx.losses.node._multipliers import newton, penalties_of
+from gtvcvx.losses.node._problem import (
     COORDINATE,
     Node,
     Point,
@@ -25,7 +25,7 @@ from gtvcvx.losses._node_problem import (
     stationarity,
     subgradients,
 )
-from gtvcvx.losses._scalar_kernels import row_curvature, row_gap, row_slope, row_value
+from gtvcvx.losses.node._scalar import row_curvature, row_gap, row_slope, row_value
 
 seeds = st.integers(0, 2**32 - 1)
 HOSTILE = {

@@ -9,10 +9,10 @@ from _catalogue_cases import DELTA, LEVEL, psi
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gtvcvx.losses import _conjugate_kernels as conjugates
-from gtvcvx.losses import _scalar_kernels as kernels
-from gtvcvx.losses._composite_parts import Parts
-from gtvcvx.losses._node_problem import COORDINATE, is_free, shrink, subgradients
+from gtvcvx.losses.batched.composite._parts import Parts
+from gtvcvx.losses.node import _conjugate as conjugates
+from gtvcvx.losses.node import _scalar as kernels
+from gtvcvx.losses.node._problem import COORDINATE, is_free, shrink, subgradients
 
 TARGETS = {
     "squared": [0.7, -2.0],

@@ -9,7 +9,7 @@ import pytest
 
 import gtvcvx as gtv
 import verify
-from gtvcvx._cvxpy_function import MARGIN
+from gtvcvx.conic._function import MARGIN
 from gtvcvx.penalties import CvxpyPenalty, Penalty
 
 Q = np.array([[2.0, 0.5], [0.5, 1.0]])

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx import _conjugate_gradients
-from gtvcvx.solvers import _balance, _balance_kernels
-from gtvcvx.solvers._balance import balance
+from gtvcvx.compiled import _cluster_flow as _balance_kernels
+from gtvcvx.compiled import _conjugate_gradients
+from gtvcvx.solvers.polishing import _cluster_flow as _balance
+from gtvcvx.solvers.polishing._cluster_flow import balance
 
 # Stands where a pass has nothing to write.
 UNTOUCHED = 7.0

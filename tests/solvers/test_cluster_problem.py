@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import gtvcvx as gtv
-from gtvcvx.solvers._cluster_problem import ClusterProblem
+from gtvcvx.solvers.polishing._cluster_problem import ClusterProblem
 
 PENALTIES = {"l1": gtv.L1Norm(), "l2": gtv.L2Norm()}
 # Clusters have one coordinate each for l1, and all of them otherwise.

@@ -8,10 +8,13 @@ from _instances import cases, reference
 
 import gtvcvx as gtv
 from gtvcvx.graph import connected_components
-from gtvcvx.solvers import _coarsening, _driver, _schedule
-from gtvcvx.solvers._coarsening import Coarsening
-from gtvcvx.solvers._contraction import Candidate, JoinedEdges
-from gtvcvx.solvers._primal_dual import PrimalDual
+from gtvcvx.solvers.driver import _run as _driver
+from gtvcvx.solvers.driver import _schedule
+from gtvcvx.solvers.polishing import _coarsening
+from gtvcvx.solvers.polishing._coarsening import Coarsening
+from gtvcvx.solvers.polishing._contraction import Candidate
+from gtvcvx.solvers.polishing._quotient_graph import JoinedEdges
+from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 NORMS = ("l1", "l2")
 

@@ -6,11 +6,13 @@ import pytest
 from _instances import PENALTIES, cases, reference
 
 import gtvcvx as gtv
-from gtvcvx.solvers import _driver, _schedule
-from gtvcvx.solvers._coarsening import Coarsening
-from gtvcvx.solvers._contraction import Contraction, applies
-from gtvcvx.solvers._driver import Limits, Polished, drive
-from gtvcvx.solvers._primal_dual import PrimalDual
+from gtvcvx.solvers.driver import _run as _driver
+from gtvcvx.solvers.driver import _schedule
+from gtvcvx.solvers.driver._limits import Limits
+from gtvcvx.solvers.driver._run import Polished, drive
+from gtvcvx.solvers.polishing._coarsening import Coarsening
+from gtvcvx.solvers.polishing._contraction import Contraction, applies
+from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 NORMS = ("l1", "l2")
 # Clarabel is asked for 1e-11, and sometimes stops a little short of it.

@@ -7,9 +7,12 @@ import pytest
 
 import gtvcvx as gtv
 import verify
-from gtvcvx.solvers import _divide, _divide_network, _divide_scalar, _fast
-from gtvcvx.solvers._divide_data import scalar_problems
-from gtvcvx.solvers._driver import Limits
+from gtvcvx.solvers import _auto as _fast
+from gtvcvx.solvers.divide import _division as _divide
+from gtvcvx.solvers.divide import _network as _divide_network
+from gtvcvx.solvers.divide import _scalar_division as _divide_scalar
+from gtvcvx.solvers.divide._scalar_problems import scalar_problems
+from gtvcvx.solvers.driver._limits import Limits
 
 RTOL = 1e-9
 

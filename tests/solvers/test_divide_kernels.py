@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers._divide_kernels import balance, push_relabel, reach_from_excess
-from gtvcvx.solvers._divide_network import Clusters, Demands, Skeleton, scratch
-from gtvcvx.solvers._divide_scalar import ScalarDivision
+from gtvcvx.solvers.divide._compiled import balance, push_relabel, reach_from_excess
+from gtvcvx.solvers.divide._network import Clusters, Demands, Skeleton, scratch
+from gtvcvx.solvers.divide._scalar_division import ScalarDivision
 
 
 def instance(seed, n=None, largest=6):

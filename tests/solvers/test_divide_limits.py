@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers._divide import Division
+from gtvcvx.solvers.divide._division import Division
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers import _exact
+from gtvcvx.solvers.exact import _solve as _exact
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gtvcvx as gtv
-from gtvcvx.solvers import _exact_linear
-from gtvcvx.solvers._exact_data import exact_data
-from gtvcvx.solvers._exact_face import Face, Point
-from gtvcvx.solvers._exact_flow import ClusterFlow, Cut
-from gtvcvx.solvers._exact_linear import PRIMES, Rational, Ray, solve_semidefinite
-from gtvcvx.solvers._exact_proof import prove
-from gtvcvx.solvers._exact_routing import Flow, Routing
+from gtvcvx.solvers.exact import _linear as _exact_linear
+from gtvcvx.solvers.exact._cluster_flows import Flow, Routing
+from gtvcvx.solvers.exact._data import exact_data
+from gtvcvx.solvers.exact._faces import Face, Point
+from gtvcvx.solvers.exact._linear import PRIMES, Rational, Ray, solve_semidefinite
+from gtvcvx.solvers.exact._proof import prove
+from verify.flows._integer_flow import ClusterFlow, Cut
 
 
 def whole(values):

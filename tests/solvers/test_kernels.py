@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers import _kernels
+from gtvcvx.compiled import _primal_dual as _kernels
 
 PENALTIES = {"l2": gtv.L2Norm(), "l1": gtv.L1Norm(), "linf": gtv.LinfNorm()}
 PENALTIES["squared"] = gtv.SquaredNorm()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from _instances import Case, cases
 
-from gtvcvx.solvers import _fast
-from gtvcvx.solvers._ordering import Ordering
+from gtvcvx.solvers import _auto as _fast
+from gtvcvx.solvers.primal_dual._ordering import Ordering
 
 
 @pytest.mark.parametrize("case", cases(penalties=["l2"]), ids=str)

@@ -1,6 +1,6 @@
 """How many threads run, decided by what they take; the clock is made up."""
 
-from gtvcvx.solvers._primal_dual import TRIAL, TRIAL_SHARE, Pace
+from gtvcvx.solvers.primal_dual._threads import TRIAL, TRIAL_SHARE, Pace
 
 
 def run(pace, seconds, total):

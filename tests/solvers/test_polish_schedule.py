@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers import _driver, _schedule
-from gtvcvx.solvers._driver import Limits, Polished, drive
-from gtvcvx.solvers._primal_dual import PrimalDual
+from gtvcvx.solvers.driver import _run as _driver
+from gtvcvx.solvers.driver import _schedule
+from gtvcvx.solvers.driver._limits import Limits
+from gtvcvx.solvers.driver._run import Polished, drive
+from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 
 class Clock:

@@ -9,12 +9,12 @@ import pytest
 from _plain_instances import KINKED, Data, instance, solve
 from scipy.optimize import linprog
 
-from verify._balance import balanced
-from verify._blocks import Part
-from verify._data import Instance, load
-from verify._feasible import Constraints
-from verify._functions import Exponential, Piecewise
-from verify._repair import Repair, anchored
+from verify.certificates._node_multipliers import balanced
+from verify.certificates._repair import Repair, anchored
+from verify.instance._blocks import Part
+from verify.instance._constraints import Constraints
+from verify.instance._functions import Exponential, Piecewise
+from verify.instance._instance import Instance, load
 
 
 def _least_gap(parts: list[Part], w: np.ndarray, target: np.ndarray, i: int) -> float | None:

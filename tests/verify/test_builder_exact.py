@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from verify import _integers as integers
-from verify._data import load
-from verify._exact import exact_flow
-from verify._feasible import Constraints
-from verify._forest import components, spanning_forest
-from verify._penalties import Penalty, project_l1
-from verify._projection import conjugate_gradients
-from verify._repair import Repair, gaps
-from verify.kernel_losses import term_of
-from verify.kernel_numbers import scaled, table, unit
+from verify.certificates._exact_flow import exact_flow
+from verify.certificates._forest import components, spanning_forest
+from verify.certificates._projection import conjugate_gradients
+from verify.certificates._repair import Repair, gaps
+from verify.instance import _integers as integers
+from verify.instance._constraints import Constraints
+from verify.instance._instance import load
+from verify.instance._penalties import Penalty, project_l1
+from verify.kernel.losses import term_of
+from verify.kernel.numbers import scaled, table, unit
 
 ARRAYS = hnp.arrays(
     np.float64, st.integers(0, 6), elements=st.floats(allow_nan=False, allow_infinity=False)

@@ -11,8 +11,8 @@ import pytest
 from _plain_instances import GRAPHS, KINKED, PENALTIES, Data, instance, solve
 
 import verify
-from verify._data import load
-from verify._feasible import Constraints
+from verify.instance._constraints import Constraints
+from verify.instance._instance import load
 
 ROUNDS = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 

@@ -210,7 +210,7 @@ def test_without_search_nothing_is_solved(flow: str, monkeypatch: pytest.MonkeyP
     def forbidden(*_: Any) -> None:
         raise AssertionError("the dual was solved")
 
-    monkeypatch.setattr("verify._dual.solve_dual", forbidden)
+    monkeypatch.setattr("verify.certificates._dual_problem.solve_dual", forbidden)
     data = instance(11, "mixed", "l2", "connected", 15, 2)
     w, u = solve(data)
     problem = _NeverAsked(data=data)

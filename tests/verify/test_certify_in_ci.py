@@ -59,7 +59,7 @@ def test_start_up_imports_neither_numpy_nor_the_builder(tmp_path, environment):
         "import sys\n"
         "def test_it(pytestconfig):\n"
         "    assert pytestconfig.pluginmanager.has_plugin('gtv-verify')\n"
-        "    heavy = {'numpy', 'scipy', 'cvxpy', 'verify._certificate'}\n"
+        "    heavy = {'numpy', 'scipy', 'cvxpy', 'verify.certificates._certify'}\n"
         "    assert not heavy & set(sys.modules)\n"
     )
     done = start(tmp_path, environment)

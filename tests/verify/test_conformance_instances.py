@@ -9,7 +9,7 @@ import pytest
 
 import gtvcvx as gtv
 import verify
-from verify._conformance_instances import FAMILIES, LOSSES, PENALTIES, battery
+from verify.battery._instances import FAMILIES, LOSSES, PENALTIES, battery
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def test_a_fault_of_the_builder_does_not_pass(monkeypatch):
     def broken(*arguments):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("verify._conformance.certify", broken)
+    monkeypatch.setattr("verify.battery._run.certify", broken)
     report = verify.conformance(auto, penalties=["l2"], losses=["point"])
     assert report.counts["UNPROVED"] == len(report.rows)
     assert "verify.certify failed: oops" in report.rows[0].reason

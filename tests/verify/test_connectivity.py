@@ -9,8 +9,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from verify._connectivity import well_connected
-from verify.kernel_connectivity import check_cluster
+from verify.kernel.partitions import check_cluster
+from verify.partitions.well_connected._check import well_connected
 
 NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from verify._connectivity_congestion import least_congestion
+from verify.partitions.recovery._scalar_congestion import least_congestion
 
 
 def balance(edges: np.ndarray, flow: np.ndarray, n: int) -> np.ndarray:

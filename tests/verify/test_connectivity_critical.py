@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from verify._connectivity import critical_lambda, recovers, well_connected
-from verify._connectivity_critical import lower_bound, upper_bound
-from verify._connectivity_sink import ClusterGraph
+from verify.partitions.recovery._critical_lambda import lower_bound, upper_bound
+from verify.partitions.well_connected._best_sink import ClusterGraph
+from verify.partitions.well_connected._check import critical_lambda, recovers, well_connected
 
 NORMS = ("l1", "l2", "linf")
 

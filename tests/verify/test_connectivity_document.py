@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import verify
-from verify import kernel_connectivity
-from verify._connectivity import well_connected
-from verify.kernel_connectivity import check_document
+from verify.kernel import partitions
+from verify.kernel.partitions import check_document
+from verify.partitions.well_connected._check import well_connected
 
 FOLDER = Path(verify.__file__).parent
 Document = dict[str, Any]
@@ -118,7 +118,7 @@ def test_mutated_documents_are_refused(name: str, rehash: bool) -> None:
     doc = copy.deepcopy(document(4.0))
     MUTATIONS[name](doc)
     if rehash and isinstance(doc.get("data"), dict):
-        doc["sha256"] = kernel_connectivity.digest(kernel_connectivity.canonical(doc["data"]))
+        doc["sha256"] = partitions.digest(partitions.canonical(doc["data"]))
     assert check_document(doc).status == "REFUTED"
     assert verify.check(doc).status == "REFUTED"
 
@@ -153,7 +153,7 @@ def test_rough_losses_are_unproved_not_certified() -> None:
 
 
 def test_kernel_imports_the_standard_library_alone() -> None:
-    for path in (FOLDER / "kernel_connectivity.py", FOLDER / "kernel_constants.py"):
+    for path in (FOLDER / "kernel" / "partitions.py", FOLDER / "kernel" / "constants.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = []
             if isinstance(node, ast.Import):

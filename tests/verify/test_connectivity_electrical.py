@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from verify import _connectivity_vector_flow as vector_flow
-from verify._connectivity import recovers
-from verify._connectivity_data import read_problem
-from verify._connectivity_electrical import electrical_congestion
-from verify._constants import dual_norm
+from verify.partitions._data import read_problem
+from verify.partitions.constants._enclosures import dual_norm
+from verify.partitions.recovery import _vector_flow as vector_flow
+from verify.partitions.recovery._vector_congestion import electrical_congestion
+from verify.partitions.well_connected._check import recovers
 
 NORMS = ("l2", "linf", "l1")
 

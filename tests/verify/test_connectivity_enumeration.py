@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from verify._connectivity import recovers, well_connected
-from verify._connectivity_definition import Decision, decide
-from verify._connectivity_sink import ClusterGraph, best_sink
-from verify._rounding import Enclosure
-from verify.kernel_connectivity import check_cluster
+from verify.kernel.partitions import check_cluster
+from verify.partitions._rounding import Enclosure
+from verify.partitions.well_connected._best_sink import ClusterGraph, best_sink
+from verify.partitions.well_connected._check import recovers, well_connected
+from verify.partitions.well_connected._decide import Decision, decide
 
 MULTIPLIER = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from verify._connectivity import well_connected
-from verify.kernel_connectivity import check_cluster
+from verify.kernel.partitions import check_cluster
+from verify.partitions.well_connected._check import well_connected
 
 
 def problem(lam: float) -> dict[str, Any]:

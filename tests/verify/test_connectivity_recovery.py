@@ -11,7 +11,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from verify._connectivity import critical_lambda, recovers, well_connected
+from verify.partitions.well_connected._check import critical_lambda, recovers, well_connected
 
 MULTIPLIER = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 PENALTIES = {"l1": 1, "l2": 2, "linf": "inf"}

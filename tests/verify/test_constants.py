@@ -8,11 +8,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from verify._connectivity_constants import theorem_constants
-from verify._connectivity_data import read_partition, read_problem
-from verify._connectivity_losses import LocalLosses, expit
-from verify._connectivity_rational import rational_constants
-from verify._constants import (
+from verify.partitions._data import read_partition, read_problem
+from verify.partitions._local_losses import LocalLosses, expit
+from verify.partitions._rounding import (
+    inverse,
+    largest_eigenvalue,
+    positive_definite,
+    smallest_eigenvalue,
+)
+from verify.partitions.constants._enclosures import (
     NORMS,
     SIGN_DIMENSION,
     dual_norm,
@@ -20,7 +24,8 @@ from verify._constants import (
     smoothness,
     strong_convexity,
 )
-from verify._rounding import inverse, largest_eigenvalue, positive_definite, smallest_eigenvalue
+from verify.partitions.constants._rational import rational_constants
+from verify.partitions.constants._theorem import theorem_constants
 
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
 

@@ -15,7 +15,8 @@ from _plain_instances import document
 import verify
 
 FOLDER = Path(verify.__file__).parent
-KERNEL = [*sorted(FOLDER.glob("kernel*.py")), FOLDER / "__init__.py", FOLDER / "__main__.py"]
+PARTS = sorted((FOLDER / "kernel").glob("*.py"))
+KERNEL = [*PARTS, FOLDER / "__init__.py", FOLDER / "__main__.py"]
 
 
 def _imports(path: Path) -> set[str]:
@@ -38,6 +39,10 @@ def test_no_file_imports_the_solver(path: Path) -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant)
     }
+
+
+def test_there_is_a_kernel_to_check() -> None:
+    assert {"checker.py", "numbers.py", "losses.py", "partitions.py"} <= {p.name for p in PARTS}
 
 
 @pytest.mark.parametrize("path", KERNEL, ids=lambda p: p.name)

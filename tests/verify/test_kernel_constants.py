@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from verify import kernel_constants as kernel
-from verify._connectivity import well_connected
-from verify.kernel_connectivity import check_cluster
+from verify.kernel import constants as kernel
+from verify.kernel.partitions import check_cluster
+from verify.partitions.well_connected._check import well_connected
 
 NORMS = ("l1", "l2", "linf")
 

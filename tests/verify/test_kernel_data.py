@@ -10,8 +10,8 @@ import pytest
 from _plain_instances import instance, solve
 
 import verify
-from verify.kernel_data import TERMS, canonical, digest
-from verify.kernel_numbers import Verdict
+from verify.kernel.data import TERMS, canonical, digest
+from verify.kernel.numbers import Verdict
 
 INF = math.inf
 Data = dict[str, Any]

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import verify
-from verify.kernel_data import ROWS, TERMS, canonical, digest
-from verify.kernel_losses import Term, term_of
-from verify.kernel_numbers import Verdict, table
+from verify.kernel.data import ROWS, TERMS, canonical, digest
+from verify.kernel.losses import Term, term_of
+from verify.kernel.numbers import Verdict, table
 
 EXAMPLES = 200 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 TINY = Fraction(1, 2**900)

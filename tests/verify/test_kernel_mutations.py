@@ -12,8 +12,8 @@ import pytest
 from _plain_instances import document
 
 import verify
-from verify.kernel_data import canonical, digest
-from verify.kernel_numbers import scaled, unit
+from verify.kernel.data import canonical, digest
+from verify.kernel.numbers import scaled, unit
 
 Doc = dict[str, Any]
 Mutation = Callable[[Doc, random.Random], None]

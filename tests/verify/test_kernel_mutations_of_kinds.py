@@ -12,8 +12,8 @@ import pytest
 from _plain_instances import document
 
 import verify
-from verify.kernel_data import ROWS, TERMS, canonical, digest
-from verify.kernel_numbers import Verdict, scaled, unit
+from verify.kernel.data import ROWS, TERMS, canonical, digest
+from verify.kernel.numbers import Verdict, scaled, unit
 
 Doc = dict[str, Any]
 

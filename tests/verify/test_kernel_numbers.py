@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verify import kernel_numbers as numbers
-from verify.kernel import sweep
-from verify.kernel_numbers import TEN50, Verdict
+from verify.kernel import numbers
+from verify.kernel.checker import sweep
+from verify.kernel.numbers import TEN50, Verdict
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 FRACTIONS = st.fractions(max_denominator=10**30)

@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import verify
-from verify._data import load
-from verify._feasible import Constraints
-from verify.kernel import Problem, _judge
-from verify.kernel_data import canonical, digest
-from verify.kernel_numbers import Bounds, Verdict, table
+from verify.instance._constraints import Constraints
+from verify.instance._instance import load
+from verify.kernel.checker import Problem, _judge
+from verify.kernel.data import canonical, digest
+from verify.kernel.numbers import Bounds, Verdict, table
 
 EXAMPLES = 200 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from verify._maxflow import FlowGraph, Routing
+from verify.flows._single_sink import FlowGraph, Routing
 
 MULTIPLIER = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 Ints = NDArray[np.int64]

@@ -1,0 +1,1 @@
+"""Compiled passes over the arrays of a graph: the seam for another array backend."""

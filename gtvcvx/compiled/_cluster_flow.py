@@ -1,0 +1,83 @@
+"""Compiled passes of the balance of a flow inside clusters; their NumPy twins are in the tests."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, UInt32Array
+
+_FAST = {"contract", "reassoc", "nsz", "arcp"}
+# A flow at capacity keeps this share of its conductance along itself, so that no edge is lost.
+ALONG = 1e-4
+
+
+@nb.njit(cache=True, fastmath=_FAST)
+def clip(
+    dims: tuple[int, ...],
+    starts: IntArray,
+    tails: UInt32Array,
+    capacities: FloatArray,
+    inner: BoolArray,
+    z: FloatArray,
+    flow: FloatArray,
+    conductance: FloatArray,
+    normals: FloatArray,
+    degrees: FloatArray,
+    missing: FloatArray,
+) -> float:
+    """Project z (m, q) on the capacities (m,) edge by edge, and linearize the projection there.
+
+    In place, for the `inner` edges (m,): `flow` is the projection, ``conductance (I - normal
+    normal^T)`` its derivative, nearly; the flow's divergence is taken from `missing` (n, q), and
+    ``degrees`` (n,) are the mean conductances around each node. Returns the sum of the Huber
+    functions whose gradient the projection is.
+    """
+    q = len(dims)
+    total = 0.0
+    degrees[:] = 0.0
+    for i in range(len(starts) - 1):
+        for e in range(starts[i], starts[i + 1]):
+            if not inner[e]:
+                continue
+            j, cap = tails[e], capacities[e]
+            square = 0.0
+            for k in range(q):
+                square += z[e, k] * z[e, k]
+            scale, along, mean = 1.0, 0.0, 1.0
+            if square > cap * cap:
+                norm = np.sqrt(square)
+                total += cap * norm - 0.5 * cap * cap
+                scale = cap / norm
+                along = np.sqrt(1.0 - ALONG) / norm
+                mean = scale * (1.0 - (1.0 - ALONG) / q)
+            else:
+                total += 0.5 * square
+            conductance[e] = scale
+            degrees[i] += mean
+            degrees[j] += mean
+            for k in range(q):
+                normals[e, k] = along * z[e, k]
+                flow[e, k] = scale * z[e, k]
+                missing[i, k] -= flow[e, k]
+                missing[j, k] += flow[e, k]
+    return total
+
+
+@nb.njit(cache=True)
+def shift(
+    starts: IntArray,
+    tails: UInt32Array,
+    inner: BoolArray,
+    z: FloatArray,
+    potential: FloatArray,
+    length: float,
+    out: FloatArray,
+) -> None:
+    """Write ``z + length (x_head - x_tail)`` of a potential x (n, q) to out (m, q), inner edges."""
+    for i in range(len(starts) - 1):
+        for e in range(starts[i], starts[i + 1]):
+            if inner[e]:
+                j = tails[e]
+                for k in range(z.shape[1]):
+                    out[e, k] = z[e, k] + length * (potential[i, k] - potential[j, k])

@@ -1,0 +1,147 @@
+"""Compiled conjugate gradients for the projection on flow conservation; the twin is in the tests.
+
+The matrix is ``T (D^T C R D + B) T``: D the incidence matrix, C the conductances of the edges, T_i
+a projector at each node, R a projector on the flows that the penalty allows, B conductances from
+the nodes to the ground. An edge may also conduct less, or not at all, in one direction of its own.
+The matrix is singular and the systems are consistent. NumPy's and SciPy's vector
+operations would call threaded BLAS for every inner product, which stalls when another process has
+the second core.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
+
+_FAST = {"contract", "reassoc", "nsz", "arcp"}
+
+
+@nb.njit(cache=True, fastmath=_FAST)
+def project_nodes(
+    x: FloatArray, out: FloatArray, full: FloatArray, partial: IntArray, projectors: FloatArray
+) -> None:
+    """Write T_i x_i to out (n, d): full_i x_i, or ``projectors[k] @ x_i`` for i = partial[k]."""
+    n, d = x.shape
+    for i in range(n):
+        for k in range(d):
+            out[i, k] = full[i] * x[i, k]
+    for p in range(len(partial)):
+        i = partial[p]
+        for k in range(d):
+            total = 0.0
+            for j in range(d):
+                total += projectors[p, k, j] * x[i, j]
+            out[i, k] = total
+
+
+@nb.njit(cache=True, fastmath=_FAST)
+def _laplacian(
+    dims: tuple[int, ...],
+    x: FloatArray,
+    out: FloatArray,
+    starts: IntArray,
+    tails: UInt32Array,
+    conductance: FloatArray,
+    allowed: FloatArray,
+    normals: FloatArray | None,
+) -> None:
+    """Write ``D^T C R D x`` to out (n, d); an empty R stands for the identity.
+
+    With normals a_e (m, d), ``D^T C (I - a a^T) D x``.
+    """
+    n, d = len(x), len(dims)
+    difference = np.empty(d)
+    out[:] = 0.0
+    for i in range(n):
+        for e in range(starts[i], starts[i + 1]):
+            j, c = tails[e], conductance[e]
+            if normals is not None:
+                along = 0.0
+                for k in range(d):
+                    difference[k] = x[i, k] - x[j, k]
+                    along += normals[e, k] * difference[k]
+                for k in range(d):
+                    step = c * (difference[k] - along * normals[e, k])
+                    out[i, k] += step
+                    out[j, k] -= step
+            elif len(allowed) == 0:
+                for k in range(d):
+                    step = c * (x[i, k] - x[j, k])
+                    out[i, k] += step
+                    out[j, k] -= step
+            else:
+                for k in range(d):
+                    difference[k] = c * (x[i, k] - x[j, k])
+                for k in range(d):
+                    step = 0.0
+                    for q in range(d):
+                        step += allowed[k, q] * difference[q]
+                    out[i, k] += step
+                    out[j, k] -= step
+
+
+@nb.njit(cache=True, fastmath=_FAST)
+def solve(
+    dims: tuple[int, ...],
+    b: FloatArray,
+    goal: float,
+    max_iter: int,
+    starts: IntArray,
+    tails: UInt32Array,
+    conductance: FloatArray,
+    degrees: FloatArray,
+    full: FloatArray,
+    partial: IntArray,
+    projectors: FloatArray,
+    allowed: FloatArray,
+    ground: FloatArray | None = None,
+    normals: FloatArray | None = None,
+) -> FloatArray:
+    """Solve ``T (D^T C R D + B) T x = b`` for b (n, d) in the range, to a residual of norm goal.
+
+    B, zero by default, has the symmetric blocks ``ground`` (n, d, d) on its diagonal. Edges with
+    ``normals`` a_e (m, d), of length at most 1, conduct C (I - a a^T); R is then the identity. The
+    system is preconditioned by the degrees: sums of conductances, and what B adds. Returns x (n, d)
+    with T x = x.
+    """
+    n, d = len(b), len(dims)
+    x = np.zeros((n, d))
+    residual = b.copy()
+    direction, product, flow = np.zeros((n, d)), np.empty((n, d)), np.empty((n, d))
+    inverse = 1.0 / degrees
+    previous = 1.0
+    for iteration in range(max_iter):
+        square, energy = 0.0, 0.0
+        for i in range(n):
+            for k in range(d):
+                part = residual[i, k] * residual[i, k]
+                square += part
+                energy += part * inverse[i]
+        if not square > goal * goal:
+            break
+        beta = energy / previous if previous > 0.0 and iteration else 0.0
+        previous = energy
+        for i in range(n):
+            for k in range(d):
+                direction[i, k] = residual[i, k] * inverse[i] + beta * direction[i, k]
+        _laplacian(dims, direction, flow, starts, tails, conductance, allowed, normals)
+        if ground is not None:
+            for i in range(n):
+                for k in range(d):
+                    for j in range(d):
+                        flow[i, k] += ground[i, k, j] * direction[i, j]
+        project_nodes(flow, product, full, partial, projectors)
+        curvature = 0.0
+        for i in range(n):
+            for k in range(d):
+                curvature += direction[i, k] * product[i, k]
+        if not curvature > 0.0:
+            break
+        length = energy / curvature
+        for i in range(n):
+            for k in range(d):
+                x[i, k] += length * direction[i, k]
+                residual[i, k] -= length * product[i, k]
+    return x

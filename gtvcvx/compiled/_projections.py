@@ -1,0 +1,96 @@
+"""Compiled sweep of alternating projections of flows; its NumPy twin is in the tests."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
+from gtvcvx.penalties import KernelCode
+
+_L2 = int(KernelCode.L2)
+_L1 = int(KernelCode.L1)
+_LINF = int(KernelCode.LINF)
+
+#: Penalties whose capacities the kernel knows.
+CODES = (_L2, _L1, _LINF)
+
+# NaN and infinity keep their meaning: only reordering and contraction are allowed.
+_FAST = {"contract", "reassoc", "nsz", "arcp"}
+
+
+@nb.njit(cache=True, fastmath=_FAST)
+def l1_threshold(z: FloatArray, cap: float) -> float:
+    """Soft threshold of the projection on the l1 ball; it rises until no entry falls below it."""
+    total = 0.0
+    for k in range(len(z)):
+        total += abs(z[k])
+    if total <= cap:
+        return 0.0
+    threshold, active = (total - cap) / len(z), len(z)
+    while True:
+        total, count = 0.0, 0
+        for k in range(len(z)):
+            if abs(z[k]) > threshold:
+                total += abs(z[k])
+                count += 1
+        if count >= active or count == 0:  # more: a tie, and rounding
+            return threshold
+        threshold, active = (total - cap) / count, count
+
+
+@nb.njit(cache=True, fastmath=_FAST)
+def sweep(
+    dims: tuple[int, ...],
+    code: int,
+    starts: IntArray,
+    tails: UInt32Array,
+    capacities: FloatArray,
+    conductance: FloatArray,
+    potential: FloatArray,
+    relaxation: float,
+    u: FloatArray,
+    on: FloatArray,
+    missing: FloatArray,
+) -> float:
+    """Add the flow c_e (x_head - x_tail) of a potential x (n, q) to u (m, q), clip, over-relax.
+
+    In place: `on` is u with that flow, and u becomes ``inside + relaxation (inside - on)``, where
+    `inside` is `on` clipped to the capacities; what u changes is taken from `missing` (n, q),
+    demand less D^T u. Returns the largest excess of `on` over the capacities, relative to them.
+    """
+    q = len(dims)
+    largest = 0.0
+    z = np.empty(q)
+    for i in range(len(starts) - 1):
+        for e in range(starts[i], starts[i + 1]):
+            j, c, cap = tails[e], conductance[e], capacities[e]
+            scale, threshold, norm = 1.0, 0.0, 0.0
+            for k in range(q):
+                z[k] = u[e, k] + c * (potential[i, k] - potential[j, k])
+            if code == _L2:
+                for k in range(q):
+                    norm += z[k] * z[k]
+                norm = np.sqrt(norm)
+                if norm > cap:
+                    scale = cap / norm
+            elif code == _LINF:
+                for k in range(q):
+                    norm += abs(z[k])
+                threshold = l1_threshold(z, cap)
+            else:
+                for k in range(q):
+                    norm = max(norm, abs(z[k]))
+            largest = max(largest, norm / cap - 1.0)
+            for k in range(q):
+                a = scale * z[k]
+                if code == _LINF:
+                    a = max(a - threshold, 0.0) + min(a + threshold, 0.0)
+                elif code == _L1:
+                    a = min(cap, max(-cap, a))
+                on[e, k] = z[k]
+                change = a + relaxation * (a - z[k]) - u[e, k]
+                u[e, k] += change
+                missing[i, k] -= change
+                missing[j, k] += change
+    return largest

@@ -1,0 +1,282 @@
+"""Repair of flows where conjugates of losses are finite on polyhedra only.
+
+A loss whose slopes are bounded, logistic or absolute say, absorbs only so much flow: its injection
+must be ``s_i = sum_q b_q g_q``, up to free directions, with every multiplier b_q in an interval
+(`gtvcvx.losses.DualDomain`). The generators g_q act like edges from the node to the ground with
+capacities of their own. Over-relaxed alternating projections between
+
+1. conservation, ``T_i ((D^T u)_i + sum_q b_q g_q) = 0``, and
+2. capacities and intervals
+
+bring (u, b) close to both. What is left is closed by a step towards an anchor, a flow that is
+strictly feasible; zero is one if all intervals have it inside. Otherwise the same projections look
+for one with a margin; the step costs the bound what is left, relative to that margin.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._norms import norm
+from gtvcvx.compiled import _conjugate_gradients as conjugate_gradients
+from gtvcvx.duality._conservation import (
+    EPS,
+    MAX_REFINEMENTS,
+    REFINEMENT,
+    FlowConservation,
+    NullDirections,
+)
+from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.losses import StackedLoss
+from gtvcvx.penalties import Penalty
+
+SHRINK = 1e-12
+RELAXATION = 1.9
+SWEEPS = 40
+# What alternating projections may leave, relative to capacities and intervals; what counts as
+# rounding where there is no anchor; and how exact each projection is.
+CLOSE, CLOSE_ENOUGH = 1e-14, 1e-12
+ALTERNATING = 1e-3
+# Jumps below this share of the largest one count little when multipliers are changed.
+JUMP_SHARE = 1e-2
+# An anchor with this share of the margin it was looked for with is good enough.
+ENOUGH = 0.5
+# Margins that an anchor is looked for with, and the sweeps that each of them gets.
+MARGINS = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
+ANCHOR_SWEEPS = 200
+
+
+class Flow(NamedTuple):
+    """A flow on the edges, and multipliers of the generators."""
+
+    u: FloatArray  # (m, d)
+    b: FloatArray  # (Q,)
+
+
+class Generators(NamedTuple):
+    """Generators of all nodes."""
+
+    node: IntArray  # (Q,)
+    vectors: FloatArray  # (Q, d)
+    low: FloatArray  # (Q,)
+    high: FloatArray  # (Q,)
+    scale: FloatArray  # (Q,)
+
+    @staticmethod
+    def of(losses: StackedLoss) -> Generators:
+        """Collect the generators of all parts, in their order."""
+        d = losses.dim
+        none = (np.empty(0, np.int64), np.empty((0, d)), *(np.empty(0) for _ in range(3)))
+        fields = [none]
+        for at, batch in losses.parts:
+            domain = batch.domain()
+            if domain is not None:
+                fields.append((at[domain.owner], *domain[2:]))
+        return Generators(*(np.concatenate(arrays) for arrays in zip(*fields, strict=True)))
+
+
+class GroundedConservation(FlowConservation):
+    """The linear constraint on (u, b), and the projection on it."""
+
+    def __init__(self, graph: EmpiricalGraph, losses: StackedLoss, penalty: Penalty) -> None:
+        super().__init__(graph, losses, penalty)
+        self.generators = Generators.of(losses)
+        self._null = NullDirections(losses, graph.n_nodes, grounded=True)
+
+    def excess_of(self, flow: Flow) -> FloatArray:
+        """Return what violates the constraint, (n, d)."""
+        total = self._divergence @ flow.u
+        np.add.at(total, self.generators.node, flow.b[:, None] * self.generators.vectors)
+        return self._null.apply(total)
+
+    def project_both(
+        self, flow: Flow, rtol: float, conductance: FloatArray, ground: FloatArray
+    ) -> Flow:
+        """Project (u, b) until the excess is at most rtol times what it was, or rounding.
+
+        Edges of small conductance (m,) and generators of small ground (Q,) change little.
+        """
+        u = self._admissible(flow.u)
+        size = np.linalg.norm(self.generators.vectors, axis=1)
+        largest = max(np.abs(u).max(initial=0.0), np.abs(flow.b * size).max(initial=0.0))
+        if largest == 0.0:
+            return Flow(u, flow.b)
+        exponent = int(np.frexp(largest)[1])
+        flow = Flow(np.ldexp(u, -exponent), np.ldexp(flow.b, -exponent))
+        excess = self.excess_of(flow)
+        left = norm(excess)
+        floor = 4.0 * EPS * (norm(flow.u) + norm(flow.b * size)) * np.sqrt(self._largest_degree)
+        goal = max(rtol * left, floor)
+        for _ in range(MAX_REFINEMENTS):
+            if left <= goal:
+                break
+            accuracy = max(REFINEMENT * left, 0.5 * goal)
+            trial = self._corrected(flow, excess, accuracy, conductance, ground)
+            excess = self.excess_of(trial)
+            found = norm(excess)
+            if not found < left:
+                break
+            flow, left = trial, found
+        return Flow(np.ldexp(flow.u, exponent), np.ldexp(flow.b, exponent))
+
+    def _corrected(
+        self,
+        flow: Flow,
+        excess: FloatArray,
+        accuracy: float,
+        conductance: FloatArray,
+        ground: FloatArray,
+    ) -> Flow:
+        n, d = excess.shape
+        node, vectors = self.generators.node, self.generators.vectors
+        blocks = np.zeros((n, d, d))
+        products = ground[:, None, None] * vectors[:, :, None] * vectors[:, None, :]
+        np.add.at(blocks, node, products)
+        ends = np.bincount(self._ends, np.repeat(conductance, 2), n)
+        degrees = ends + np.trace(blocks, axis1=1, axis2=2) / d
+        x = conjugate_gradients.solve(
+            (0,) * d,
+            excess,
+            accuracy,
+            10 * n * d + 100,
+            self._starts,
+            self._tails,
+            conductance,
+            np.where(degrees > 0.0, degrees, 1.0),
+            self._null.full,
+            self._null.partial,
+            self._null.projectors,
+            self._allowed,
+            blocks,
+        )
+        u = flow.u - self._admissible(conductance[:, None] * (self._incidence @ x))
+        return Flow(u, flow.b - ground * np.sum(vectors * x[node], axis=1))
+
+
+class DomainRepair:
+    """Repair of flows for one problem some of whose losses have polyhedra as dual domains.
+
+    Parameters
+    ----------
+    graph, losses, penalty
+        Of the problem.
+    capacities : ndarray, shape (m,)
+        lambda A_e.
+    """
+
+    def __init__(
+        self,
+        graph: EmpiricalGraph,
+        losses: StackedLoss,
+        penalty: Penalty,
+        capacities: FloatArray,
+    ) -> None:
+        self._graph, self._losses, self._penalty = graph, losses, penalty
+        self._capacities = capacities
+        self._conservation = GroundedConservation(graph, losses, penalty)
+        g = self._generators = self._conservation.generators
+        self._unit = 1.0 / np.sum(g.vectors**2, axis=1)
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is any generator."""
+        return bool(len(self._generators.node))
+
+    def repair(self, u: FloatArray, w: FloatArray, conductance: FloatArray | None) -> FloatArray:
+        """Return a dual feasible flow near u (m, d); changes are to cost little at w (n, d).
+
+        Edges of small conductance (m,) keep more of their flow.
+        """
+        b, firm = self._multipliers(w, -(self._graph.divergence @ u))
+        ground = self._unit
+        c = np.ones(len(u)) if conductance is None else conductance
+        if conductance is not None:
+            jumps = firm * np.sqrt(self._unit)
+            floor = JUMP_SHARE * float(jumps.max(initial=0.0))
+            if 0.0 < floor < np.inf:
+                ground = self._unit * floor / (jumps + floor)
+        flow = self._alternate(Flow(u, b), SHRINK, SWEEPS, c, ground)
+        flow = self._conservation.project_both(flow, EPS, c, ground)
+        return self._towards_anchor(flow)
+
+    def _multipliers(self, w: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        found = [
+            batch.multipliers(w[at], s[at])
+            for at, batch in self._losses.parts
+            if batch.domain() is not None
+        ]
+        return np.concatenate([b for b, _ in found]), np.concatenate([f for _, f in found])
+
+    def _alternate(
+        self, flow: Flow, margin: float, sweeps: int, conductance: FloatArray, ground: FloatArray
+    ) -> Flow:
+        """Over-relaxed alternating projections, on capacities and intervals less a margin."""
+        g, penalty = self._generators, self._penalty
+        target = (1.0 - margin) * self._capacities
+        low, high = g.low + margin * g.scale, g.high - margin * g.scale
+        for _ in range(sweeps):
+            on = self._conservation.project_both(flow, ALTERNATING, conductance, ground)
+            inside = Flow(penalty.project_domain(on.u, target), np.clip(on.b, low, high))
+            change = Flow(inside.u - on.u, inside.b - on.b)
+            over = np.abs(change.u).max(axis=1, initial=0.0) / self._capacities
+            if max(over.max(initial=0.0), (np.abs(change.b) / g.scale).max()) <= CLOSE:
+                return on
+            step = RELAXATION - 1.0
+            flow = Flow(inside.u + step * change.u, inside.b + step * change.b)
+        return flow
+
+    def _margins(self, flow: Flow) -> FloatArray:
+        """Margin of every component to capacities and intervals; negative outside."""
+        g = self._generators
+        out = np.ones(self._graph.components.max() + 1)
+        if self._penalty.is_norm and len(flow.u):
+            slack = 1.0 - self._penalty.dual_norm(flow.u) / self._capacities
+            np.minimum.at(out, self._graph.components[self._graph.edges[:, 0]], slack)
+        room = np.minimum(flow.b - g.low, g.high - flow.b) / g.scale
+        np.minimum.at(out, self._graph.components[g.node], room)
+        return out
+
+    @cached_property
+    def _anchor(self) -> tuple[Flow, FloatArray]:
+        """A flow with a margin in every component, as far as one is found, and the margins."""
+        g = self._generators
+        best = Flow(np.zeros((self._graph.n_edges, self._losses.dim)), np.zeros(len(g.node)))
+        margins = self._margins(best)
+        unit = np.ones(self._graph.n_edges)
+        for margin in MARGINS:
+            if (margins > ENOUGH * margin).all():
+                break
+            middle = np.clip(best.b, g.low + margin * g.scale, g.high - margin * g.scale)
+            start = Flow(best.u, middle)
+            trial = self._alternate(start, margin, ANCHOR_SWEEPS, unit, self._unit)
+            trial = self._conservation.project_both(trial, EPS, unit, self._unit)
+            found = self._margins(trial)
+            best = self._chosen(found > margins, trial, best)
+            margins = np.maximum(margins, found)
+        return best, margins
+
+    def _chosen(self, components: BoolArray, first: Flow, second: Flow) -> Flow:
+        """Take the first flow in some components and the second one elsewhere."""
+        edges = components[self._graph.components[self._graph.edges[:, 0]]]
+        generators = components[self._graph.components[self._generators.node]]
+        return Flow(
+            np.where(edges[:, None], first.u, second.u), np.where(generators, first.b, second.b)
+        )
+
+    def _towards_anchor(self, flow: Flow) -> FloatArray:
+        """Move u, that is conserved, as far towards the anchor as it takes to be feasible."""
+        margins = self._margins(flow)
+        if (margins >= 0.0).all():
+            return flow.u
+        anchor, room = self._anchor
+        # Margins are concave: on the way they are at least what the ends' margins average to.
+        outside = np.maximum(-margins, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(outside > 0.0, outside / (outside + np.maximum(room, 0.0)), 0.0)
+        share = np.where((room <= 0.0) & (outside <= CLOSE_ENOUGH), 0.0, share)
+        theta = share[self._graph.components[self._graph.edges[:, 0]]][:, None]
+        return (1.0 - theta) * flow.u + theta * anchor.u

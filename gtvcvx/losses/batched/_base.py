@@ -1,0 +1,132 @@
+"""What losses of one kind at many nodes must offer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+
+from gtvcvx._arrays import FloatArray, IntArray
+
+# Along singular directions of X_i below this share of the largest, L_i* is too ill conditioned to
+# be evaluated: flow is conserved there, as if X_i had no such direction. That shrinks the set of
+# dual points that are used. The data along these directions still count in the least value of
+# L_i, unless the singular value is zero up to rounding; or bounds would come out too high.
+FLOW_TOLERANCE = 1e-10
+
+
+class AffineProx(NamedTuple):
+    """The proximal operator of a quadratic loss, ``prox(v)_i = matrix_i v_i + offset_i``."""
+
+    matrix: FloatArray  # (k, d, d)
+    offset: FloatArray  # (k, d)
+
+
+class DualDomain(NamedTuple):
+    """Where the conjugates of k losses are finite, beyond what a subspace says.
+
+    ``dom L_i* = {s : T_i s = sum_q b_q g_q, low_q <= b_q <= high_q}`` up to its boundary, the sum
+    over the generators g_q that node i owns. Zero is in it, as losses are bounded below.
+    """
+
+    projector: FloatArray | float  # T_i, (k, d, d): off the directions in which s_i is free
+    owner: IntArray  # (Q,), node of each generator
+    vectors: FloatArray  # (Q, d), g_q = T_i g_q, nonzero
+    low: FloatArray  # (Q,)
+    high: FloatArray  # (Q,)
+    scale: FloatArray  # (Q,), length of the interval, or what is typical where it is infinite
+
+
+class BatchedLoss(ABC):
+    """Convex losses L_1, ..., L_k of one kind at k nodes; all operations run over the batch.
+
+    Arrays ``w``, ``s``, ``v`` have shape (k, d), one row a node; results per node have shape (k,).
+    The solvers, the dual bounds and the CVXPY models need nothing else of a loss.
+    """
+
+    dim: int  # d
+
+    @property
+    @abstractmethod
+    def n_nodes(self) -> int:
+        """Number of nodes k in the batch."""
+
+    @abstractmethod
+    def value(self, w: FloatArray) -> FloatArray:
+        """Losses L_i(w_i), shape (k,)."""
+
+    @abstractmethod
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Gradients of L_i at w_i, shape (k, d); a subgradient where the loss is not smooth."""
+
+    @abstractmethod
+    def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
+        """Proximal points ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)``, shape (k, d)."""
+
+    def affine_prox(self, tau: FloatArray) -> AffineProx | None:
+        """Return the proximal operator as an affine map, or None where it is not affine."""
+        return None
+
+    @abstractmethod
+    def minimizer(self) -> FloatArray:
+        """One minimizer of each loss, shape (k, d); close to one where there is none."""
+
+    def project_domain(self, w: FloatArray) -> FloatArray:
+        """Return the points (k, d) nearest to w_i at which L_i is finite."""
+        return w
+
+    @abstractmethod
+    def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
+        """Conjugates ``L_i*(s_i) = sup_w <s_i, w> - L_i(w)``, shape (k,).
+
+        +inf where s_i is farther than ``atol_i`` (k,) from the domain of L_i*. An infinite atol_i
+        forgives any part of s_i along `null_projector`, and nothing else.
+        """
+
+    @abstractmethod
+    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+        """Node gaps ``L_i(w_i) + L_i*(s_i) - <s_i, w_i> >= 0``, computed without cancellation.
+
+        The part of s_i outside the domain of L_i* along `null_projector` is ignored; the caller
+        accounts for it.
+        """
+
+    def null_projector(self) -> FloatArray | float:
+        """Orthogonal projectors (k, d, d) on the directions in which L_i* has no room.
+
+        L_i*(s) is finite only if the projection of s vanishes: flow is conserved exactly in these
+        directions. The scalar 0.0 (no such direction) or 1.0 (all of them) stands for all nodes.
+        """
+        return 0.0
+
+    def domain(self) -> DualDomain | None:
+        """Describe where the conjugates are finite; None where `null_projector` says it all."""
+        return None
+
+    def multipliers(self, w: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return multipliers (Q,) of the generators of `domain`, and how firm they are (Q,).
+
+        The multipliers nearly give s_i, at the least cost for a w_i near the optimum. Where one
+        is at an end of its interval, its firmness is how far g_q^T w_i must move until it leaves.
+        """
+        raise NotImplementedError
+
+    def scale_to_feasible(self, s: FloatArray) -> float:
+        """Return the largest theta in [0, 1] with theta s_i in dom L_i* for all i.
+
+        For losses whose conjugates have a domain that `domain` cannot describe.
+        """
+        return 1.0
+
+    @abstractmethod
+    def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of ``sum_i L_i(w_i)`` for an expression of shape (k, d)."""
+
+    @abstractmethod
+    def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of ``sum_i L_i*(s_i)`` for an expression of shape (k, d)."""
+
+    @abstractmethod
+    def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
+        """Plain data, as `GTVProblem.to_data` gives them, of these losses at the nodes (k,)."""

@@ -1,0 +1,144 @@
+"""Losses that users write with CVXPY, at many nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import cvxpy as cp
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.conic._form import conjugate_model
+from gtvcvx.conic._function import CvxpyFunction
+from gtvcvx.losses.batched._base import BatchedLoss
+
+T = TypeVar("T")
+
+
+def _named(node: str | None, compute: Callable[..., T], *arguments: Any) -> T:
+    """Compute, with the node's name in front of the message of an error."""
+    try:
+        return compute(*arguments)
+    except (cp.DCPError, cp.SolverError, TypeError, ValueError) as error:
+        if node is None:
+            raise
+        raise type(error)(f"losses: node {node}: {error}") from error
+
+
+class BatchedCvxpy(BatchedLoss):
+    """Losses by CVXPY at k nodes, worked off one after the other.
+
+    A joint cone program of all nodes takes longer: its iterations go on until the last node has
+    converged.
+    """
+
+    def __init__(self, functions: Sequence[CvxpyFunction], names: Sequence[str | None]) -> None:
+        self._functions, self._names = list(functions), list(names)
+        self.dim = self._functions[0].dim
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes k in the batch."""
+        return len(self._functions)
+
+    def _each(self, of: Callable[[CvxpyFunction, int], Any]) -> FloatArray:
+        """Stack what ``of(function, i)`` gives for each node i."""
+        rows = []
+        for i, (function, name) in enumerate(zip(self._functions, self._names, strict=True)):
+            rows.append(_named(name, of, function, i))
+        return np.array(rows)
+
+    def value(self, w: FloatArray) -> FloatArray:
+        """Losses (k,), +inf where a constraint is violated by more than 1e-8 of the size of w."""
+        return self._each(lambda f, i: f.value(w[i]))
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Subgradients (k, d), multipliers of the cone program with w fixed."""
+        return self._each(lambda f, i: f.subgradient(w[i]))
+
+    def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
+        """Proximal points (k, d), by Clarabel."""
+        return self._each(lambda f, i: f.prox(v[i], float(tau[i])))
+
+    def project_domain(self, w: FloatArray) -> FloatArray:
+        """Return points near w_i where L_i is finite: w_i itself, or its projection."""
+        return self._each(lambda f, i: f.near(w[i]))
+
+    @cached_property
+    def _minimizer(self) -> FloatArray:
+        least = self._each(lambda f, i: f.minimizer())
+        return least - np.einsum("kij,kj->ki", self._projector, least)
+
+    def minimizer(self) -> FloatArray:
+        """One minimizer of each loss, without a part along null directions."""
+        return self._minimizer.copy()
+
+    def _inside(self, s: FloatArray) -> FloatArray:
+        """Remove the part of s along null directions."""
+        return s - np.einsum("kij,kj->ki", self._projector, s)
+
+    def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
+        """Upper bounds on the conjugates; +inf farther than atol from the domain.
+
+        The part along null directions is left out up to atol, be it infinite. What leaves the
+        domain otherwise is moved back within a finite atol only: it is no matter of rounding.
+        """
+        inside = self._inside(s)
+        away = np.linalg.norm(s - inside, axis=1)
+
+        def bound(f: CvxpyFunction, i: int) -> float:
+            if away[i] > atol[i]:
+                return np.inf
+            value = f.conjugate(inside[i])
+            if np.isfinite(value) or not 0.0 < atol[i] < np.inf:
+                return value
+            nearest = f.nearest_slope(inside[i])
+            close = np.linalg.norm(nearest - s[i]) <= atol[i]
+            return f.conjugate(nearest) if close else np.inf
+
+        return self._each(bound)
+
+    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+        """Upper bounds ``L_i(w_i) + L_i*(s_i) - <s_i, w_i>`` on the node gaps."""
+        inside = self._inside(s)
+        bound = self._each(lambda f, i: f.conjugate(inside[i]))
+        return np.maximum(self.value(w) + bound - np.sum(inside * w, axis=1), 0.0)
+
+    def scale_to_feasible(self, s: FloatArray) -> float:
+        """Return a theta in [0, 1] with theta s_i in the domain of L_i* for all i, the largest."""
+        inside = self._inside(s)
+        return 1.0 / float(self._each(lambda f, i: f.excess(inside[i])).max())
+
+    @cached_property
+    def _projector(self) -> FloatArray:
+        return np.array([f.null @ f.null.T for f in self._functions])
+
+    def null_projector(self) -> FloatArray:
+        """Projectors on the directions along which L_i is constant, from its conic form.
+
+        Raises
+        ------
+        ValueError
+            A loss is unbounded below: no flow need be dual feasible then, not even zero.
+        """
+        self.minimizer()
+        return self._projector
+
+    def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of the value: what the users wrote, node by node."""
+        costs, constraints = [], []
+        for i, f in enumerate(self._functions):
+            cost, extra = f.expression(w[i, :])
+            costs.append(cost)
+            constraints += extra
+        return cp.sum(cp.hstack(costs)), constraints
+
+    def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of the conjugate: the duals of the cone programs."""
+        return conjugate_model([f.form for f in self._functions], s, np.ones(self.n_nodes))
+
+    def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
+        """One opaque term: there are no data that would say what the losses are."""
+        return [{"kind": "opaque", "node": np.sort(nodes), "name": "CvxpyLoss"}]

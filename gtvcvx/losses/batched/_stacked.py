@@ -1,0 +1,205 @@
+"""The losses of all nodes of a graph, grouped by kind so that every operation is batched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, integer_array
+from gtvcvx.losses.batched._base import AffineProx, BatchedLoss
+from gtvcvx.losses.batched._from_terms import parts_of_terms
+from gtvcvx.losses.batched._terms import FIELDS, checked, merged
+from gtvcvx.losses.batched._zero import BatchedZero
+
+
+class StackedLoss:
+    """Losses of the n nodes of a graph, ``sum_i L_i(w_i)``, as batches of one kind each.
+
+    Made by ``SquaredLoss.stack``, ``SquaredLoss.from_rows``, ``PointLoss.stack`` and so on, or
+    from single losses by `GTVProblem`. Two of them can be added, node by node.
+
+    Parameters
+    ----------
+    parts : list of (nodes (k,), BatchedLoss)
+        Each node occurs at most once; nodes that do not occur have the zero loss.
+    dim : int, optional
+        Dimension d. Default: that of the parts.
+    """
+
+    def __init__(
+        self, parts: Sequence[tuple[IntArray, BatchedLoss]], dim: int | None = None
+    ) -> None:
+        dims = {batch.dim for _, batch in parts} | (set() if dim is None else {dim})
+        if len(dims) != 1:
+            raise ValueError(f"losses: one common dimension d is expected, got {sorted(dims)}")
+        self.dim = dims.pop()
+        if not isinstance(self.dim, (int, np.integer)) or self.dim < 1:
+            raise ValueError(f"dim: a positive integer is expected, got {self.dim!r}")
+        self.parts = [
+            (integer_array(nodes, "losses").astype(np.int64), batch) for nodes, batch in parts
+        ]
+        for nodes, batch in self.parts:
+            if nodes.shape != (batch.n_nodes,):
+                raise ValueError("losses: a part needs one node number for each of its losses")
+        named = np.concatenate([nodes for nodes, _ in self.parts] or [np.empty(0, np.int64)])
+        self.n_named = max(int(named.max()) + 1, 1) if named.size else 0
+        if self.n_named and named.min() < 0:
+            raise ValueError(f"losses: node number {int(named.min())} is negative")
+        twice = np.flatnonzero(np.bincount(named) > 1)
+        if twice.size:
+            raise ValueError(f"losses: node {int(twice[0])} has two losses")
+
+    def completed(self, n_nodes: int) -> StackedLoss:
+        """Return these losses with the zero loss at each of the n_nodes that is not named yet."""
+        if self.n_named > n_nodes:
+            raise ValueError(
+                f"losses: node {self.n_named - 1} has a loss but the graph has {n_nodes} nodes"
+            )
+        free = np.ones(n_nodes, dtype=bool)
+        for nodes, _ in self.parts:
+            free[nodes] = False
+        rest = np.flatnonzero(free)
+        if not len(rest):
+            return self
+        return StackedLoss([*self.parts, (rest, BatchedZero(len(rest), self.dim))], self.dim)
+
+    def _collect(
+        self, shape: tuple[int, ...], of: Callable[[BatchedLoss, IntArray], FloatArray]
+    ) -> FloatArray:
+        out = np.empty(shape)
+        for nodes, batch in self.completed(shape[0]).parts:
+            out[nodes] = of(batch, nodes)
+        return out
+
+    def value(self, w: FloatArray) -> FloatArray:
+        """Losses L_i(w_i), shape (n,)."""
+        return self._collect((len(w),), lambda batch, at: batch.value(w[at]))
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Gradients (n, d)."""
+        return self._collect(w.shape, lambda batch, at: batch.gradient(w[at]))
+
+    def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
+        """Proximal points (n, d) for step sizes tau (n,)."""
+        return self._collect(v.shape, lambda batch, at: batch.prox(v[at], tau[at]))
+
+    def affine_prox(self, tau: FloatArray) -> AffineProx | None:
+        """Affine proximal operator of all nodes, or None if some node has none."""
+        n, d = len(tau), self.dim
+        matrix, offset = np.empty((n, d, d)), np.empty((n, d))
+        for nodes, batch in self.completed(n).parts:
+            prox = batch.affine_prox(tau[nodes])
+            if prox is None:
+                return None
+            matrix[nodes], offset[nodes] = prox
+        return AffineProx(matrix, offset)
+
+    def minimizer(self, n_nodes: int) -> FloatArray:
+        """One minimizer of each loss, shape (n, d)."""
+        return self._collect((n_nodes, self.dim), lambda batch, _: batch.minimizer())
+
+    def project_domain(self, w: FloatArray) -> FloatArray:
+        """Return the points (n, d) nearest to w_i at which L_i is finite; w itself where it is."""
+        out = w
+        for nodes, batch in self.parts:
+            rows = w[nodes]
+            near = batch.project_domain(rows)
+            if near is not rows:
+                out = out.copy() if out is w else out
+                out[nodes] = near
+        return out
+
+    def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
+        """Conjugates L_i*(s_i), shape (n,); +inf farther than atol (n,) from the domain."""
+        return self._collect((len(s),), lambda batch, at: batch.conjugate(s[at], atol[at]))
+
+    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+        """Node gaps (n,), see `BatchedLoss.fenchel_gap`."""
+        return self._collect((len(w),), lambda batch, at: batch.fenchel_gap(w[at], s[at]))
+
+    def scale_to_feasible(self, s: FloatArray) -> float:
+        """Return the largest theta in [0, 1] with theta s_i in dom L_i*, for all parts."""
+        return min((batch.scale_to_feasible(s[at]) for at, batch in self.parts), default=1.0)
+
+    def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of ``sum_i L_i(w_i)`` for an expression of shape (n, d)."""
+        return self._model(w, lambda batch, rows: batch.expression(rows))
+
+    def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of ``sum_i L_i*(s_i)`` for an expression of shape (n, d)."""
+        return self._model(s, lambda batch, rows: batch.conjugate_expression(rows))
+
+    def _model(
+        self,
+        x: cp.Expression,
+        of: Callable[[BatchedLoss, cp.Expression], tuple[cp.Expression, list[cp.Constraint]]],
+    ) -> tuple[cp.Expression, list[cp.Constraint]]:
+        costs, constraints = [cp.Constant(0.0)], []
+        parts = self.completed(x.shape[0]).parts
+        for nodes, batch in parts:
+            in_order = np.array_equal(nodes, np.arange(x.shape[0]))
+            cost, extra = of(batch, x if in_order else x[nodes, :])
+            costs.append(cost)
+            constraints += extra
+        return sum(costs[1:], costs[0]), constraints
+
+    def terms(self) -> list[dict[str, Any]]:
+        """Plain data of all losses, see `GTVProblem.to_data`."""
+        return merged(
+            [term for nodes, batch in self.parts for term in batch.terms(nodes)], self.dim
+        )
+
+    def __add__(self, other: StackedLoss) -> StackedLoss:
+        """Sum of the losses, node by node.
+
+        Raises
+        ------
+        TypeError
+            A node has a loss that cannot be added to: one that is not known by its data.
+        """
+        if not isinstance(other, StackedLoss):
+            return NotImplemented
+        if other.dim != self.dim:
+            raise ValueError(f"losses: dimension {self.dim} is expected, got {other.dim}")
+        n = max(self.n_named, other.n_named)
+        both = _has_loss(self, n) & _has_loss(other, n)
+        kept, terms = [], []
+        for nodes, batch in (*self.parts, *other.parts):
+            if isinstance(batch, BatchedZero):
+                continue
+            if not both[nodes].any():
+                kept.append((nodes, batch))
+                continue
+            for term in batch.terms(nodes):
+                if term["kind"] not in FIELDS:
+                    node = int(term["node"][both[term["node"]]][0])
+                    raise TypeError(
+                        f"losses: nothing can be added to {term['name']} at node {node}"
+                    )
+                terms.append(term)
+        total = StackedLoss([*kept, *parts_of_terms(terms, self.dim)], self.dim)
+        return total.completed(n) if n else total
+
+
+def _has_loss(losses: StackedLoss, n_nodes: int) -> BoolArray:
+    """Say which nodes have a loss that is not zero, (n_nodes,)."""
+    out = np.zeros(n_nodes, dtype=bool)
+    for nodes, batch in losses.parts:
+        out[nodes] = not isinstance(batch, BatchedZero)
+    return out
+
+
+def stacked_from_terms(terms: Sequence[dict[str, Any]], dim: int) -> StackedLoss:
+    """Rebuild the losses that `StackedLoss.terms` wrote down.
+
+    Terms that name the same node are added up.
+
+    Raises
+    ------
+    ValueError
+        A kind of term that is not known.
+    """
+    return StackedLoss(parts_of_terms([checked(term, dim) for term in terms], dim), dim)

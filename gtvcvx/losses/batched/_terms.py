@@ -1,0 +1,230 @@
+"""Local losses as plain data: sums of terms, each a dict of arrays (`GTVProblem.to_data`).
+
+Terms of rows (``X`` (N, d), ``y`` (N,), ``node`` (N,)) are means over the rows of a node in that
+term; the others have one entry a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray, finite_array, integer_array, real_array
+
+Term = dict[str, Any]
+
+#: Terms of rows and their parameters for each row.
+ROW_KINDS: Mapping[str, tuple[str, ...]] = {
+    "squared": (),
+    "logistic": (),
+    "huber": ("delta",),
+    "poisson": (),
+    "absolute": (),
+    "quantile": ("level",),
+    "hinge": (),
+}
+#: Fields of all terms that can be added up and read back, in the order they are written in.
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    **{kind: ("X", "y", *parameters) for kind, parameters in ROW_KINDS.items()},
+    "point": ("a",),
+    "ridge": ("mu",),
+    "l1": ("kappa",),
+    "box": ("lower", "upper"),
+    "simplex": ("total",),
+}
+_TARGETS = {
+    "logistic": ("0 or 1", lambda y: (y == 0.0) | (y == 1.0)),
+    "poisson": ("a number >= 0", lambda y: y >= 0.0),
+    "hinge": ("-1 or 1", lambda y: np.abs(y) == 1.0),
+}
+_PARAMETERS = {
+    "delta": ("a number > 0", lambda x: x > 0.0),
+    "level": ("a number strictly between 0 and 1", lambda x: (x > 0.0) & (x < 1.0)),
+    "total": ("a number > 0", lambda x: x > 0.0),
+    "mu": ("a number >= 0", lambda x: x >= 0.0),
+    "kappa": ("a number >= 0", lambda x: x >= 0.0),
+}
+
+
+def check_targets(kind: str, y: FloatArray) -> None:
+    """Refuse targets that a kind of row has no loss for."""
+    if kind in _TARGETS:
+        _check("y", y, *_TARGETS[kind])
+
+
+def check_parameter(name: str, values: FloatArray) -> None:
+    """Refuse parameters out of range, by the entry's place."""
+    _check(name, values, *_PARAMETERS[name])
+
+
+def _check(name: str, values: FloatArray, expected: str, allowed: Any) -> None:
+    wrong = np.argwhere(~allowed(values))
+    if len(wrong):
+        at = tuple(int(k) for k in wrong[0])
+        place = f"entry {at} is " if at else "got "
+        raise ValueError(f"{name}: {place}{values[at]}, {expected} is expected")
+
+
+def check_bounds(lower: FloatArray, upper: FloatArray) -> None:
+    """Refuse bounds that are NaN, infinite the wrong way round, or cross."""
+    for name, bound, wrong_end in (("lower", lower, np.inf), ("upper", upper, -np.inf)):
+        wrong = np.argwhere(np.isnan(bound) | (bound == wrong_end))
+        if len(wrong):
+            at = tuple(int(k) for k in wrong[0])
+            raise ValueError(f"{name}: entry {at} is {bound[at]}, a bound is expected")
+    crossed = np.argwhere(lower > upper)
+    if len(crossed):
+        at = tuple(int(k) for k in crossed[0])
+        raise ValueError(f"lower: entry {at} is {lower[at]}, above upper, {upper[at]}")
+
+
+def checked(term: Mapping[str, Any], dim: int) -> Term:
+    """Return a term of plain data with arrays of the right types; refuse it by name.
+
+    Raises
+    ------
+    KeyError
+        A field is missing.
+    """
+    kind = term["kind"]
+    if kind not in FIELDS:
+        raise ValueError(f"terms: kind {kind!r} is not one of {sorted(FIELDS)}")
+    node = integer_array(term["node"], "node").astype(np.int64)
+    out: Term = {"kind": kind, "node": node}
+    if node.ndim != 1 or np.any(node < 0):
+        raise ValueError("node: one axis of numbers >= 0 is expected")
+    for name in FIELDS[kind]:
+        if name in ("lower", "upper"):
+            out[name] = real_array(term[name], name)
+        else:
+            axes = 2 if name in ("X", "a") or np.ndim(term[name]) == 2 else 1
+            out[name] = finite_array(term[name], name, axes)
+        shape = (len(node), dim)[: out[name].ndim]
+        if out[name].shape != shape:
+            if name in ("X", "a"):
+                raise ValueError(
+                    f"{name}: one common dimension d and one row for each entry of node are "
+                    f"expected, shape {shape}, got {out[name].shape}"
+                )
+            raise ValueError(f"{name}: shape {shape} is expected, got {out[name].shape}")
+        if name in _PARAMETERS:
+            check_parameter(name, out[name])
+    if kind in ROW_KINDS:
+        check_targets(kind, out["y"])
+    elif len(np.unique(node)) < len(node):
+        raise ValueError(f"node: a node occurs twice in a term of kind {kind!r}")
+    if kind == "box":
+        check_bounds(out["lower"], out["upper"])
+    return out
+
+
+def selected(term: Term, place: IntArray) -> Term:
+    """Return what a term says of some nodes, renumbered: place (n,), -1 for the others."""
+    node = place[term["node"]]
+    kept = node >= 0
+    fields = {name: term[name][kept] for name in FIELDS[term["kind"]]}
+    return _sorted({"kind": term["kind"], "node": node[kept], **fields})
+
+
+def _sorted(term: Term) -> Term:
+    node = term["node"]
+    if np.all(node[1:] >= node[:-1]):
+        return term
+    order = np.argsort(node, kind="stable")
+    return {key: value if key == "kind" else value[order] for key, value in term.items()}
+
+
+def merged(terms: Sequence[Term], dim: int) -> list[Term]:
+    """Return the same losses in as few terms as possible, in an order that depends on them alone.
+
+    Kinds are written in the order of `FIELDS`. Rows and points that a node has in several terms
+    stay apart; regularizers and constraints of a node are added up. Terms of other kinds come last.
+
+    Raises
+    ------
+    ValueError
+        Bounds or sums of a node that contradict each other.
+    """
+    of_kind = {kind: [t for t in terms if t["kind"] == kind and len(t["node"])] for kind in FIELDS}
+    out: list[Term] = []
+    for kind in (*ROW_KINDS, "point"):
+        out += _merged_rows(kind, of_kind[kind])
+    for name, key in (("ridge", "mu"), ("l1", "kappa")):
+        out += _added(name, key, of_kind[name], dim)
+    return [
+        *out,
+        *_boxes(of_kind["box"]),
+        *_simplices(of_kind["simplex"]),
+        *(term for term in terms if term["kind"] not in FIELDS),
+    ]
+
+
+def _merged_rows(kind: str, terms: list[Term]) -> list[Term]:
+    if len(terms) < 2:
+        return [_sorted(term) for term in terms]
+    fields = FIELDS[kind]
+    joined = {name: np.concatenate([t[name] for t in terms]) for name in ("node", *fields)}
+    source = np.repeat(np.arange(len(terms)), [len(t["node"]) for t in terms])
+    order = np.lexsort((source, joined["node"]))
+    node, source = joined["node"][order], source[order]
+    first = np.concatenate([[True], node[1:] != node[:-1]])
+    other = first | np.concatenate([[True], source[1:] != source[:-1]])
+    # The how manieth term of its node a row belongs to.
+    count = np.cumsum(other)
+    level = count - np.maximum.accumulate(np.where(first, count, 0))
+    out = []
+    for k in range(int(level.max()) + 1):
+        rows = order[level == k]
+        out.append({"kind": kind, **{name: values[rows] for name, values in joined.items()}})
+    return out
+
+
+def _added(kind: str, name: str, terms: list[Term], dim: int) -> list[Term]:
+    """Sum of ridge or l1 terms; one number a node where all entries of each node are equal."""
+    if not terms:
+        return []
+    nodes, place = np.unique(np.concatenate([t["node"] for t in terms]), return_inverse=True)
+    total = np.zeros((len(nodes), dim))
+    values = [np.broadcast_to(np.atleast_2d(t[name].T).T, (len(t["node"]), dim)) for t in terms]
+    np.add.at(total, place, np.concatenate(values))
+    some = total.any(axis=1)
+    nodes, total = nodes[some], total[some]
+    if not len(nodes):
+        return []
+    uniform = bool(np.all(total == total[:, :1]))
+    return [{"kind": kind, "node": nodes, name: total[:, 0].copy() if uniform else total}]
+
+
+def _boxes(terms: list[Term]) -> list[Term]:
+    if not terms:
+        return []
+    nodes, place = np.unique(np.concatenate([t["node"] for t in terms]), return_inverse=True)
+    d = terms[0]["lower"].shape[1]
+    lower, upper = np.full((len(nodes), d), -np.inf), np.full((len(nodes), d), np.inf)
+    np.maximum.at(lower, place, np.concatenate([t["lower"] for t in terms]))
+    np.minimum.at(upper, place, np.concatenate([t["upper"] for t in terms]))
+    empty = np.flatnonzero((lower > upper).any(axis=1))
+    if empty.size:
+        raise ValueError(f"losses: the boxes of node {int(nodes[empty[0]])} do not meet")
+    some = (np.isfinite(lower) | np.isfinite(upper)).any(axis=1)
+    fields = {"node": nodes[some], "lower": lower[some], "upper": upper[some]}
+    return [{"kind": "box", **fields}] if some.any() else []
+
+
+def _simplices(terms: list[Term]) -> list[Term]:
+    if not terms:
+        return []
+    node = np.concatenate([t["node"] for t in terms])
+    total = np.concatenate([t["total"] for t in terms])
+    nodes, first, place = np.unique(node, return_index=True, return_inverse=True)
+    wrong = np.flatnonzero(total != total[first][place])
+    if wrong.size:
+        raise ValueError(f"losses: the simplices of node {int(node[wrong[0]])} do not meet")
+    return [{"kind": "simplex", "node": nodes, "total": total[first]}]
+
+
+def row_counts(node: IntArray, n_nodes: int) -> IntArray:
+    """Return the number of rows of each node (n_nodes,)."""
+    return np.bincount(node, minlength=n_nodes).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Sums of row losses, regularizers and constraints, many nodes at once."""

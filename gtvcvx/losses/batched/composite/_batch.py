@@ -1,0 +1,232 @@
+"""Losses of rows, regularizers and node constraints: whatever is not quadratic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx.losses.batched._base import BatchedLoss, DualDomain
+from gtvcvx.losses.batched._terms import Term, selected
+from gtvcvx.losses.batched.composite import _cvxpy_model as model
+from gtvcvx.losses.batched.composite._domain import complement, dual_domain, firmness
+from gtvcvx.losses.batched.composite._parts import Parts
+from gtvcvx.losses.node import _batch as kernels
+from gtvcvx.losses.node._scalar import ROW
+
+EPS = float(np.finfo(np.float64).eps)
+# Multipliers that miss s by less than this share of what adds up to s count as exact; the bound is
+# lowered by what the rest may cost.
+LEAK = 1e-10
+
+
+class Multipliers(NamedTuple):
+    """Multipliers of k nodes for some s, see `_batch_kernels.multipliers`."""
+
+    z: FloatArray  # (k, d)
+    a: FloatArray  # (N,)
+    t: FloatArray  # (k, d)
+    nu: FloatArray  # (k, 1)
+    leak: FloatArray  # (k,)
+    size: FloatArray  # (k,)
+
+
+class BatchedComposite(BatchedLoss):
+    r"""Sums of row losses, points, ridge and l1 terms, boxes and simplices at k nodes.
+
+    .. math:: L_i(w) = \sum_r f_r(x_r^T w) + \sum_j g_{ij}(w_j), \quad \sum_j w_j = T_i
+
+    with f_r as in `gtvcvx.losses.node._scalar`; proximal points by
+    `gtvcvx.losses.node._minimize`, conjugates by `gtvcvx.losses.node._conjugate`.
+
+    Parameters
+    ----------
+    terms : list of dict
+        Plain data at the nodes 0, ..., k - 1, merged (`gtvcvx.losses.batched._terms.merged`).
+    """
+
+    def __init__(self, terms: Sequence[Term], n_nodes: int, dim: int) -> None:
+        self._n_nodes, self.dim = n_nodes, dim
+        self._terms = list(terms)
+        self._parts = parts = Parts.of(self._terms, n_nodes, dim)
+        self._constrained = parts.constrained
+        # Where the next proximal point starts: at the last one.
+        shape = n_nodes, dim
+        self._last = np.zeros(shape), np.zeros(len(parts.rows)), np.zeros(shape)
+        self._last_nu = np.zeros((n_nodes, 1))
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes k in the batch."""
+        return self._n_nodes
+
+    def value(self, w: FloatArray) -> FloatArray:
+        """Losses (k,), +inf outside the constraints."""
+        parts = self._parts
+        out = parts.separable_value(w)
+        kernels.values(parts.X, parts.rows, parts.indptr, np.ascontiguousarray(w), out)
+        return out
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Subgradients (k, d), those closest to zero at kinks; constraints contribute zero."""
+        parts = self._parts
+        c = parts.coordinates
+        out = c["mu"] * w - c["linear"] + c["kappa"] * np.sign(w)
+        kernels.gradients(parts.X, parts.rows, parts.indptr, np.ascontiguousarray(w), out)
+        return out
+
+    def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
+        """Proximal points (k, d)."""
+        z, a, t = self._last
+        self._proximal(np.ascontiguousarray(v), np.ascontiguousarray(tau), z, a, t)
+        return z.copy()
+
+    def _proximal(
+        self, v: FloatArray, tau: FloatArray, z: FloatArray, a: FloatArray, t: FloatArray
+    ) -> None:
+        parts = self._parts
+        kernels.proximal_points(
+            parts.X,
+            parts.rows,
+            parts.indptr,
+            parts.coordinates,
+            parts.totals,
+            v,
+            tau,
+            z,
+            a,
+            t,
+            self._last_nu,
+        )
+
+    def project_domain(self, w: FloatArray) -> FloatArray:
+        """Return w_i, or its projection on the constraints where it violates them."""
+        parts = self._parts
+        if not self._constrained:
+            return w
+        out = np.clip(w, parts.coordinates["lower"], parts.coordinates["upper"])
+        outside = np.flatnonzero(~parts.sums_right(out))
+        if outside.size:
+            k, d = len(outside), self.dim
+            bounds = parts.coordinates[outside].copy()
+            bounds["mu"] = bounds["linear"] = bounds["kappa"] = 0.0
+            z, t, nu = np.zeros((k, d)), np.zeros((k, d)), np.zeros((k, 1))
+            kernels.proximal_points(
+                np.empty((0, d)),
+                np.empty(0, ROW),
+                np.zeros(k + 1, np.int64),
+                bounds,
+                parts.totals[outside],
+                np.ascontiguousarray(w[outside]),
+                np.ones(k),
+                z,
+                np.empty(0),
+                t,
+                nu,
+            )
+            out[outside] = z
+        return out
+
+    def _multipliers(self, s: FloatArray, start: FloatArray) -> Multipliers:
+        """Best multipliers for s, without its part along null directions."""
+        parts = self._parts
+        inside = np.ascontiguousarray(s - np.einsum("kij,kj->ki", self._null, s))
+        z, a = start.copy(), np.clip(0.0, parts.rows["low"], parts.rows["high"])
+        t, nu, leak = np.zeros_like(z), np.zeros((len(z), 1)), np.zeros_like(z)
+        norms = kernels.multipliers(
+            parts.X,
+            parts.rows,
+            parts.indptr,
+            parts.coordinates,
+            parts.totals,
+            inside,
+            z,
+            a,
+            t,
+            nu,
+            leak,
+        )
+        size = kernels.sizes(parts.X, parts.rows, parts.indptr, inside, a)
+        return Multipliers(z, a, t, nu, norms, size)
+
+    @cached_property
+    def _minimizer(self) -> FloatArray:
+        zero = np.zeros((self.n_nodes, self.dim))
+        return self.project_domain(self._multipliers(zero, zero).z)
+
+    def minimizer(self) -> FloatArray:
+        """Minimizers, or far out on the way to where the infimum is approached."""
+        return self._minimizer.copy()
+
+    def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
+        """Upper bounds on the conjugates, exact up to rounding; +inf off their domains."""
+        parts, best = self._parts, self._multipliers(s, self._minimizer)
+        value = kernels.conjugates(
+            parts.rows, parts.indptr, parts.coordinates, parts.totals, best.a, best.t, best.nu
+        )
+        # What the multipliers miss of s_i pairs with points like the minimizers.
+        value += 2.0 * best.leak * np.linalg.norm(self._minimizer, axis=1)
+        away = np.linalg.norm(np.einsum("kij,kj->ki", self._null, s), axis=1)
+        exact = best.leak <= LEAK * best.size
+        close = np.isfinite(atol) & (np.hypot(away, best.leak) <= atol)
+        inside = close | (exact & (away <= np.maximum(atol, LEAK * best.size)))
+        return np.where(inside, value - parts.constant, np.inf)
+
+    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+        """Node gaps, summed over rows and coordinates; +inf where s_i is off the domain."""
+        parts, best = self._parts, self._multipliers(s, w)
+        gap = kernels.gaps(
+            parts.X,
+            parts.rows,
+            parts.indptr,
+            parts.coordinates,
+            np.ascontiguousarray(w),
+            best.a,
+            best.t,
+        )
+        # What the multipliers miss of s_i pairs with the solution, which is close to w_i.
+        gap += 2.0 * best.leak * np.linalg.norm(w, axis=1)
+        inside = (best.leak <= LEAK * best.size) & parts.sums_right(w)
+        return np.where(inside, gap, np.inf)
+
+    @cached_property
+    def _null(self) -> FloatArray:
+        parts = self._parts
+        touched = parts.touched | ~np.isnan(parts.totals)[:, None]
+        return complement(parts, np.ones(len(parts.rows), dtype=bool), touched)
+
+    def null_projector(self) -> FloatArray:
+        """Projectors on the directions along which the loss is constant."""
+        return self._null
+
+    @cached_property
+    def _domain(self) -> tuple[DualDomain, BoolArray] | None:
+        return dual_domain(self._parts)
+
+    def domain(self) -> DualDomain | None:
+        """Return the bounded rows, and the coordinates with an l1 term or one bound."""
+        return None if self._domain is None else self._domain[0]
+
+    def multipliers(self, w: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Multipliers of the generators, and the distance of w_i to where they leave an end."""
+        assert self._domain is not None
+        near, chosen = self.project_domain(w), self._domain[1]
+        best = self._multipliers(s, near)
+        found, firm = firmness(self._parts, near, best.a, best.t)
+        return found[chosen], firm[chosen]
+
+    def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of the value."""
+        return model.value_model(self._parts, w)
+
+    def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """CVXPY model of the conjugate, with the multipliers of rows and coordinates."""
+        return model.conjugate_model(self._parts, s)
+
+    def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
+        """Return the terms that the losses were made of."""
+        return [selected(term, np.asarray(nodes)) for term in self._terms]

@@ -1,0 +1,135 @@
+"""Where the conjugates of composite losses are finite.
+
+A multiplier of a row runs through the slopes of its scalar function, that of a coordinate through
+those of its kinks and bounds. Unbounded ones let s_i move freely along their features; the bounded
+ones are the generators of a polyhedron.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx.losses.batched._base import FLOW_TOLERANCE, DualDomain
+from gtvcvx.losses.batched.composite._parts import Parts
+from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON
+
+# A generator with a shorter share of it beside the free directions is one of them.
+BESIDE = 1e-11
+# Log-odds from which on a logistic row is as good as decided.
+DECIDED = 3.0
+
+
+def complement(parts: Parts, rows: BoolArray, coordinates: BoolArray) -> FloatArray:
+    """Projectors (k, d, d) on what is orthogonal to some rows (N,) and coordinates (k, d)."""
+    k, d = coordinates.shape
+    out = np.zeros((k, d, d))
+    norms = np.linalg.norm(parts.X, axis=1)
+    unit = parts.X / np.where(norms > 0.0, norms, 1.0)[:, None] * rows[:, None]
+    open_nodes = np.flatnonzero(~coordinates.all(axis=1))
+    for nodes, at in _buckets(parts, open_nodes):
+        stacked = np.concatenate([unit[at], coordinates[nodes][:, :, None] * np.eye(d)], axis=1)
+        _, sigma, basis = np.linalg.svd(stacked, full_matrices=False)
+        strong = sigma > FLOW_TOLERANCE * np.maximum(sigma[:, :1], 1e-300)
+        kept = basis * strong[:, :, None]
+        out[nodes] = np.eye(d) - kept.transpose(0, 2, 1) @ kept
+        # Full rank is full rank: no rounding error may pass for a null direction.
+        out[nodes[strong.sum(axis=1) == d]] = 0.0
+    return out
+
+
+def _buckets(parts: Parts, nodes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Nodes with equal numbers of rows, and their rows, shape (nodes, m)."""
+    counts = np.diff(parts.indptr)[nodes]
+    for count in np.unique(counts):
+        same = nodes[counts == count]
+        yield same, parts.indptr[same][:, None] + np.arange(count)
+
+
+def _intervals(parts: Parts) -> tuple[FloatArray, FloatArray]:
+    """Return the ends (k, d) of the domains of g_ij*."""
+    c = parts.coordinates
+    curved = c["mu"] > 0.0
+    low = np.where(curved | np.isfinite(c["lower"]), -np.inf, -c["kappa"])
+    high = np.where(curved | np.isfinite(c["upper"]), np.inf, c["kappa"])
+    return low, high
+
+
+def _bounded(parts: Parts) -> tuple[BoolArray, BoolArray]:
+    """Rows (N,) and coordinates (k, d) whose multipliers are bounded, on one side at least."""
+    low, high = _intervals(parts)
+    fixed = np.isfinite(low) | np.isfinite(high)
+    row = np.isfinite(parts.rows["low"]) | np.isfinite(parts.rows["high"])
+    return row, fixed & ~((low == 0.0) & (high == 0.0))
+
+
+def dual_domain(parts: Parts) -> tuple[DualDomain, BoolArray] | None:
+    """Return generators and free directions, and which bounded rows and coordinates they are.
+
+    None where there is no generator.
+    """
+    t_low, t_high = _intervals(parts)
+    rows, coordinates = _bounded(parts)
+    free = np.isinf(t_low) & np.isinf(t_high) | ~np.isnan(parts.totals)[:, None]
+    projector = complement(parts, ~rows, free)
+    generators = _generators(parts, projector, rows, coordinates)
+    size = np.linalg.norm(generators[0], axis=1)
+    original = np.concatenate([np.linalg.norm(parts.X, axis=1)[rows], np.ones(coordinates.sum())])
+    chosen = size > BESIDE * original
+    if not chosen.any():
+        return None
+    vectors, owner, low, high, scale = (array[chosen] for array in generators)
+    return DualDomain(projector, owner, vectors, low, high, scale), chosen
+
+
+def _generators(
+    parts: Parts, projector: FloatArray, rows: BoolArray, coordinates: BoolArray
+) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
+    low, high = _intervals(parts)
+    node, j = np.nonzero(coordinates)
+    owner = parts.owner[rows]
+    vectors = np.einsum("qij,qj->qi", projector[owner], parts.X[rows])
+    table = parts.rows[rows]
+    # A Poisson rate is at least of the order of its count.
+    high_end = np.where(np.isinf(table["high"]), table["c"], table["high"])
+    # Where only a bound presses, what a row may press is typical.
+    typical = float(np.max(table["c"] * np.linalg.norm(parts.X[rows], axis=1), initial=0.0))
+    span = np.where(np.isfinite(low) & np.isfinite(high), high - low, typical or 1.0)[node, j]
+    return (
+        np.concatenate([vectors, projector[node, :, j]]),
+        np.concatenate([owner, node]),
+        np.concatenate([table["low"], low[node, j]]),
+        np.concatenate([table["high"], high[node, j]]),
+        np.concatenate([high_end - table["low"], span]),
+    )
+
+
+def firmness(
+    parts: Parts, w: FloatArray, a: FloatArray, t: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the generators' multipliers among a (N,) and t (k, d), and how firm they are.
+
+    A kink is left when the residual vanishes, and so on: the distance of <x, w>, or of w_j.
+    """
+    rows, coordinates = _bounded(parts)
+    table = parts.rows[rows]
+    image = np.einsum("qj,qj->q", parts.X[rows], w[parts.owner[rows]])
+    residual = np.abs(image - table["y"])
+    distance = np.select(
+        [table["kind"] == kind for kind in (KINK, HUBER, LOGISTIC, POISSON)],
+        [
+            residual,
+            np.maximum(residual - table["delta"], 0.0),
+            np.maximum(np.abs(image) - DECIDED, 0.0),
+            np.maximum(np.log1p(np.maximum(table["y"], 0.0)) - DECIDED - image, 0.0),
+        ],
+    )
+    node, j = np.nonzero(coordinates)
+    c = parts.coordinates[node, j]
+    with np.errstate(invalid="ignore"):
+        inner = np.minimum(np.abs(w[node, j] - c["lower"]), np.abs(c["upper"] - w[node, j]))
+    kinked = np.minimum(np.abs(w[node, j]), inner)
+    away = np.where(c["kappa"] > 0.0, kinked, inner)
+    return np.concatenate([a[rows], t[node, j]]), np.concatenate([distance, away])

@@ -1,0 +1,168 @@
+"""The arrays that composite losses are computed with, made from their plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
+from gtvcvx.losses.batched._terms import ROW_KINDS, Term, row_counts
+from gtvcvx.losses.node._problem import COORDINATE
+from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, ROW, SQUARED
+
+EPS = float(np.finfo(np.float64).eps)
+# A sum is right up to what rounding makes of d entries, times this.
+SUM_ULPS = 64.0
+
+
+class Parts(NamedTuple):
+    """Rows, coordinates and sums of k nodes; rows are sorted by node."""
+
+    X: FloatArray  # (N, d)
+    rows: Records  # (N,) of ROW
+    indptr: IntArray  # (k + 1,)
+    coordinates: Records  # (k, d) of COORDINATE
+    totals: FloatArray  # (k,), NaN where the sum is free
+    ridge: FloatArray  # (k, d), what mu has beside the points
+    points: list[tuple[IntArray, FloatArray]]  # nodes and points
+    constant: FloatArray  # (k,), what the points add to L_i(0)
+
+    @staticmethod
+    def of(terms: Sequence[Term], n_nodes: int, dim: int) -> Parts:
+        """Read merged terms at the nodes 0, ..., n_nodes - 1."""
+        tables = [t for t in terms if t["kind"] in ROW_KINDS]
+        owner = np.concatenate([t["node"] for t in tables] or [np.empty(0, np.int64)])
+        order = np.argsort(owner, kind="stable")
+        X = np.concatenate([t["X"] for t in tables] or [np.empty((0, dim))])
+        rows = np.concatenate([_records(t) for t in tables] or [np.empty(0, ROW)])
+        indptr = np.concatenate([[0], np.cumsum(row_counts(owner, n_nodes))])
+        coordinates = np.zeros((n_nodes, dim), COORDINATE)
+        coordinates["lower"], coordinates["upper"] = -np.inf, np.inf
+        ridge, constant = np.zeros((n_nodes, dim)), np.zeros(n_nodes)
+        totals = np.full(n_nodes, np.nan)
+        points = []
+        for term in terms:
+            node, kind = term["node"], term["kind"]
+            if kind == "ridge":
+                ridge[node] = term["mu"].reshape(len(node), -1)
+            elif kind == "l1":
+                coordinates["kappa"][node] = term["kappa"].reshape(len(node), -1)
+            elif kind == "box":
+                coordinates["lower"][node] = term["lower"]
+                coordinates["upper"][node] = term["upper"]
+            elif kind == "simplex":
+                totals[node] = term["total"]
+            elif kind == "point":
+                points.append((node, term["a"]))
+                coordinates["mu"][node] += 2.0
+                coordinates["linear"][node] += 2.0 * term["a"]
+                constant[node] += np.sum(term["a"] ** 2, axis=1)
+        coordinates["mu"] += ridge
+        summed = ~np.isnan(totals)
+        lower = coordinates["lower"]
+        lower[summed] = np.maximum(lower[summed], 0.0)
+        parts = Parts(
+            np.ascontiguousarray(X[order]),
+            rows[order],
+            indptr,
+            coordinates,
+            totals,
+            ridge,
+            points,
+            constant,
+        )
+        parts._check_sums()
+        return parts
+
+    def _check_sums(self) -> None:
+        c = self.coordinates
+        with np.errstate(invalid="ignore"):
+            wrong = (c["lower"] > c["upper"]).any(axis=1)
+            wrong |= self.totals < c["lower"].sum(axis=1)
+            wrong |= self.totals > c["upper"].sum(axis=1)
+        if wrong.any():
+            node = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"losses: no point of the simplex is within the bounds at node {node} of those "
+                "with such a sum"
+            )
+
+    @property
+    def owner(self) -> IntArray:
+        """Node of each row (N,)."""
+        return np.repeat(np.arange(len(self.totals)), np.diff(self.indptr))
+
+    @property
+    def constrained(self) -> bool:
+        """Whether some w are forbidden."""
+        c = self.coordinates
+        bounded = np.isfinite(c["lower"]).any() or np.isfinite(c["upper"]).any()
+        return bool(bounded or not np.isnan(self.totals).all())
+
+    @property
+    def touched(self) -> BoolArray:
+        """Coordinates (k, d) with a term of their own."""
+        c = self.coordinates
+        bounded = np.isfinite(c["lower"]) | np.isfinite(c["upper"])
+        return bounded | (c["mu"] > 0.0) | (c["kappa"] > 0.0)
+
+    @property
+    def operator(self) -> sp.csr_array:
+        """Sparse (N, k d) matrix that takes the rows of w, one after the other, to X_i w_i."""
+        N, d = self.X.shape
+        columns = self.owner[:, None] * d + np.arange(d)
+        shape = N, len(self.totals) * d
+        return sp.csr_array((self.X.ravel(), columns.ravel(), np.arange(N + 1) * d), shape=shape)
+
+    def sums_right(self, w: FloatArray) -> BoolArray:
+        """Say at which nodes w (k, d) has the sum that it must have, (k,)."""
+        away = np.abs(w.sum(axis=1) - self.totals)
+        slack = (SUM_ULPS + w.shape[1]) * EPS * self.totals
+        return np.isnan(self.totals) | (away <= slack)
+
+    def separable_value(self, w: FloatArray) -> FloatArray:
+        """Value of all terms but the rows (k,), +inf where a constraint is violated."""
+        c = self.coordinates
+        out = 0.5 * np.sum(self.ridge * w**2, axis=1) + np.sum(c["kappa"] * np.abs(w), axis=1)
+        for node, a in self.points:
+            out[node] += np.sum((w[node] - a) ** 2, axis=1)
+        inside = ((c["lower"] <= w) & (w <= c["upper"])).all(axis=1)
+        return np.where(inside & self.sums_right(w), out, np.inf)
+
+
+def _records(term: Term) -> Records:
+    """Return the rows of a term, but for their features."""
+    kind, y = term["kind"], term["y"]
+    c = 1.0 / row_counts(term["node"], int(term["node"].max()) + 1)[term["node"]]
+    out = np.zeros(len(y), ROW)
+    out["y"], out["c"] = y, c
+    out["kind"] = {
+        "squared": SQUARED,
+        "logistic": LOGISTIC,
+        "poisson": POISSON,
+        "huber": HUBER,
+    }.get(kind, KINK)
+    out["delta"] = term.get("delta", np.inf)
+    low, high = _slopes(term)
+    out["low"], out["high"] = c * low, c * high
+    return out
+
+
+def _slopes(term: Term) -> tuple[FloatArray | float, FloatArray | float]:
+    """Return the least and the largest slope of psi, for each row."""
+    kind, y = term["kind"], term["y"]
+    if kind == "logistic":
+        return -y, 1.0 - y
+    if kind == "poisson":
+        return -y, np.inf
+    if kind == "huber":
+        return -2.0 * term["delta"], 2.0 * term["delta"]
+    if kind == "quantile":
+        # A level q has -q left of y and 1 - q right of it.
+        return -term["level"], 1.0 - term["level"]
+    if kind == "hinge":
+        return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
+    return (-1.0, 1.0) if kind == "absolute" else (-np.inf, np.inf)

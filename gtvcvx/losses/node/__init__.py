@@ -1,0 +1,1 @@
+"""One node's convex problem, compiled: proximal points, minimizers, conjugates."""

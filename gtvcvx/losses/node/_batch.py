@@ -1,0 +1,216 @@
+"""Compiled loops over the nodes of a batch; their twins are in the tests.
+
+Rows of node i are ``indptr[i] .. indptr[i + 1] - 1``; coordinates have shape (k, d), totals (k,)
+are NaN where the sum is free.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray, Records
+from gtvcvx.compiled._cache import compiled
+from gtvcvx.losses.node._conjugate import (
+    coordinate_gap,
+    coordinate_maximizer,
+    coordinate_value,
+    maximize,
+)
+from gtvcvx.losses.node._minimize import minimize
+from gtvcvx.losses.node._problem import Node, Point
+from gtvcvx.losses.node._scalar import (
+    row_conjugate,
+    row_gap,
+    row_slope,
+    row_value,
+)
+
+
+@compiled
+def values(X: FloatArray, rows: Records, indptr: IntArray, w: FloatArray, out: FloatArray) -> None:
+    """Add the rows' values at w (k, d) to out (k,)."""
+    for i in range(len(w)):
+        for r in range(indptr[i], indptr[i + 1]):
+            z = 0.0
+            for j in range(w.shape[1]):
+                z += X[r, j] * w[i, j]
+            out[i] += row_value(rows[r], z)
+
+
+@compiled
+def gradients(
+    X: FloatArray, rows: Records, indptr: IntArray, w: FloatArray, out: FloatArray
+) -> None:
+    """Add the rows' (sub)gradients at w (k, d) to out (k, d)."""
+    for i in range(len(w)):
+        for r in range(indptr[i], indptr[i + 1]):
+            z = 0.0
+            for j in range(w.shape[1]):
+                z += X[r, j] * w[i, j]
+            slope = row_slope(rows[r], z)
+            for j in range(w.shape[1]):
+                out[i, j] += slope * X[r, j]
+
+
+@compiled
+def _reset(rows: Records, point: Point) -> None:
+    """Start anew from zero, with multipliers inside their intervals."""
+    point.z[:], point.t[:], point.nu[:] = 0.0, 0.0, 0.0
+    for r in range(len(rows)):
+        point.a[r] = min(max(0.0, rows[r].low), rows[r].high)
+
+
+@compiled
+def _is_finite(point: Point) -> bool:
+    total = point.nu[0]
+    for j in range(len(point.z)):
+        total += point.z[j] + point.t[j]
+    for r in range(len(point.a)):
+        total += point.a[r]
+    return bool(np.isfinite(total))
+
+
+@compiled
+def proximal_points(
+    X: FloatArray,
+    rows: Records,
+    indptr: IntArray,
+    coordinates: Records,
+    totals: FloatArray,
+    v: FloatArray,
+    tau: FloatArray,
+    z: FloatArray,
+    a: FloatArray,
+    t: FloatArray,
+    nu: FloatArray,
+) -> None:
+    """Write ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)`` to z (k, d).
+
+    z, a (N,), t (k, d) and nu (k, 1) hold where to start, best the result of a similar call.
+    """
+    k, d = v.shape
+    q, p = np.empty(d), np.empty(d)
+    for i in range(k):
+        first, last = indptr[i], indptr[i + 1]
+        for j in range(d):
+            q[j] = coordinates[i, j].mu + 1.0 / tau[i]
+            p[j] = coordinates[i, j].linear + v[i, j] / tau[i]
+        node = Node(X[first:last], rows[first:last], coordinates[i], q, p, totals[i])
+        point = Point(z[i], a[first:last], t[i], nu[i])
+        for _ in range(2):
+            minimize(node, point)
+            if _is_finite(point):
+                break
+            _reset(node.rows, point)
+
+
+@compiled
+def multipliers(
+    X: FloatArray,
+    rows: Records,
+    indptr: IntArray,
+    coordinates: Records,
+    totals: FloatArray,
+    s: FloatArray,
+    z: FloatArray,
+    a: FloatArray,
+    t: FloatArray,
+    nu: FloatArray,
+    leak: FloatArray,
+) -> FloatArray:
+    """Maximize ``<s_i, w> - L_i(w)`` from z (k, d); return the norms of the leaks (k,).
+
+    Writes the last points to z, and to a (N,), t (k, d), nu (k, 1) the multipliers: those of node
+    i add up to s_i minus leak_i.
+    """
+    norms = np.empty(len(s))
+    for i in range(len(s)):
+        first, last = indptr[i], indptr[i + 1]
+        point = Point(z[i], a[first:last], t[i], nu[i])
+        start = z[i].copy()
+        for _ in range(2):
+            norms[i] = maximize(
+                X[first:last],
+                rows[first:last],
+                coordinates[i],
+                totals[i],
+                s[i],
+                point,
+                leak[i],
+            )
+            if _is_finite(point):
+                break
+            _reset(rows[first:last], point)
+        if not _is_finite(point):
+            point.z[:] = start
+            norms[i] = np.inf
+    return norms
+
+
+@compiled
+def conjugates(
+    rows: Records,
+    indptr: IntArray,
+    coordinates: Records,
+    totals: FloatArray,
+    a: FloatArray,
+    t: FloatArray,
+    nu: FloatArray,
+) -> FloatArray:
+    """Sum the conjugates at multipliers: upper bounds (k,) on L_i* up to the losses' constants."""
+    k, d = t.shape
+    out = np.zeros(k)
+    for i in range(k):
+        for r in range(indptr[i], indptr[i + 1]):
+            out[i] += row_conjugate(rows[r], a[r])
+        for j in range(d):
+            best = coordinate_maximizer(coordinates[i, j], t[i, j])
+            out[i] += t[i, j] * best - coordinate_value(coordinates[i, j], best)
+        if not np.isnan(totals[i]):
+            out[i] += nu[i, 0] * totals[i]
+    return out
+
+
+@compiled
+def gaps(
+    X: FloatArray,
+    rows: Records,
+    indptr: IntArray,
+    coordinates: Records,
+    w: FloatArray,
+    a: FloatArray,
+    t: FloatArray,
+) -> FloatArray:
+    """Sum ``f(z) + f*(a) - a z`` over rows and coordinates, w (k, d) feasible: (k,), all >= 0."""
+    k, d = w.shape
+    out = np.zeros(k)
+    for i in range(k):
+        for r in range(indptr[i], indptr[i + 1]):
+            z = 0.0
+            for j in range(d):
+                z += X[r, j] * w[i, j]
+            out[i] += row_gap(rows[r], z, a[r])
+        for j in range(d):
+            out[i] += coordinate_gap(coordinates[i, j], w[i, j], t[i, j])
+    return out
+
+
+@compiled
+def sizes(
+    X: FloatArray, rows: Records, indptr: IntArray, s: FloatArray, a: FloatArray
+) -> FloatArray:
+    """Return the size of what adds up to s_i: ``max_j |s_ij| + sum_r |x_rj a_r|``, (k,).
+
+    Bounded multipliers count with their whole interval, others with the slope at zero at least.
+    """
+    out = np.zeros(len(s))
+    for i in range(len(s)):
+        for j in range(s.shape[1]):
+            size = abs(s[i, j])
+            for r in range(indptr[i], indptr[i + 1]):
+                span = rows[r].high - rows[r].low
+                if span == np.inf:
+                    span = abs(row_slope(rows[r], 0.0)) + rows[r].c
+                size += abs(X[r, j]) * max(abs(a[r]), span)
+            out[i] = max(out[i], size)
+    return out

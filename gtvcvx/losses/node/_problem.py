@@ -1,0 +1,160 @@
+r"""One node's problem as compiled code sees it: its loss plus a strongly convex quadratic.
+
+.. math:: \min_z \sum_r f_r(x_r^T z) + \sum_j \tfrac12 q_j z_j^2 - p_j z_j + k_j |z_j|
+          \quad\text{with } l_j \le z_j \le h_j, \; \sum_j z_j = T
+
+with q > 0 and f_r as in `gtvcvx.losses.node._scalar`. Multipliers a of the rows, t of the
+coordinates (of their absolute values and bounds) and nu of the sum are optimal with z where
+``X^T a + t + nu + q z - p = 0`` and each is a subgradient.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, Records
+from gtvcvx.compiled._cache import compiled
+from gtvcvx.losses.node._scalar import KINK, POISSON, row_curvature, row_slope
+
+# What a node has for one coordinate: mu/2 w^2 - linear w + kappa |w| on [lower, upper].
+COORDINATE = np.dtype([(name, np.float64) for name in ("mu", "linear", "kappa", "lower", "upper")])
+
+EPS = float(np.finfo(np.float64).eps)
+TINY = float(np.finfo(np.float64).tiny)
+# Logarithm of how much larger than its count a rate may be on the way.
+LARGEST_RATE = 20.0
+
+
+class Node(NamedTuple):
+    """One node's problem."""
+
+    X: FloatArray  # (m, d)
+    rows: Records  # (m,) of ROW
+    coordinates: Records  # (d,) of COORDINATE
+    q: FloatArray  # (d,), > 0
+    p: FloatArray  # (d,)
+    total: float  # T, NaN where the sum is free
+
+
+class Point(NamedTuple):
+    """A point and multipliers; where a method starts, and then its result."""
+
+    z: FloatArray  # (d,)
+    a: FloatArray  # (m,), of the rows
+    t: FloatArray  # (d,), of the coordinates' kappa |.| and bounds
+    nu: FloatArray  # (1,), of the sum
+
+
+@compiled
+def shrink(v: float, threshold: float, lower: float, upper: float) -> float:
+    """Return ``argmin_y threshold |y| + (y - v)^2 / 2`` over [lower, upper]."""
+    y = max(v - threshold, 0.0) + min(v + threshold, 0.0)
+    return min(max(y, lower), upper)
+
+
+@compiled
+def is_free(coordinate: Any) -> bool:
+    """Say whether a coordinate has neither kappa nor bounds."""
+    unbounded = coordinate.lower == -math.inf and coordinate.upper == math.inf
+    return bool(unbounded and coordinate.kappa == 0.0)
+
+
+@compiled
+def subgradients(coordinate: Any, z: float) -> tuple[float, float]:
+    """Return the ends of the subdifferential of kappa |.| on [lower, upper] at z."""
+    k = coordinate.kappa
+    low, high = (k if z > 0.0 else -k), (-k if z < 0.0 else k)
+    if z <= coordinate.lower:
+        low = -math.inf
+    if z >= coordinate.upper:
+        high = math.inf
+    return low, high
+
+
+@compiled
+def is_smooth(node: Node) -> bool:
+    for r in range(len(node.rows)):
+        if node.rows[r].kind == KINK:
+            return False
+    for j in range(len(node.q)):
+        if not is_free(node.coordinates[j]):
+            return False
+    return math.isnan(node.total)
+
+
+@compiled
+def dot(x: FloatArray, z: FloatArray) -> float:
+    total = 0.0
+    for j in range(len(z)):
+        total += x[j] * z[j]
+    return total
+
+
+@compiled
+def smooth_rows(node: Node, z: FloatArray, a: FloatArray, weight: FloatArray) -> None:
+    """Write slopes and curvatures of the rows that have them."""
+    for r in range(len(a)):
+        if node.rows[r].kind != KINK:
+            image = dot(node.X[r], z)
+            a[r] = row_slope(node.rows[r], image)
+            weight[r] = row_curvature(node.rows[r], image)
+
+
+@compiled
+def residual_size(row: Any, x: FloatArray, z: FloatArray, reach: float) -> float:
+    """Size of what cancels in the residual of a row, for points with entries up to reach."""
+    size = abs(row.y)
+    for j in range(len(z)):
+        size += abs(x[j]) * max(abs(z[j]), reach)
+    return size
+
+
+@compiled
+def largest_entry(z: FloatArray, least: float) -> float:
+    for j in range(len(z)):
+        least = max(least, abs(z[j]))
+    return least
+
+
+@compiled
+def stationarity(
+    node: Node, point: Point, weight: FloatArray, gradient: FloatArray, size: FloatArray
+) -> float:
+    """Write ``X^T a + t + nu + q z - p`` and what cancels in it; return the largest ratio.
+
+    A multiplier that was computed with a weight has the rounding error of the residual in it.
+    """
+    X, z, a = node.X, point.z, point.a
+    m, d = X.shape
+    shift = point.nu[0]
+    for j in range(d):
+        linear = node.q[j] * z[j]
+        gradient[j] = linear - node.p[j] + point.t[j] + shift
+        size[j] = abs(linear) + abs(node.p[j]) + abs(point.t[j]) + abs(shift)
+    for r in range(m):
+        noise = abs(a[r])
+        if weight[r] > 0.0:
+            noise += weight[r] * residual_size(node.rows[r], X[r], z, 0.0)
+        for j in range(d):
+            gradient[j] += X[r, j] * a[r]
+            size[j] += abs(X[r, j]) * noise
+    worst = 0.0
+    for j in range(d):
+        if not math.isfinite(gradient[j]):
+            return math.inf
+        if abs(gradient[j]) > worst * size[j]:
+            worst = abs(gradient[j]) / size[j]
+    return worst
+
+
+@compiled
+def far_off(node: Node, z: FloatArray) -> bool:
+    """Say whether a rate is so large that all else is lost in rounding."""
+    for r in range(len(node.rows)):
+        row = node.rows[r]
+        if row.kind == POISSON and not dot(node.X[r], z) < LARGEST_RATE + math.log1p(row.y):
+            return True
+    return False

@@ -1,0 +1,1 @@
+"""Algorithm 1 of [GTV] to the letter, and its inexact local updates."""

@@ -1,0 +1,1 @@
+"""Divide and conquer by maximum flows, where coordinates are scalar problems."""

@@ -1,0 +1,106 @@
+"""Which problems are scalar total variation problems, coordinate by coordinate, and their data."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx.losses import BatchedLoss
+from gtvcvx.losses.batched._point import BatchedPoint
+from gtvcvx.losses.batched._squared import BatchedSquared
+from gtvcvx.losses.batched._zero import BatchedZero
+from gtvcvx.penalties import KernelCode
+from gtvcvx.problem import GTVProblem
+
+# Beyond this size squares, and their sums, come too close to the end of double precision.
+_LARGEST = 1e140
+# Arcs are numbered in 32 bits.
+_MOST_EDGES = 2**30 - 1
+
+
+class ScalarProblems(NamedTuple):
+    r"""Independent problems, one for each coordinate k of w.
+
+    .. math::
+        \min_x \sum_i \tfrac12 q_{ik} x_i^2 - b_{ik} x_i + \sum_e c_e |x_{e+} - x_{e-}|
+
+    Attributes
+    ----------
+    curvature, linear : (n, d)
+        q >= 0 and b; both are zero where a node has no data for the coordinate.
+    capacities : (m,)
+        c.
+    """
+
+    curvature: FloatArray
+    linear: FloatArray
+    capacities: FloatArray
+
+
+def scalar_problems(problem: GTVProblem) -> ScalarProblems | None:
+    """Split a problem into scalar ones; None if its penalty or its losses couple the coordinates.
+
+    The penalty is the l1 norm, or any norm for d = 1; the losses are squared, point or zero, and
+    the features of a squared loss are orthogonal, ``sum_r X[r, k] X[r, l] = 0`` for k != l.
+    """
+    penalty, n, d = problem.penalty, problem.graph.n_nodes, problem.dim
+    separable = penalty.kernel_code == KernelCode.L1 or (d == 1 and penalty.is_norm)
+    if not separable or problem.graph.n_edges > _MOST_EDGES:
+        return None
+    # In one dimension a norm is a multiple of the absolute value.
+    factor = float(penalty.value(np.eye(1, d))[0])
+    curvature, linear = np.zeros((n, d)), np.zeros((n, d))
+    for nodes, batch in problem.losses.parts:
+        data = _quadratic(batch)
+        if data is None:
+            return None
+        curvature[nodes], linear[nodes] = data
+    scalars = ScalarProblems(curvature, linear, factor * problem.capacities)
+    return scalars if _within_range(scalars) else None
+
+
+def _quadratic(batch: BatchedLoss) -> tuple[FloatArray, FloatArray] | None:
+    """Diagonal Hessians and linear terms (k, d) of losses that are quadratic and separable."""
+    if isinstance(batch, BatchedZero):
+        shape = batch.n_nodes, batch.dim
+        return np.zeros(shape), np.zeros(shape)
+    if isinstance(batch, BatchedPoint):
+        return np.full_like(batch.a, 2.0), 2.0 * batch.a
+    if isinstance(batch, BatchedSquared) and _orthogonal(batch):
+        scale = 2.0 / np.diff(batch.indptr)[:, None]
+        with np.errstate(over="ignore", under="ignore"):
+            curvature = scale * _per_node(batch, batch.X**2)
+            linear = scale * _per_node(batch, batch.X * batch.y[:, None])
+        # Features so small that their squares vanish leave the loss constant.
+        linear[curvature == 0.0] = 0.0
+        return curvature, linear
+    return None
+
+
+def _orthogonal(batch: BatchedSquared) -> bool:
+    """Whether the columns of every X_i are orthogonal, to the last bit."""
+    for k in range(batch.dim):
+        for j in range(k):
+            if np.any(_per_node(batch, batch.X[:, k] * batch.X[:, j])):
+                return False
+    return True
+
+
+def _per_node(batch: BatchedSquared, rows: FloatArray) -> FloatArray:
+    return np.add.reduceat(rows, batch.indptr[:-1], axis=0)
+
+
+def _within_range(scalars: ScalarProblems) -> bool:
+    """Whether every number that division meets stays far from overflow."""
+    curvature, linear, capacities = scalars
+    known = curvature > 0.0
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        reach = np.abs(linear) + min(float(capacities.sum()), float(np.abs(linear).sum()))
+        largest = max(
+            float(np.abs(linear).sum()),
+            float(curvature.sum()),
+            float(np.max(reach[known] / curvature[known], initial=0.0)),
+        )
+    return largest < _LARGEST

@@ -1,0 +1,120 @@
+"""The best point and the best flow of a run so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx.duality._bounds import Gap
+from gtvcvx.graph import connected_components
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solution import Record, Solution
+from gtvcvx.solvers.driver._limits import Progress
+
+# Edges with this share of their capacity left are taken as fused when the incumbent is polished.
+FUSED_SLACK = 1e-4
+
+
+@dataclass
+class Incumbent:
+    """Best point and best flow so far; they need not come from the same iteration."""
+
+    problem: GTVProblem
+    w: FloatArray = field(init=False)
+    u: FloatArray = field(init=False)
+    value: float = np.inf
+    dual_value: float = -np.inf
+    gap: float = np.inf
+    parts: Gap = field(init=False)
+
+    def offer(self, w: FloatArray, u: FloatArray, keep_last: bool = False) -> None:
+        """Take w, or w made constant on fused clusters, if its value is lower than the best.
+
+        The repaired u is taken if its bound is higher. With keep_last, w is taken as it is.
+        """
+        bounds, losses = self.problem.bounds, self.problem.losses
+        w = losses.project_domain(w)
+        value = self.problem.value(w)
+        flow = bounds.repair(u, w)
+        if not keep_last:
+            fused = losses.project_domain(_fused(self.problem, w, flow))
+            if (fused_value := self.problem.value(fused)) < value:
+                w, value = fused, fused_value
+        parts, flow = bounds.gap_near(w, flow)
+        dual_value = value - parts.total
+        if not np.isfinite(dual_value):
+            raise ValueError(
+                "losses, lam: the objective and its bound overflow double precision; scale the data"
+            )
+        better_w = value < self.value or keep_last
+        better_u = dual_value > self.dual_value
+        if better_w:
+            self.w, self.value = w.copy(), value
+        if better_u:
+            self.u, self.dual_value = flow, dual_value
+        if better_w and better_u:
+            self.parts, self.gap = parts, parts.total
+        elif better_w or better_u:
+            self.parts = self.problem.bounds.gap_of(self.w, self.u)
+            self.gap = self.parts.total
+            self.dual_value = self.value - self.gap
+
+    @property
+    def rel_gap(self) -> float:
+        """Gap relative to max(1, |value|); infinite before anything is known."""
+        return self.gap / max(1.0, abs(self.value)) if np.isfinite(self.gap) else np.inf
+
+    def progress(self, n_iter: int, seconds: float) -> Progress:
+        """Return what a callback is shown."""
+        return Progress(
+            n_iter=n_iter,
+            seconds=seconds,
+            w=self.w,
+            u=self.u,
+            value=self.value,
+            dual_value=self.dual_value,
+            gap=self.gap,
+            rel_gap=self.rel_gap,
+        )
+
+    def record(self, n_iter: int, seconds: float) -> Record:
+        """Return a line of the history."""
+        return Record(n_iter, seconds, self.value, self.dual_value)
+
+    def solution(self, **fields: Any) -> Solution:
+        """Return the incumbent as a Solution."""
+        problem = self.problem
+        return Solution(
+            w=self.w,
+            u=self.u,
+            value=self.value,
+            dual_value=self.dual_value,
+            gap=self.gap,
+            nodes=problem.graph.nodes,
+            node_gaps=self.parts.node,
+            edge_gaps=self.parts.edge,
+            edges=problem.graph.edges,
+            slack=problem.bounds.slack(self.u),
+            **fields,
+        )
+
+
+def _fused(problem: GTVProblem, w: FloatArray, flow: FloatArray) -> FloatArray:
+    """Average w over clusters whose edges have flow below capacity.
+
+    Every solution is constant there, while iterates only come close.
+    """
+    if not problem.penalty.is_norm:
+        return w
+    below = problem.bounds.slack(flow) > FUSED_SLACK * problem.capacities
+    ends = problem.graph.edges[below]
+    n = problem.graph.n_nodes
+    labels = connected_components(n, ends)
+    sizes = np.bincount(labels)
+    members = sp.csr_array((np.ones(n), (labels, np.arange(n))), shape=(len(sizes), n))
+    means = (members @ w) / sizes[:, None]
+    return means[labels]

@@ -1,0 +1,1 @@
+"""Solutions in rational numbers, with a gap of zero."""

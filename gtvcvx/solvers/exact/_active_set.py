@@ -1,0 +1,117 @@
+"""Active-set method for the fused edges and the signs of the jumps, in exact arithmetic.
+
+Each round
+
+1. minimizes P over the face that the signs describe (`gtvcvx.solvers.exact._faces`);
+2. if the minimizer lies beyond the face, goes towards it as far as the face reaches, and fuses
+   the edges whose jumps vanish there;
+3. otherwise looks for flows inside the fused clusters, coordinate by coordinate
+   (`verify.flows._integer_flow`). If they exist the optimality conditions hold with equality, which
+   `gtvcvx.solvers.exact._proof` checks once more. If not, a cut shows where a cluster splits.
+
+A cut is a direction of descent: with both sides connected, the minimizer over the new face moves
+them apart, and where several clusters split at once it moves at least one of them apart. So P
+decreases from one minimizer over a face to the next, and the method ends. Ties do not disturb it:
+only whether flows exist matters, not whether they or w are unique.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, SignArray
+from gtvcvx.solution import ExactSolution
+from gtvcvx.solvers.exact._cluster_flows import Routing
+from gtvcvx.solvers.exact._data import ExactData
+from gtvcvx.solvers.exact._faces import Face, Memory, Point
+from gtvcvx.solvers.exact._proof import prove
+
+# Points on the way are rounded to this many bits after the point, or more where jumps are tiny.
+ROUNDING_BITS = 128
+
+
+class Search:
+    """The active-set method: a point, the face that it lies on, and how to go on.
+
+    Parameters
+    ----------
+    data : ExactData
+    point : Point
+    signs : ndarray of int8, shape (m, d)
+        Signs of the point's jumps.
+    u : ndarray, shape (m, d)
+        Guess of the flow.
+    """
+
+    def __init__(self, data: ExactData, point: Point, signs: SignArray, u: FloatArray) -> None:
+        self._data, self._memory = data, Memory()
+        self._routing = Routing(data, u)
+        self.point, self._signs = point, signs
+        self.n_rounds = 0
+        self.n_unknowns = 0
+
+    def advance(self) -> ExactSolution | None:
+        """Do one round; return the solution if it is proved."""
+        self.n_rounds += 1
+        face = Face(self._data, self._signs)
+        self.n_unknowns = face.n_unknowns
+        target = face.minimizer(self.point, self._memory)
+        jumps = target.signs(self._data.edges)
+        if (jumps * face.signs < 0).any():
+            self._go_towards(target, jumps, face)
+            return None
+        # Jumps that vanish there fuse: the point minimizes P over the smaller face as well.
+        self.point, self._signs = target, jumps
+        flow, splits = self._routing.route(target, Face(self._data, jumps))
+        for split in splits:
+            self._signs[split.edge, split.coordinate] = split.sign
+        if splits:
+            return None
+        proof = prove(self._data, target, flow)
+        if proof is None:
+            raise RuntimeError("EXACT: a defect, the optimality conditions do not hold as computed")
+        return proof
+
+    def _go_towards(self, target: Point, jumps: SignArray, face: Face) -> None:
+        """Go to the first point on the way to the target at which jumps vanish; fuse them."""
+        edges, signs = self._data.edges, face.signs.copy()
+        blocked = np.argwhere(jumps * signs < 0)
+        reaches = []
+        for e, k in blocked:
+            here = abs(self.point.difference(edges[e], k))
+            reaches.append(here / (here + abs(target.difference(edges[e], k))))
+        step = min(reaches)
+        hit = blocked[[reach == step for reach in reaches]]
+        signs[hit[:, 0], hit[:, 1]] = 0
+        if step > 0:
+            moving = (self.point.signs(edges) != 0) | (jumps != 0)
+            expected = np.where(moving, signs, 0)
+            self.point = _between(self.point, target, step, face, expected)
+        self._signs = signs
+
+
+def _between(start: Point, target: Point, step: Fraction, face: Face, expected: SignArray) -> Point:
+    """Return the point at a share of the way from start to target, rounded.
+
+    The rounding keeps equal what is equal, and the expected signs of the jumps; without it the
+    numbers would grow from round to round.
+    """
+    data, shape = face.data, start.numerators.shape
+    first = np.unique(face.labels.ravel(), return_index=True)[1]
+    a, b = step.numerator, step.denominator
+    p, q = start.numerators.ravel()[first], start.denominators.ravel()[first]
+    r, s = target.numerators.ravel()[first], target.denominators.ravel()[first]
+    numerators, denominators = p * s * (b - a) + r * q * a, q * s * b
+    # Values that differ do so by at least one over the product of their denominators.
+    enough = 2 * max(denominators).bit_length() + 2
+    bits = ROUNDING_BITS
+    while True:
+        rounded = ((numerators << bits) // denominators)[face.labels]
+        point = Point(rounded, np.full(shape, 1 << bits, dtype=object))
+        if (point.signs(data.edges) == expected).all():
+            return point
+        if bits > enough:
+            raise RuntimeError("EXACT: a defect, a step did not end where it was computed to")
+        bits *= 2

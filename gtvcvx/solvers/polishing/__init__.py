@@ -1,0 +1,1 @@
+"""Better points and flows by way of coarser problems, clusters and Newton's method."""

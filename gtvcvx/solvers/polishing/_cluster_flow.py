@@ -1,0 +1,236 @@
+"""The flow inside clusters that balances the gradients of the losses, within the capacities.
+
+Given parameters w and the flow over the edges where w jumps, which is settled, the flow over the
+other edges must satisfy
+
+    D^T u = -grad L(w),  ||u_e||_2 <= c_e.
+
+The closest such flow to a given z^0 is ``clip(z^0 + D x)``, edge by edge, for the potentials x that
+minimize a sum of Huber functions less a linear one,
+
+    sum_e h_e(z^0_e + (D x)_e) - <demand, x>,  grad h_e = clip,
+
+by duality. A semismooth Newton method finds them: each step is a Laplacian system, in which an edge
+at capacity conducts across its flow only. Where no such flow exists, since nodes were taken as one
+cluster that are not, the sum is unbounded; the steps then end early, and what is left is spread by
+least squares, so that the edges that it overloads show where the cluster wants to be cut.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from gtvcvx._arrays import BoolArray, FloatArray
+from gtvcvx._norms import norm, row_norm_2
+from gtvcvx.compiled import _cluster_flow as kernels
+from gtvcvx.compiled import _conjugate_gradients as conjugate_gradients
+from gtvcvx.duality._conservation import EPS
+from gtvcvx.graph import connected_components
+from gtvcvx.problem import GTVProblem
+
+# The flow stays this far inside the capacities, as a share of them.
+SHRINK = 1e-12
+# Newton's method ends after so many steps, or when so many in turn have not brought what is missing
+# down to this share of the least before.
+STEPS, PATIENCE, FALL = 20, 2, 0.7
+# Conjugate gradients stop at this share of the residual, or after so many iterations.
+FORCING, ITERATIONS = 0.1, 60
+# A step takes about as long as so many iterations of the primal-dual method.
+STEP_COST = 50
+# Sufficient decrease, and the shortest step that is tried for it.
+DECREASE, SHORTEST = 1e-4, 1e-3
+# What is left is spread to this accuracy.
+ACCURACY = 1e-3
+
+
+class Balanced(NamedTuple):
+    """Two flows that agree where the balance was found."""
+
+    on: FloatArray  # (m, d), on the balance
+    inside: FloatArray  # (m, d), within capacity
+    excess: FloatArray  # (m,), of `on` over the capacities, relative to them
+    cost: float  # how many iterations of the primal-dual method would have taken about as long
+
+
+def balance(
+    problem: GTVProblem,
+    blocks: list[list[int]],
+    w: FloatArray,
+    u: FloatArray,
+    jumping: list[BoolArray],
+    tolerance: float = 0.0,
+    end: float = np.inf,
+) -> Balanced:
+    """Balance the gradients at w (n, d) by a flow near u (m, d).
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    blocks : list of lists of int
+        Coordinates whose flows share a capacity, in the Euclidean norm.
+    w, u : ndarray, shapes (n, d) and (m, d)
+    jumping : list of ndarray, shape (m,)
+        For each block, the edges whose flow stays as it is.
+    tolerance : float
+        What may be missing from the balance, as a share of the sum of the capacities.
+    end : float
+        When to stop, by `time.perf_counter`.
+    """
+    on, inside, excess, cost = u.copy(), u.copy(), np.zeros(len(u)), 0.0
+    demand = -problem.losses.gradient(w)
+    for block, jump in zip(blocks, jumping, strict=True):
+        part = _Block(problem, demand[:, block], u[:, block], ~jump)
+        part.solve(tolerance * float(np.sum(problem.capacities)), end)
+        on[:, block], inside[:, block], over = part.result()
+        np.maximum(excess, over, out=excess)
+        cost += STEP_COST * (1 + part.steps) * len(block) / problem.dim
+    return Balanced(on, inside, excess, cost)
+
+
+class _Block:
+    """Newton's method for one block of q coordinates."""
+
+    def __init__(
+        self, problem: GTVProblem, demand: FloatArray, u: FloatArray, inner: BoolArray
+    ) -> None:
+        graph = problem.graph
+        self._starts, self._tails = graph.by_head
+        self._ends = graph.edges.ravel()
+        self._capacities = (1.0 - SHRINK) * problem.capacities
+        self._inner = inner
+        self.steps = 0
+        self._members = connected_components(graph.n_nodes, graph.edges[inner])
+        self._sizes = np.bincount(self._members)
+        settled = np.where(inner[:, None], 0.0, u)
+        self._demand = self._consistent(demand - graph.divergence @ settled)
+        # What rounding leaves over is not in the range of the system.
+        self._floor = 16.0 * EPS * float(np.hypot(norm(u), norm(demand)))
+        self._flow = np.ascontiguousarray(u)  # that of the jumping edges is never touched
+        self._conductance = np.zeros(len(u))
+        self._normals = np.zeros_like(self._flow)
+        self._degrees = np.zeros(graph.n_nodes)
+        length = row_norm_2(self._flow)
+        over = inner & (length > self._capacities)
+        self._flow[over] *= (self._capacities[over] / length[over])[:, None]
+        self._z = self._flow.copy()
+        self._value = self._clip(self._z)
+
+    def _consistent(self, missing: FloatArray) -> FloatArray:
+        """Take the mean over each component from rows (n, q): no flow inside can make it up.
+
+        It is what the conic solver's tolerance left over, and conjugate gradients would amplify it.
+        """
+        out = np.empty_like(missing)
+        for k in range(missing.shape[1]):
+            mean = np.bincount(self._members, missing[:, k]) / self._sizes
+            out[:, k] = missing[:, k] - mean[self._members]
+        return out
+
+    def _clip(self, z: FloatArray) -> float:
+        """Clip z to the flow, linearize, and set what is missing; returns the Huber functions."""
+        missing = self._demand.copy()
+        value = kernels.clip(
+            (0,) * z.shape[1],
+            self._starts,
+            self._tails,
+            self._capacities,
+            self._inner,
+            z,
+            self._flow,
+            self._conductance,
+            self._normals,
+            self._degrees,
+            missing,
+        )
+        self._missing = self._consistent(missing)
+        self._left = norm(self._missing)
+        return float(value)
+
+    def solve(self, tolerance: float, end: float) -> None:
+        """Take steps until the balance is found, or it looks as if there were none."""
+        best, since = (self._left, self._flow.copy(), self._missing.copy()), 0
+        while self.steps < STEPS and since < PATIENCE and self._left > max(self._floor, tolerance):
+            self.steps += 1
+            if time.perf_counter() >= end or not self._step():
+                break
+            since = 0 if self._left <= FALL * best[0] else since + 1
+            if self._left < best[0]:
+                best = self._left, self._flow.copy(), self._missing.copy()
+        self._left, self._flow, self._missing = best
+
+    def _step(self) -> bool:
+        """Take a Newton step, shortened until it is good enough; say whether there was one."""
+        z, left, value, missing = self._z, self._left, self._value, self._missing
+        newton = self._potential(self._conductance, self._degrees, FORCING, self._normals)
+        if self._moved(z, newton, left, value, missing, SHORTEST):
+            return True
+        # Newton steps are far too long where only flows at capacity connect two parts of a cluster.
+        # With all edges conducting the full step is short enough, always.
+        self._left, self._missing = left, missing
+        return self._moved(z, self._spread(FORCING), left, value, missing, 1.0)
+
+    def _moved(
+        self,
+        z: FloatArray,
+        x: FloatArray,
+        left: float,
+        value: float,
+        missing: FloatArray,
+        shortest: float,
+    ) -> bool:
+        """Shift z by potentials x (n, q), halved until it is good enough; say if it ever is."""
+        slope, linear = float(np.sum(missing * x)), float(np.sum(self._demand * x))
+        trial, length = np.empty_like(z), 1.0
+        while length >= shortest:
+            kernels.shift(self._starts, self._tails, self._inner, z, x, length, trial)
+            self._value = self._clip(trial)
+            decreased = self._value - length * linear <= value - DECREASE * length * slope
+            if decreased or self._left <= 0.5 * left:
+                self._z = trial
+                return True
+            length *= 0.5
+        return False
+
+    def _spread(self, accuracy: float) -> FloatArray:
+        """Return the potentials of the least flow that makes up what is missing."""
+        everywhere = self._inner.astype(np.float64)
+        degrees = np.bincount(self._ends, np.repeat(everywhere, 2), len(self._missing))
+        return self._potential(everywhere, degrees.astype(np.float64), accuracy)
+
+    def _potential(
+        self,
+        conductance: FloatArray,
+        degrees: FloatArray,
+        accuracy: float,
+        normals: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the potentials whose flow inside the clusters nearly makes up what is missing."""
+        n, q = self._missing.shape
+        return conjugate_gradients.solve(
+            (0,) * q,
+            self._missing,
+            max(accuracy * self._left, self._floor),
+            ITERATIONS,
+            self._starts,
+            self._tails,
+            conductance,
+            np.where(degrees > 0.0, degrees, 1.0),
+            np.ones(n),
+            np.empty(0, np.int64),
+            np.empty((0, q, q)),
+            np.empty((0, 0)),
+            None,
+            normals,
+        )
+
+    def result(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the flow on the balance, the one within capacity (m, q), and the excess (m,)."""
+        x = self._spread(ACCURACY)
+        on = self._flow.copy()
+        kernels.shift(self._starts, self._tails, self._inner, self._flow, x, 1.0, on)
+        over = np.maximum(row_norm_2(on) / self._capacities - 1.0, 0.0)
+        excess = np.where(self._inner, over, 0.0)
+        return on, self._flow, excess

@@ -1,0 +1,169 @@
+"""Solve exactly on the clusters that an iterate has found, and find the flow inside them.
+
+First-order methods find which nodes share their parameters long before the parameters and the
+flow are accurate; worst are small unlabelled clusters between others, held by the flow across
+their boundaries alone. So: contract every cluster to one node, solve the small problem that is
+left by a conic solver, and keep its flow across the boundaries. Edges that turn out to be above
+capacity when the flow inside the clusters is balanced are cut the next time: too few nodes in a
+cluster cost time, too many the optimum.
+
+Everything is done per block of coordinates in which clusters form: all of them for l2, each one
+alone for l1.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from gtvcvx._arrays import BoolArray, FloatArray
+from gtvcvx.graph import connected_components
+from gtvcvx.penalties import KernelCode
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.polishing._cluster_problem import ClusterProblem
+from gtvcvx.solvers.polishing._quotient_graph import JoinedEdges, blocks
+
+# Nodes are taken as fused over an edge that has this share of its capacity left, and whose jump is
+# at most this share of the spread of w.
+FUSED_SLACK, FUSED_JUMP = 1e-3, 1e-2
+# In the solution of the contracted problem smaller jumps, relative to the spread, are none.
+NO_JUMP = 1e-8
+# Edges this far above their capacity inside a cluster are cut.
+CUT = 1e-4
+# The conic solver takes about as long for each edge between clusters, times its squared width, as
+# so many iterations for each edge of the problem.
+EDGE_COST = 2000
+
+
+def applies(problem: GTVProblem) -> bool:
+    """Say whether clusters can be contracted: for l1 and l2.
+
+    Where the largest coordinates of a jump tie, the flow of linf is not unique, and cannot be
+    split between parallel edges by their capacities.
+    """
+    known = problem.penalty.kernel_code in (KernelCode.L1, KernelCode.L2)
+    return known and problem.graph.n_edges > 0
+
+
+class Candidate(NamedTuple):
+    """A better point, and a flow that is settled where the point jumps."""
+
+    w: FloatArray  # (n, d)
+    flow: FloatArray  # (m, d)
+    jumping: list[BoolArray]  # (m,) for each block
+    cost: float  # how many iterations would have taken about as long
+
+
+class Contraction:
+    """Contracts the clusters of iterates of one problem.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+        With quadratic losses, and a penalty to which this `applies`.
+    """
+
+    def __init__(self, problem: GTVProblem) -> None:
+        self._problem = problem
+        self._cut = np.zeros(problem.graph.n_edges, dtype=bool)
+        self._blocks = blocks(problem)
+
+    @cached_property
+    def losses(self) -> tuple[FloatArray, FloatArray]:
+        """Q (n, d, d) and b (n, d) of the losses ``(1/2) w^T Q_i w - b_i^T w``."""
+        losses, shape = self._problem.losses, (self._problem.graph.n_nodes, self._problem.dim)
+        linear = -losses.gradient(np.zeros(shape))
+        unit = [losses.gradient(np.broadcast_to(row, shape)) for row in np.eye(shape[1])]
+        return np.stack(unit, axis=2) + linear[:, :, None], linear
+
+    def solve(
+        self, w: FloatArray, u: FloatArray, allowed: float, seconds: float
+    ) -> Candidate | None:
+        """Improve on w (n, d) and u (m, d) at the cost of as many iterations as are allowed.
+
+        None if it would cost more, or takes more seconds, or if the solver fails.
+        """
+        fused = [self._fused(w, u, block) for block in self._blocks]
+        contracted = _Contracted(self._problem, self._blocks, fused)
+        width = max(len(self._blocks[0]), 2)
+        cost = EDGE_COST * width**2 * contracted.n_edges / max(self._problem.graph.n_edges, 1)
+        if cost > allowed:
+            return None
+        answer = contracted.problem(*self.losses).solve(seconds)
+        if answer is None:
+            return None
+        z, flows = answer
+        flow = u.copy()
+        jumping = contracted.put_flows(z, flows, flow)
+        return Candidate(z[contracted.variables], flow, jumping, cost)
+
+    def cut(self, excess: FloatArray) -> None:
+        """Take edges far above their capacity, by this share of it (m,), for jumps next time."""
+        self._cut = excess > CUT
+
+    def _fused(self, w: FloatArray, u: FloatArray, block: list[int]) -> BoolArray:
+        problem = self._problem
+        spread = float(np.ptp(w[:, block], axis=0).max())
+        jumps = np.abs(problem.differences(w[:, block])).max(axis=1)
+        slack = problem.capacities - problem.penalty.dual_norm(u[:, block])
+        fused = (slack > FUSED_SLACK * problem.capacities) & (jumps <= FUSED_JUMP * spread)
+        return fused & ~self._cut
+
+
+class _Contracted:
+    """The variables and edges that are left when nodes are fused over some edges per block."""
+
+    def __init__(
+        self, problem: GTVProblem, blocks: list[list[int]], fused: list[BoolArray]
+    ) -> None:
+        graph, self._problem, self._blocks = problem.graph, problem, blocks
+        self.variables = np.empty((graph.n_nodes, problem.dim), np.int64)
+        self.n_variables = 0
+        self._edges: list[JoinedEdges] = []
+        for block, mask in zip(blocks, fused, strict=True):
+            labels = connected_components(graph.n_nodes, graph.edges[mask])
+            for k, coordinate in enumerate(block):
+                self.variables[:, coordinate] = self.n_variables + labels * len(block) + k
+            self._edges.append(JoinedEdges(problem, labels, self.n_variables, len(block)))
+            self.n_variables += (int(labels.max()) + 1) * len(block)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of reduced edges of all blocks."""
+        return sum(len(edges.heads) for edges in self._edges)
+
+    def problem(self, hessian: FloatArray, linear: FloatArray) -> ClusterProblem:
+        """Add up losses and capacities."""
+        rows = np.broadcast_to(self.variables[:, :, None], hessian.shape)
+        columns = np.broadcast_to(self.variables[:, None, :], hessian.shape)
+        kept = (hessian != 0.0) & (rows <= columns)
+        size = self.n_variables
+        upper = sp.csc_array((hessian[kept], (rows[kept], columns[kept])), shape=(size, size))
+        total = np.bincount(self.variables.ravel(), linear.ravel(), size).astype(np.float64)
+        return ClusterProblem(
+            upper,
+            total,
+            np.concatenate([e.heads for e in self._edges]),
+            np.concatenate([e.tails for e in self._edges]),
+            np.concatenate([e.capacities for e in self._edges]),
+        )
+
+    def put_flows(self, z: FloatArray, flows: FloatArray, u: FloatArray) -> list[BoolArray]:
+        """Write the boundary flows to u (m, d); say per block over which edges w jumps."""
+        jumping, first = [], 0
+        for block, edges in zip(self._blocks, self._edges, strict=True):
+            last = first + len(edges.heads)
+            jumps = np.abs(z[edges.heads] - z[edges.tails]).max(axis=1, initial=0.0)
+            open_ = jumps > NO_JUMP * float(np.ptp(z[self.variables[:, block]], axis=0).max())
+            chosen = edges.between[open_[edges.reduced]]
+            reduced = edges.reduced[open_[edges.reduced]]
+            share = edges.share[open_[edges.reduced]]
+            u[np.ix_(chosen, block)] = share[:, None] * flows[first:last][reduced]
+            mask = np.zeros(len(u), dtype=bool)
+            mask[chosen] = True
+            jumping.append(mask)
+            first = last
+        return jumping

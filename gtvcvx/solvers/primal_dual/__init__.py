@@ -1,0 +1,1 @@
+"""The default solver's iteration: over-relaxed primal-dual, restarted."""

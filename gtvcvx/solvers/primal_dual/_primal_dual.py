@@ -1,0 +1,263 @@
+"""The default solver: Algorithm 1 over-relaxed, with restarts and an adaptive primal weight.
+
+Every pair tau_i = gamma / deg_i, sigma_e = 1 / (2 gamma) converges [2]_; the paper takes gamma = 1.
+Here the iteration restarts as in PDLP [3]_, at the current point or at the average since the last
+restart, whichever moves less in one step; gamma, the primal weight, then follows what primal and
+dual have moved since. The iteration is over-relaxed [4]_, fused and compiled.
+
+References
+----------
+.. [1] [GTV] Algorithm 1.
+.. [2] T. Pock, A. Chambolle, "Diagonal preconditioning for first order primal-dual algorithms in
+   convex optimization", ICCV 2011.
+.. [3] D. Applegate et al., "Practical large-scale linear programming using primal-dual hybrid
+   gradient", NeurIPS 2021.
+.. [4] L. Condat, "A primal-dual splitting method for convex optimization involving Lipschitzian,
+   proximable and linear composite terms", JOTA 2013.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx.compiled import _primal_dual as _kernels
+from gtvcvx.penalties import KernelCode
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solution import Solution
+from gtvcvx.solvers.primal_dual._threads import PARALLEL_SIZE, Pace, _balanced_blocks
+
+RELAXATION = 1.9
+# With more of the flows at capacity than this share the kernels do without a branch on it.
+CROWDED = 0.2
+# The average is taken over every so many iterations, and restarts are decided as often.
+SAMPLE = 10
+# No epoch, from restart to restart, is shorter than this.
+SHORTEST_EPOCH = 40
+# Restart when the residual is down to SUFFICIENT times that of the last restart, or down to
+# NECESSARY times it and rising, or when the epoch is longer than LONGEST times the whole run.
+SUFFICIENT, NECESSARY, LONGEST = 0.4, 0.8, 0.36
+# Where all flows are at capacity, or w has stopped, an epoch says little about the primal weight.
+LARGEST_CHANGE = 10.0
+
+
+class PrimalDual:
+    """Over-relaxed primal-dual iteration with restarts and an adaptive primal weight."""
+
+    name = "AUTO"
+
+    def __init__(self, problem: GTVProblem, warm_start: Solution | None = None) -> None:
+        graph = problem.graph
+        n, d = graph.n_nodes, problem.dim
+        self._problem = problem
+        self._degrees = graph.degrees.astype(np.float64)
+        self._isolated = np.flatnonzero(graph.degrees == 0)
+        self._code = problem.penalty.kernel_code
+        self.n_iter = 0
+        self.w = np.zeros((n, d))
+        self.u = np.zeros((graph.n_edges, d))
+        weight = 1.0
+        if warm_start is not None:
+            self.w = problem.checked_w(warm_start.w, "warm_start.w").copy()
+            self.u = problem.checked_u(warm_start.u, "warm_start.u").copy()
+            weight = float(warm_start.info.get("primal_weight", 1.0))
+        self._minimizer = problem.losses.minimizer(n)[self._isolated]
+        self.w[self._isolated] = self._minimizer
+        self._dims = (0,) * d
+        self._starts, self._tails = graph.by_head
+        threads = nb.get_num_threads() if graph.n_edges * d >= PARALLEL_SIZE else 1
+        self._blocks = _balanced_blocks(self._starts, threads)
+        self._nodes = np.zeros((threads, n, 2 * d))
+        self._pace = Pace(threads)
+        self._threads = 1  # of the last call: where the balance is
+        self._reset_balance()
+        self._moved = np.inf
+        self._set_weight(weight)
+        self._start_epoch()
+
+    def _set_weight(self, weight: float) -> None:
+        """Set gamma, and what depends on it: step sizes and the proximal maps."""
+        self._weight = weight
+        self._tau = weight / np.maximum(self._degrees, 1.0)
+        self._sigma = 0.5 / weight
+        prox = self._problem.losses.affine_prox(self._tau)
+        if prox is not None:
+            # A node without neighbours has no step size; it stays at a minimizer of its loss.
+            prox.matrix[self._isolated] = 0.0
+            prox.offset[self._isolated] = self._minimizer
+        self._prox = prox
+
+    def _start_epoch(self) -> None:
+        self._epoch_start = self.n_iter
+        self._epoch_residual = self._previous = self._moved
+        self._origin = self.w.copy(), self.u.copy()
+        self._sum = np.zeros_like(self.w), np.zeros_like(self.u)
+        self._samples = 0
+        self._crowded = self._code == KernelCode.L2 and self._saturated() > CROWDED
+        self._next_sample = self.n_iter + SAMPLE
+        self._due = False
+
+    def _saturated(self) -> float:
+        """Share of the edges whose flow is at capacity."""
+        with np.errstate(over="ignore"):
+            norms = np.sqrt(np.einsum("ij,ij->i", self.u, self.u))
+        full = np.count_nonzero(norms >= (1.0 - 1e-6) * self._problem.capacities)
+        return full / max(len(norms), 1)
+
+    def _reset_balance(self) -> None:
+        """Set the balance D^T u that goes with u, in the first thread's copy."""
+        self._threads = 1
+        d = len(self._dims)
+        self._nodes[:, :, d:] = 0.0
+        self._nodes[0, :, d:] = self._problem.graph.divergence @ self.u
+
+    @property
+    def affine(self) -> bool:
+        """Whether the losses are quadratic, so that their proximal operator is affine."""
+        return self._prox is not None
+
+    @property
+    def weight(self) -> float:
+        """Primal weight gamma."""
+        return self._weight
+
+    def restart(self, w: FloatArray, u: FloatArray, weight: float | None = None) -> None:
+        """Go on from another point, with the primal weight as it is unless it is given."""
+        if weight is not None:
+            self._set_weight(weight)
+        self.w[:], self.u[:] = w, u
+        self.w[self._isolated] = self._minimizer
+        self._reset_balance()
+        self._moved = np.inf
+        self._start_epoch()
+
+    def run(self, n_iter: int) -> None:
+        """Do n_iter iterations."""
+        end = self.n_iter + n_iter
+        while self.n_iter < end:
+            if self._due:
+                self._restart()
+                continue
+            self._advance(min(self._next_sample, end) - self.n_iter)
+            if self.n_iter == self._next_sample:
+                self._sample()
+
+    def _sample(self) -> None:
+        """Add the current point to the average, and decide whether to restart."""
+        self._sum[0][:] += self.w
+        self._sum[1][:] += self.u
+        self._samples += 1
+        self._next_sample += SAMPLE
+        self._due = self._restart_due()
+        self._previous = self._moved
+
+    def _advance(self, n_iter: int) -> None:
+        primal, dual = self._iterate(n_iter)
+        self._moved = float(np.sqrt(primal + dual))
+        self.n_iter += n_iter
+
+    def _restart_due(self) -> bool:
+        length = self.n_iter - self._epoch_start
+        if length < SHORTEST_EPOCH:
+            return False
+        if not np.isfinite(self._epoch_residual):
+            return True
+        ratio = self._moved / max(self._epoch_residual, np.finfo(float).tiny)
+        rising = self._moved > self._previous
+        long = length >= max(LONGEST * self.n_iter, 5 * SHORTEST_EPOCH)
+        return ratio <= SUFFICIENT or (ratio <= NECESSARY and rising) or long
+
+    def _restart(self) -> None:
+        """Go on from the average if it is the better point, and adapt the primal weight."""
+        current = self.w.copy(), self.u.copy(), self._moved
+        self.w[:] = self._sum[0] / self._samples
+        self.u[:] = self._sum[1] / self._samples
+        self._reset_balance()
+        self._advance(1)
+        if self._moved >= current[2]:
+            self.w[:], self.u[:], self._moved = current
+            self._reset_balance()
+        self._adapt_weight()
+        self._start_epoch()
+
+    def _adapt_weight(self) -> None:
+        """Move gamma half way, on a logarithmic scale, to the ratio of what w and u moved."""
+        w, u = self._origin
+        primal = float(np.sqrt(np.sum(self._degrees[:, None] * (self.w - w) ** 2)))
+        dual = float(np.sqrt(2.0 * np.sum((self.u - u) ** 2)))
+        if primal > 0.0 and dual > 0.0:
+            weight = float(np.sqrt(self._weight * primal / dual))
+            if np.isfinite(weight) and weight > 0.0:
+                low, high = self._weight / LARGEST_CHANGE, self._weight * LARGEST_CHANGE
+                self._set_weight(min(max(weight, low), high))
+
+    def _iterate(self, n_iter: int) -> tuple[float, float]:
+        if self._prox is None or self._code == KernelCode.OTHER:
+            moves = [(self._node_step(), self._edge_step()) for _ in range(n_iter)]
+            return moves[-1]
+        threads, steps = self._pace.choose(n_iter)
+        if threads < self._threads:
+            self._gather_balance()
+        self._threads = threads
+        before = time.perf_counter()
+        moved: tuple[float, float] = self._kernel(threads)(
+            steps,
+            self._dims,
+            self._blocks,
+            self.w,
+            self.u,
+            self._nodes[:threads],
+            self._starts,
+            self._tails,
+            self._problem.capacities,
+            self._prox.matrix,
+            self._prox.offset,
+            self._tau,
+            self._sigma,
+            RELAXATION,
+            self._code,
+            self._crowded,
+        )
+        self._pace.record(threads, time.perf_counter() - before, steps)
+        return moved if steps == n_iter else self._iterate(n_iter - steps)
+
+    @staticmethod
+    def _kernel(threads: int) -> Any:
+        return _kernels.iterate if threads == 1 else _kernels.iterate_parallel
+
+    def _gather_balance(self) -> None:
+        """Add up all threads' shares of the balance in the first copy."""
+        d = len(self._dims)
+        self._nodes[0, :, d:] = self._nodes[:, :, d:].sum(axis=0)
+        self._nodes[1:, :, d:] = 0.0
+
+    def _node_step(self) -> float:
+        """Node pass for losses whose prox need not be affine."""
+        d = len(self._dims)
+        v = self.w - self._tau[:, None] * self._nodes[0, :, d:]
+        step = self._problem.losses.prox(v, self._tau) - self.w
+        step[self._isolated] = self._minimizer - self.w[self._isolated]
+        self._nodes[0, :, :d] = self.w + 2.0 * step
+        self.w += RELAXATION * step
+        return float(np.sum(step**2 / self._tau[:, None]))
+
+    def _edge_step(self) -> float:
+        """Edge pass for penalties that the compiled kernels need not know."""
+        problem, d = self._problem, len(self._dims)
+        z = self.u + self._sigma * problem.differences(self._nodes[0, :, :d])
+        step = problem.penalty.prox_conjugate(z, self._sigma, problem.capacities) - self.u
+        self.u += RELAXATION * step
+        self._nodes[0, :, d:] += RELAXATION * (problem.graph.divergence @ step)
+        return float(np.sum(step**2)) / self._sigma
+
+    def signal(self) -> float:
+        """Length of the last step in the method's own metric."""
+        return self._moved
+
+    def info(self) -> dict[str, Any]:
+        """Return the last primal weight gamma."""
+        return {"primal_weight": self._weight}

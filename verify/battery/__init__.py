@@ -1,0 +1,1 @@
+"""The battery of instances that any solver can be run through."""

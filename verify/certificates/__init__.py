@@ -1,0 +1,1 @@
+"""The builder of certificates: untrusted, fast, floating point; the kernel decides."""

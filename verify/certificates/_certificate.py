@@ -1,0 +1,94 @@
+"""What is proved about a point: the result of `verify.certify`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from verify._arrays import FloatArray
+from verify._json_file import write_json
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved about a point w.
+
+    Attributes
+    ----------
+    status : "CERTIFIED" (within rtol), "REFUTED" (proved not to be) or "UNPROVED"
+    reason : one sentence
+    upper, lower : outward-rounded bounds: lower <= min P and P(w) <= upper
+    gap, rel_gap : the exact upper - lower, rounded up and signed, and gap / max(1, |upper|).  It is
+        0.0 exactly where both bounds are one rational number, even if that is not a double and
+        `upper` and `lower` are its two neighbours
+    exact : whether the bounds are proved by the kernel; False means float estimates
+    node_gaps, edge_gaps : (n,) and (m,), each >= 0; they add up to the gap up to float rounding
+    distance_bound : bound on ||w - w_hat||_F where every node's loss is strongly convex by a point
+        or ridge term, else None
+    w, u, r : the point (n, d), the flow (m, d) and the multipliers per loss term, in floats (the
+        document has the rational numbers)
+    better : a point (n, d) whose exact objective refutes w, or None
+    rtol : the tolerance of the claim
+    moved : largest change of an entry of w that put it exactly onto the constraints of its nodes
+    document : the certificate as `save` writes it
+    """
+
+    status: str
+    reason: str
+    upper: float
+    lower: float
+    gap: float
+    rel_gap: float
+    exact: bool
+    node_gaps: FloatArray
+    edge_gaps: FloatArray
+    distance_bound: float | None
+    w: FloatArray
+    u: FloatArray
+    r: tuple[FloatArray, ...]
+    better: FloatArray | None
+    rtol: float
+    document: dict[str, Any] = field(repr=False)
+    moved: float = 0.0
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the document as JSON, whole or not at all.
+
+        A new file gets the permissions that the umask leaves, an existing one keeps its own, and a
+        link is followed.  ValueError if the path is there but is not a regular file.
+        """
+        write_json(self.document, path)
+
+    def worst(self, count: int = 5) -> tuple[list[tuple[Any, float]], list[tuple[Any, float]]]:
+        """Return the nodes and the edges with the largest gaps, as (label, gap), worst first."""
+        data = self.document["data"]
+        labels = data.get("nodes", range(data["n_nodes"]))
+        nodes = [(labels[i], float(self.node_gaps[i])) for i in np.argsort(-self.node_gaps)[:count]]
+        edges = []
+        for e in np.argsort(-self.edge_gaps)[:count]:
+            i, j = data["edges"][e]
+            edges.append(((labels[i], labels[j]), float(self.edge_gaps[e])))
+        return nodes, edges
+
+    def summary(self, count: int = 5) -> str:
+        """Return status, bounds and the nodes and edges with the largest gaps as text."""
+        kind = "exact" if self.exact else "float estimate, not proved"
+        lines = [
+            f"{self.status}: {self.reason}",
+            f"  upper {self.upper:.12g}   lower {self.lower:.12g}   ({kind})",
+            f"  gap {self.gap:.3e}   relative {self.rel_gap:.3e}   rtol {self.rtol:.3e}",
+        ]
+        if self.moved > 0:
+            lines.append(f"  w was moved by at most {self.moved:.3e} onto the constraints")
+        if self.distance_bound is not None:
+            lines.append(f"  distance to the solution at most {self.distance_bound:.3e}")
+        for name, worst in zip(("nodes", "edges"), self.worst(count), strict=True):
+            shown = ", ".join(f"{label}: {gap:.2e}" for label, gap in worst if gap > 0)
+            lines.append(f"  worst {name}: {shown or 'none'}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return self.summary(3)

@@ -1,0 +1,303 @@
+"""Certificates: from any w, or (w, u), to a document that the exact kernel accepts or refutes.
+
+The builder is untrusted: it repairs flows in floats, makes them exact, writes the document, and
+takes every figure and the verdict from the kernel.  Rational pairs (w, u) go to the kernel as they
+are, so an exact solution gets a certificate whose gap is zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from verify._arrays import FloatArray
+from verify.certificates._certificate import Certificate
+from verify.certificates._dual_points import Candidate, Search, as_point, exact_pair, overflowing
+from verify.certificates._exact_flow import ExactFlow, NoWitness, exact_flow
+from verify.certificates._repair import gaps
+from verify.instance import _integers as integers
+from verify.instance._constraints import Constraints
+from verify.instance._instance import Instance, load
+from verify.instance._integers import Exact
+from verify.kernel import checker as kernel
+from verify.kernel.data import digest
+from verify.kernel.numbers import round_down, round_up, sqrt_up
+
+LEAST_MOVE = 1e-9  # floats that miss a constraint by less are moved whatever rtol is
+
+
+def certify(
+    problem: Any, w: Any, u: Any = None, rtol: float = 1e-6, *, search: bool = True
+) -> Certificate:
+    """Prove, exactly, how far w is from optimal.
+
+    Parameters
+    ----------
+    problem : plain data (verify/SCHEMA.md), or an object with `to_data` and perhaps `solve`
+    w : (n, d) the point, from any source: floats, or only ints and `fractions.Fraction` (as nested
+        lists or an object array), which are not rounded.  Floats that break a box or a simplex by
+        no more than max(rtol, 1e-9) max(1, |w_i|) are first moved onto it, exactly, and all that is
+        proved is about the moved point (`w` in floats, the document has it exactly, `moved` is how
+        far); what breaks one by more is REFUTED, because P is infinite there.
+    u : (m, d) edge flows of a dual solution, if known.  Where they are missing or do not suffice,
+        `problem.solve(rtol=...).u` is asked for, and without it the dual is solved by CVXPY.
+        Where both w and u are rational and the losses are quadratic, they are tried first as they
+        are, with the gradients at w as multipliers: for an exact solution the gap is 0, and
+        rtol = 0 is proved.
+    rtol : tolerance on gap / max(1, |upper|)
+    search : False forbids to look for another flow or a better point: nothing is solved, and the
+        answer is CERTIFIED if the given u, repaired, proves w, otherwise UNPROVED, and REFUTED
+        only where w breaks a constraint
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError, TypeError
+        Bad problem data, shapes, NaN or infinity, or a tolerance that is negative or not finite.
+    """
+    inst = load(problem)
+    given, exact_w = as_point(w, (inst.n, inst.d), "w")
+    exact_u = None
+    if u is not None:
+        u, exact_u = as_point(u, (len(inst.edges), inst.d), "u")
+    if not (np.isfinite(rtol) and rtol >= 0):
+        raise ValueError(f"rtol must be finite and not negative, got {rtol!r}")
+    constraints = Constraints(inst)
+    point, exact = given, exact_w
+    near = exact_w is None and constraints.near(given, max(float(rtol), LEAST_MOVE))
+    if near:
+        point, exact = constraints.moved(given)
+    elif exact_w is not None:  # the builder's floats must be feasible, as the ratios should be
+        point, _ = constraints.moved(given)
+    document = _document(inst, _hex(point) if exact is None else _texts(exact), rtol)
+    sources = Search(inst, problem, point, u, float(rtol), constraints, own=search)
+    if constraints.any and not near:
+        result = kernel.check(document)
+        if result.status == "REFUTED":
+            return replace(_Builder(sources, document).finish(_Proof(result)), w=given)
+    if inst.opaque or not inst.penalty.exact:
+        certificate = _estimate(sources, document)
+    else:
+        certificate = _Builder(sources, document).run(exact_w, exact_u)
+    moved = _distance(given, point, exact) if exact_w is None else 0.0
+    return replace(certificate, moved=moved)
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """A witness as the document has it, with what the kernel says of the document."""
+
+    result: kernel.Result
+    dual: dict[str, Any] | None = None
+    flow: ExactFlow | None = None
+
+    @property
+    def certified(self) -> bool:
+        return self.result.status == "CERTIFIED"
+
+
+class _Builder:
+    """Writes documents with one witness after the other until w is certified or refuted."""
+
+    def __init__(self, search: Search, document: dict[str, Any]) -> None:
+        self.search, self.document = search, document
+        self.inst, self.w, self.rtol = search.inst, search.w, search.rtol
+        self.notes: list[str] = []
+
+    def run(self, w: Exact | None, u: Exact | None) -> Certificate:
+        """Certify or refute; w and u are the given pair where it is rational."""
+        proof = self._given(w, u)
+        if proof is not None and proof.certified:
+            return self.finish(proof)
+        value = self.search.value(self.w)
+        promising = value - 4 * self.rtol * max(1.0, abs(value))
+        best: Candidate | None = None
+        waiting: Candidate | None = None
+        for candidate in self.search.candidates():
+            if best is not None and not candidate.lower > best.lower:
+                continue
+            best = candidate
+            waiting = candidate if candidate.lower < promising else None
+            if waiting is None:
+                proof = self._better(proof, candidate)
+                if proof is not None and proof.certified:
+                    return self.finish(proof)
+        if waiting is not None:
+            proof = self._better(proof, waiting)
+        return self._refute(proof or _Proof(kernel.check(self.document)))
+
+    def _given(self, w: Exact | None, u: Exact | None) -> _Proof | None:
+        if w is None or u is None:
+            return None
+        flow = exact_pair(self.inst, w, u)
+        return None if flow is None else self._judged(flow)
+
+    def _better(self, proof: _Proof | None, candidate: Candidate) -> _Proof | None:
+        """Return the proof or that of the candidate, whichever has the larger lower bound."""
+        u, r = candidate.flow.u, candidate.flow.r
+        try:
+            with overflowing():
+                flow = exact_flow(self.inst, u, r, candidate.point, candidate.active)
+        except NoWitness as reason:
+            self.notes.append(str(reason))
+            return proof
+        other = self._judged(flow)
+        if proof is None or other is None:
+            return proof or other
+        lower, other_lower = proof.result.lower, other.result.lower
+        if lower is None or (other_lower is not None and other_lower >= lower):
+            return other
+        return proof
+
+    def _judged(self, flow: ExactFlow) -> _Proof | None:
+        """Let the kernel judge the document with this witness; None if it is not valid."""
+        r = [integers.texts(v, k) for v, k in zip(flow.r, flow.k_r, strict=True)]
+        dual = {"u": integers.texts(flow.u, flow.k), "r": r}
+        result = kernel.check({**self.document, "dual": dual})
+        if result.status == "REFUTED":  # that our witness is false says nothing about w
+            self.notes.append(f"the builder's witness was refused: {result.reason}")
+            return None
+        return _Proof(result, dual, flow)
+
+    def _refute(self, proof: _Proof) -> Certificate:
+        """Look for a better point among our own solutions, else leave it unproved."""
+        value = self.search.value
+        points = sorted(self.search.points, key=value)
+        if points and value(points[0]) < value(self.w):
+            _, exact = self.search.constraints.moved(points[0])
+            table = _hex(points[0]) if exact is None else _texts(exact)
+            better = {"dual": proof.dual, "better": table}
+            refuted = kernel.check({**self.document, **better})
+            if refuted.status == "REFUTED":
+                self.document |= better
+                return self.finish(_Proof(refuted, proof.dual, proof.flow), points[0])
+        return self.finish(proof)
+
+    def finish(self, proof: _Proof, better: FloatArray | None = None) -> Certificate:
+        """Write the witness and the claim into the document, and say what was proved."""
+        result, flow = proof.result, proof.flow
+        inst = self.inst
+        u, r = np.zeros((len(inst.edges), inst.d)), [np.zeros(t.shape) for t in inst.terms]
+        node, edge = np.full(inst.n, np.inf), np.full(len(inst.edges), np.inf)
+        if flow is not None:
+            u, r = flow.floats()
+            with overflowing():
+                node, edge = gaps(inst, self.w, u, r)
+            if result.gap == 0:  # so are all its parts, which the floats above only come close to
+                node, edge = np.zeros_like(node), np.zeros_like(edge)
+        self.document["dual"] = proof.dual
+        upper = np.inf if result.upper is None else round_up(result.upper)
+        lower = -np.inf if result.lower is None else round_down(result.lower)
+        for name, rounded in (("upper", upper), ("lower", lower)):
+            value = getattr(result, name)
+            if (
+                value is not None
+            ):  # a ratio where a double would hide that the gap is 0, or overflow
+                is_ratio = result.gap == 0 or not np.isfinite(rounded)
+                text = integers.text(value, 0) if is_ratio else rounded.hex()
+                self.document["claim"][name] = text
+        squared = result.distance_squared
+        reason = result.reason
+        if result.status == "UNPROVED":
+            notes = [*self.notes[-1:], *self.search.notes]
+            reason = f"{reason} ({'; '.join(notes)})" if notes else reason
+        return Certificate(
+            status=result.status,
+            reason=reason,
+            upper=upper,
+            lower=lower,
+            gap=np.inf if result.gap is None else round_up(result.gap),
+            rel_gap=np.inf if result.rel_gap is None else round_up(result.rel_gap),
+            exact=True,
+            node_gaps=node,
+            edge_gaps=edge,
+            distance_bound=None if squared is None else sqrt_up(squared),
+            w=self.w,
+            u=u,
+            r=tuple(r),
+            better=better,
+            rtol=self.rtol,
+            document=self.document,
+        )
+
+
+def _hex(a: FloatArray) -> list[list[str]]:
+    return [[x.hex() for x in row] for row in a.tolist()]
+
+
+def _texts(a: Exact) -> list[list[str]]:
+    """Return ints and Fractions as witness numbers, those that are doubles in their usual form."""
+    rows = a.tolist()
+    return [[float(x).hex() if float(x) == x else integers.text(x, 0) for x in row] for row in rows]
+
+
+def _distance(given: FloatArray, w: FloatArray, exact: Exact | None) -> float:
+    """Return the largest change of an entry, rounded up."""
+    if exact is None:
+        return float(np.abs(w - given).max(initial=0.0))
+    changes = (
+        abs(x - Fraction(y)) for x, y in zip(exact.flat, given.ravel().tolist(), strict=True)
+    )
+    return round_up(max(changes))
+
+
+def _document(inst: Instance, w: list[Any], rtol: float) -> dict[str, Any]:
+    return {
+        "schema": kernel.SCHEMA,
+        "sha256": digest(inst.plain),
+        "data": inst.plain,
+        "claim": {"rtol": float(rtol).hex(), "upper": None, "lower": None},
+        "w": w,
+        "dual": None,
+        "producer": {"name": "verify.certify"},
+    }
+
+
+def _estimate(search: Search, document: dict[str, Any]) -> Certificate:
+    """Return float bounds, marked as not proved, where the kernel has no rule."""
+    inst, problem, w, flow, rtol = search.inst, search.problem, search.w, search.u, search.rtol
+    upper, lower = np.inf, -np.inf
+    node, edge = np.full(inst.n, np.inf), np.full(len(inst.edges), np.inf)
+    r = [np.zeros(t.shape) for t in inst.terms]
+    if inst.opaque:
+        if hasattr(problem, "value"):
+            upper = float(problem.value(w))
+        if flow is None and search.own and hasattr(problem, "solve"):
+            flow = problem.solve(rtol=rtol).u
+        if flow is not None and hasattr(problem, "lower_bound"):
+            bound, flow = problem.lower_bound(flow)
+            lower = float(bound)
+    else:
+        upper = search.value(w)
+        for candidate in search.candidates():
+            if candidate.lower > lower:
+                flow, r, lower = candidate.flow.u, candidate.flow.r, candidate.lower
+                with overflowing():
+                    node, edge = gaps(inst, w, flow, r)
+            if upper - lower <= rtol * max(1.0, abs(upper)):
+                break
+    gap = upper - lower
+    return Certificate(
+        status="UNPROVED",
+        reason=f"{kernel.check(document).reason}; the bounds are float estimates",
+        upper=upper,
+        lower=lower,
+        gap=gap,
+        rel_gap=gap / max(1.0, abs(upper)) if np.isfinite(gap) else np.inf,
+        exact=False,
+        node_gaps=node,
+        edge_gaps=edge,
+        distance_bound=None,
+        w=w,
+        u=np.zeros((len(inst.edges), inst.d)) if flow is None else np.asarray(flow, dtype=float),
+        r=tuple(r),
+        better=None,
+        rtol=rtol,
+        document=document,
+    )

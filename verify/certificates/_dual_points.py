@@ -1,0 +1,184 @@
+"""Dual points for a certificate: the caller's, the problem object's own, and CVXPY's.
+
+A caller's rational pair (w, u) is taken as it is; whatever comes in floats is repaired first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Rational
+from typing import Any
+
+import numpy as np
+
+from verify._arrays import BoolArray, FloatArray
+from verify.certificates._exact_flow import ExactFlow
+from verify.certificates._repair import FloatFlow, Repair
+from verify.instance._constraints import Constraints
+from verify.instance._instance import Instance, as_table
+from verify.instance._integers import Exact
+
+
+def overflowing() -> np.errstate:
+    """Return a context for float estimates that may overflow: the kernel judges, not they."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
+def as_point(value: Any, shape: tuple[int, int], name: str) -> tuple[FloatArray, Exact | None]:
+    """Return a table of numbers in floats, and as ints and Fractions if none of it is a float.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument: another shape, NaN, infinity, or a number beyond the largest double.
+    """
+    exact = _as_ratios(value, shape)
+    if exact is None:
+        return as_table(value, shape, name), None
+    rounded = np.zeros(shape)
+    for (i, j), x in np.ndenumerate(exact):
+        try:
+            rounded[i, j] = x
+        except OverflowError:
+            kind = "edge" if name == "u" else "node"
+            raise ValueError(f"{name} is beyond the range of doubles at {kind} {i}") from None
+    return rounded, exact
+
+
+def _as_ratios(value: Any, shape: tuple[int, int]) -> Exact | None:
+    """Return an object array of ints and Fractions, None if an entry or the shape is not so."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return None
+    try:
+        table = np.array(value, dtype=object)
+    except ValueError:  # rows that do not fit together
+        return None
+    if table.shape == (0,) == shape[:1]:  # no rows, so the list does not say how wide they are
+        table = table.reshape(shape)
+    if table.shape != shape or not all(isinstance(x, Rational) for x in table.flat):
+        return None
+    for index, x in np.ndenumerate(table):
+        p, q = int(x.numerator), int(x.denominator)  # a NumPy integer would overflow later
+        table[index] = p if q == 1 else Fraction(p, q)
+    return table
+
+
+def exact_pair(inst: Instance, w: Exact, u: Exact) -> ExactFlow | None:
+    """Return the flow u with the losses' gradients at w as multipliers, nothing rounded.
+
+    At a rational solution this is a witness of gap zero: conservation is stationarity.  None where
+    a loss has no rational gradient; whether the pair is a witness is for the kernel to say.
+    """
+    r: list[Exact] = []
+    for term in inst.terms:
+        gradient = term.exact_witness(w)
+        if gradient is None:
+            return None
+        r.append(gradient)
+    return ExactFlow(u, 0, r, [0] * len(r))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A repaired dual point.
+
+    Attributes
+    ----------
+    flow : float flow, multipliers and their gap at `point`
+    point : (n, d) the point that the multipliers were made for, close to a solution at best
+    active : (m,) edges that residuals may be routed along
+    lower : float estimate of the bound, P(point) - gap
+    """
+
+    flow: FloatFlow
+    point: FloatArray
+    active: BoolArray
+    lower: float
+
+
+class Search:
+    """Lazily repairs flows from one source after the other.
+
+    Attributes
+    ----------
+    own : whether to look beyond the caller's flow
+    points : solutions found on the way, candidates for a refutation
+    notes : why a source had nothing, for the reader
+    """
+
+    def __init__(
+        self,
+        inst: Instance,
+        problem: Any,
+        w: FloatArray,
+        u: FloatArray | None,
+        rtol: float,
+        constraints: Constraints,
+        *,
+        own: bool = True,
+    ) -> None:
+        self.inst, self.problem, self.w, self.u, self.rtol = inst, problem, w, u, rtol
+        self.constraints, self.own = constraints, own
+        self.points: list[FloatArray] = []
+        self.notes: list[str] = []
+
+    def value(self, w: FloatArray) -> float:
+        """Return P(w) in floats, infinity where that overflows."""
+        with overflowing():
+            value = self.inst.value(w)
+        return np.inf if np.isnan(value) else value
+
+    def candidates(self) -> Iterator[Candidate]:
+        """Yield candidates; a source is asked only when the caller wants another one."""
+        target = 0.02 * self.rtol * max(1.0, abs(self.value(self.w)))
+        for u, point in self._flows():
+            try:
+                candidate = self._repaired(u, point, target)
+            except (OverflowError, np.linalg.LinAlgError):
+                self.notes.append("the data are too large for the float builder")
+                return
+            if all(np.isfinite(v).all() for v in (candidate.flow.u, *candidate.flow.r)):
+                yield candidate
+            else:
+                self.notes.append("a point is too large for the float builder")
+
+    def _repaired(self, u: FloatArray, point: FloatArray, target: float) -> Candidate:
+        with overflowing():
+            repair = Repair(self.inst, point)
+            flow = repair.run(u, target)
+            lower = self.inst.value(point) - flow.gap
+        # Infinity minus infinity estimates nothing, so any other candidate is to be preferred.
+        return Candidate(flow, point, repair.active, -np.inf if np.isnan(lower) else lower)
+
+    def _flows(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield flows, each with the point that goes with it.
+
+        A solution's own point: multipliers made for a w that is off are off to first order.
+        """
+        inst = self.inst
+        if self.u is not None:
+            yield self.u, self.w
+        if not self.own:
+            given = "no flow was given" if self.u is None else "the given flow does not suffice"
+            self.notes.append(f"{given}, and search=False forbids to look for another")
+            return
+        if hasattr(self.problem, "solve"):
+            solution = self.problem.solve(rtol=max(self.rtol / 10, 1e-12))
+            found = as_table(solution.w, (inst.n, inst.d), "problem.solve().w")
+            point, _ = self.constraints.moved(found)
+            self.points.append(point)
+            yield as_table(solution.u, (len(inst.edges), inst.d), "problem.solve().u"), point
+        from verify.certificates._dual_problem import (  # CVXPY takes a second to import
+            consensus,
+            solve_dual,
+        )
+
+        own = solve_dual(inst)
+        if own is None:
+            self.notes.append("the dual solve failed")
+            return
+        points = [self.constraints.moved(w)[0] for w in (own.w, consensus(inst, own.w))]
+        self.points += points
+        yield own.u, min(points, key=self.value)

@@ -1,0 +1,139 @@
+"""From a float flow and float multipliers to exact ones.
+
+Per connected component, in exact arithmetic: the conservation residual of the rounded (u, r)
+(`_state`); its routing along a spanning tree of the edges with most slack and its absorption at
+the root (`_absorb`); and one dyadic factor that moves the component into its capacities, which
+keeps the homogeneous equations (here).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from verify._arrays import BoolArray, FloatArray, IntArray
+from verify.certificates._absorb import Absorber
+from verify.certificates._exact_point import State
+from verify.certificates._forest import components
+from verify.instance import _integers as integers
+from verify.instance._instance import Instance, floats
+from verify.instance._integers import Exact
+
+__all__ = ["ExactFlow", "NoWitness", "exact_flow"]
+
+
+class NoWitness(Exception):
+    """No exact witness was found; says why."""
+
+
+@dataclass
+class ExactFlow:
+    """u (m, d) in units 2^-k and r per term in units 2^-k_r[t]."""
+
+    u: Exact
+    k: int
+    r: list[Exact]
+    k_r: list[int]
+
+    def floats(self) -> tuple[FloatArray, list[FloatArray]]:
+        """Return (u, r) rounded to floats."""
+        r = [integers.to_floats(v, k) for v, k in zip(self.r, self.k_r, strict=True)]
+        return integers.to_floats(self.u, self.k), r
+
+
+def exact_flow(
+    inst: Instance, u: FloatArray, r: list[FloatArray], w: FloatArray, active: BoolArray
+) -> ExactFlow:
+    """Return an exactly feasible (u, r) next to the given floats.
+
+    Parameters
+    ----------
+    inst : the problem
+    u : (m, d) float flow, conserved up to rounding, zero on inactive edges
+    r : float multipliers, one array per term
+    w : (n, d) the point, for the curvature of the losses
+    active : (m,) edges that residuals may be routed along
+
+    Raises
+    ------
+    NoWitness
+        The flow is far above the capacities.
+    """
+    state = State(inst, u, r, w)
+    state.refine()
+    _, component = components(inst.edges[active], inst.n)
+    penalty = inst.penalty
+    slack = inst.cap - penalty.dual_norm(u) if penalty.bounded else inst.cap
+    Absorber(state, slack, active, component).run()
+    _shrink(state, component)
+    return ExactFlow(state.u, state.k, state.r, [state.k_r(t) for t in range(len(inst.terms))])
+
+
+def _shrink(state: State, component: IntArray) -> None:
+    """Scale components whose flow is above a capacity by a dyadic theta < 1."""
+    excess = _excess(state, component)
+    if not excess.any():
+        return
+    bits = 60
+    theta = (1 << bits) - np.ceil(excess * 2.0**bits).astype(np.int64)
+    if (theta <= 0).any():
+        raise NoWitness("the flow is far above the capacities")
+    factor = theta.astype(object)
+    state.u *= factor[component[state.inst.edges[:, 0]]][:, None]
+    for t, term in enumerate(state.inst.terms):
+        each = factor[component[term.node]]
+        state.r[t] = state.r[t] * (each if state.r[t].ndim == 1 else each[:, None])
+    state.k += bits
+
+
+def _excess(state: State, component: IntArray) -> FloatArray:
+    """Return per component how much its flow and its multipliers must shrink.
+
+    Floats select what is close to its capacity; whether it is above is decided exactly.  A
+    multiplier beyond an end that is zero would have to shrink to nothing.
+    """
+    inst = state.inst
+    out = np.zeros(component.max(initial=0) + 1)
+    if inst.penalty.bounded and len(inst.edges):
+        lam, k_lam = integers.dyadic(np.array([float.fromhex(inst.plain["lam"])]))
+        weights, k_weights = integers.dyadic(floats(inst.plain["weights"]))
+        cap, k_cap = weights * lam[0], k_lam + k_weights
+        power = 2 if inst.penalty.q == 2 else 1
+
+        def above(e: IntArray) -> Exact:
+            flow = np.abs(state.u[e] * (1 << k_cap)) ** power
+            norm = flow.max(axis=1) if inst.penalty.q == np.inf else flow.sum(axis=1)
+            return norm > (cap[e] * (1 << state.k)) ** power
+
+        size = inst.penalty.dual_norm(integers.to_floats(state.u, state.k))
+        _collect(out, size, inst.cap, above, component[inst.edges[:, 0]])
+    for t, term in enumerate(inst.terms):
+        if term.domain is None or len(term.node) == 0:
+            continue
+        k, (lo, hi) = state.k_r(t), term.domain.floats()
+        r = integers.to_floats(state.r[t], k)
+        each = np.broadcast_to(component[term.node].reshape(-1, *[1] * (r.ndim - 1)), r.shape)
+        for size, limit, over in zip(
+            (-r, r), (-lo, hi), term.domain.outside(state.r[t], k), strict=True
+        ):
+            _collect(out, size.ravel(), limit.ravel(), over.ravel().__getitem__, each.ravel())
+    return out
+
+
+def _collect(
+    out: FloatArray,
+    size: FloatArray,
+    limit: FloatArray,
+    above: Callable[[IntArray], Exact],
+    component: IntArray,
+) -> None:
+    """Raise `out` at the components of the entries whose exact size is above the limit."""
+    margin = 2.0**-45  # covers the rounding of `size` many times over
+    close = np.flatnonzero((size > 0) & (size >= limit * (1 - margin)))
+    if len(close) == 0:
+        return
+    over = close[above(close).astype(bool)]
+    need = 1 - (1 - margin) * (limit[over] / size[over])
+    np.maximum.at(out, component[over], np.maximum(need, margin / 2))

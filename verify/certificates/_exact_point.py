@@ -1,0 +1,127 @@
+"""A dual point as exact integers: data rows, flow u and multipliers r on powers of two."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from verify._arrays import FloatArray
+from verify.instance import _integers as integers
+from verify.instance._instance import Instance
+from verify.instance._integers import Exact
+from verify.instance._terms import pseudo_inverse
+from verify.kernel.checker import sweep
+from verify.kernel.numbers import whole
+
+GRID_BITS = 100  # u and r are rounded to 2^-100 of their largest entry
+
+
+class State:
+    """An exact (u, r) under construction.
+
+    Attributes
+    ----------
+    u : (m, d) integers in units 2^-k
+    r : per term integers in units 2^-k_r(t), such that B^T r is in units 2^-k
+    x : data rows per term in units 2^-k_x[t]; None for identity blocks
+    ease, hessian, eigenvalues : how easily each multiplier changes by little (`Term.ease`), the sum
+        of B^T diag(ease) B per node and its eigenvalues, in floats
+    free, lift : for a singular quadratic penalty the coordinates N of SCHEMA.md that follow from
+        the others J on the range of Q, as v_N = lift v_J; otherwise `free` is empty
+    """
+
+    def __init__(self, inst: Instance, u: FloatArray, r: list[FloatArray], w: FloatArray) -> None:
+        self.inst = inst
+        pairs = [(None, 0) if t.x is None else integers.dyadic(t.x) for t in inst.terms]
+        self.x: list[Exact | None] = [x for x, _ in pairs]
+        self.k_x = [k for _, k in pairs]
+        k_u = integers.grid_exponent(u, GRID_BITS)
+        k_r = [integers.grid_exponent(v, GRID_BITS) for v in r]
+        self.k = max([k_u, *(a + b for a, b in zip(k_r, self.k_x, strict=True))])
+        # Rounded on coarser grids than their units, so that most numbers stay short in the file.
+        self.u = integers.to_grid(u, k_u) * (1 << (self.k - k_u))
+        self.r = [
+            integers.to_grid(v, k) * (1 << (self.k_r(t) - k))
+            for t, (v, k) in enumerate(zip(r, k_r, strict=True))
+        ]
+        self.ease = [t.ease(v, w) for t, v in zip(inst.terms, r, strict=True)]
+        self.hessian = np.zeros((inst.n, inst.d, inst.d))
+        for term, ease in zip(inst.terms, self.ease, strict=True):
+            self.hessian += term.hessian(ease)
+        self.eigenvalues, self.vectors = np.linalg.eigh(self.hessian)
+        self._into_range()
+        self.clip()
+
+    def k_r(self, t: int) -> int:
+        """Return the exponent of the unit of r[t]."""
+        return self.k - self.k_x[t]
+
+    def vector(self, t: int, b: int) -> Exact:
+        """Return B^T of block b of term t, counted through, in units 2^-k_x[t]."""
+        x = self.x[t]
+        if x is not None:
+            return x[b]
+        unit = np.zeros(self.inst.d, dtype=object)
+        unit[b % self.inst.d] = 1
+        return unit
+
+    def node(self, t: int, b: int) -> int:
+        """Return the node of block b of term t."""
+        return int(self.inst.terms[t].node[b if self.x[t] is not None else b // self.inst.d])
+
+    def _into_range(self) -> None:
+        """Put the flow into the range of a singular Q exactly."""
+        q = self.inst.plain["penalty"].get("Q")
+        self.free: list[int] = []
+        self.pivots = list(range(self.inst.d))
+        self.lift: list[list[Fraction]] = []
+        if q is None:
+            return
+        swept, self.pivots = sweep([[Fraction(float.fromhex(v)) for v in row] for row in q])
+        self.free = [j for j in range(self.inst.d) if j not in self.pivots]
+        self.lift = [[swept[j][i] for i in self.pivots] for j in self.free]
+        for e, v in enumerate(self.u):
+            pairs = zip(self.free, self.defect(v), strict=True)
+            self.u[e, self.free] = [whole(v[j] - x) for j, x in pairs]
+
+    def defect(self, v: Exact) -> list[Fraction]:
+        """Return v_N - lift v_J, which vanishes iff v is in the range of Q."""
+        at = [v[i] for i in self.pivots]
+        return [
+            Fraction(v[j]) - sum(a * x for a, x in zip(row, at, strict=True))
+            for j, row in zip(self.free, self.lift, strict=True)
+        ]
+
+    def clip(self) -> None:
+        """Move r into the domain of h* exactly."""
+        for t, term in enumerate(self.inst.terms):
+            if term.domain is not None:
+                self.r[t] = term.domain.clip(self.r[t], self.k_r(t))
+
+    def image(self) -> Exact:
+        """Return sum_k B_k^T r_k per node, (n, d)."""
+        out = np.zeros((self.inst.n, self.inst.d), dtype=object)
+        for term, x, r in zip(self.inst.terms, self.x, self.r, strict=True):
+            np.add.at(out, term.node, r if x is None else x * r[:, None])
+        return out
+
+    def residual(self) -> Exact:
+        """Return sum_k B_k^T r_k + D^T u, (n, d)."""
+        rho = self.image()
+        np.add.at(rho, self.inst.edges[:, 0], self.u)
+        np.subtract.at(rho, self.inst.edges[:, 1], self.u)
+        return rho
+
+    def refine(self, rounds: int = 2) -> None:
+        """Let every node absorb what it can of its own residual: Newton steps on the fine grid."""
+        inverse = pseudo_inverse(self.eigenvalues, self.vectors)
+        for _ in range(rounds):
+            rho = integers.to_floats(self.residual(), self.k)
+            shift = -np.einsum("nij,nj->ni", inverse, rho)
+            if not np.isfinite(shift).all():
+                return
+            for t, term in enumerate(self.inst.terms):
+                change = self.ease[t] * term.push(shift)
+                self.r[t] = self.r[t] + integers.to_grid(change, self.k_r(t))
+            self.clip()

@@ -1,0 +1,1 @@
+"""Maximum flow: compiled push-relabel on integers, and exact flows of any size."""

@@ -1,0 +1,106 @@
+"""Blocks B w_i of the nodes' parameters: data rows x.w_i, or w_i itself.
+
+Everything per node is returned as an array over all n nodes, zero where there is no block.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from verify._arrays import FloatArray, IntArray
+from verify.instance._functions import Function
+
+
+class Blocks:
+    """The linear maps B of one term.
+
+    Parameters
+    ----------
+    node : (N,) nodes of the blocks, nondecreasing; increasing where x is None
+    x : (N, d) data rows, each one block; None for the identity, d blocks a node
+    n, d : numbers of nodes and dimensions
+
+    Attributes
+    ----------
+    shape : of a multiplier per block, (N,) or (N, d)
+    """
+
+    def __init__(self, node: IntArray, x: FloatArray | None, n: int, d: int) -> None:
+        self.node, self.n, self.d = node, n, d
+        self.x = None if x is None else x.reshape(len(node), d)
+        self.shape = (len(node), d) if x is None else (len(node),)
+        self.rows = np.bincount(node, minlength=n)
+
+    def push(self, v: FloatArray) -> FloatArray:
+        """Return B v for v (n, d)."""
+        if self.x is None:
+            return v[self.node]
+        return np.einsum("rj,rj->r", self.x, v[self.node])
+
+    def pull(self, r: FloatArray) -> FloatArray:
+        """Return B^T r per node, (n, d)."""
+        if self.x is None:
+            out = np.zeros((self.n, self.d))
+            out[self.node] = r
+            return out
+        out = np.empty((self.n, self.d))
+        for j in range(self.d):
+            out[:, j] = np.bincount(self.node, weights=self.x[:, j] * r, minlength=self.n)
+        return out
+
+    def hessian(self, curvature: FloatArray) -> FloatArray:
+        """Return B^T diag(curvature) B per node, (n, d, d)."""
+        out = np.zeros((self.n, self.d, self.d))
+        if self.x is None:
+            out[self.node] = curvature[:, :, None] * np.eye(self.d)
+            return out
+        for m in np.unique(self.rows[self.rows > 0]):  # batched over nodes with equally many rows
+            chosen = self.rows[self.node] == m
+            x = self.x[chosen].reshape(-1, m, self.d)
+            c = curvature[chosen].reshape(-1, m, 1)
+            out[self.node[chosen][::m]] = x.transpose(0, 2, 1) @ (c * x)
+        return out
+
+    def per_node(self, values: FloatArray) -> FloatArray:
+        """Return the sums (n,) of values, one per block."""
+        total = values if self.x is not None else values.sum(axis=1)
+        return np.asarray(np.bincount(self.node, weights=total, minlength=self.n), dtype=float)
+
+    def of_nodes(self, values: FloatArray) -> FloatArray:
+        """Return a value per node (n,) at each block, in an array that broadcasts to `shape`."""
+        return values[self.node] if self.x is not None else values[self.node][:, None]
+
+    def least(self, out: FloatArray, values: FloatArray) -> None:
+        """Lower `out` (n,) to the least of the values at the blocks of each node."""
+        np.minimum.at(out, self.node, values if self.x is not None else values.min(axis=1))
+
+    def largest(self, out: FloatArray, values: FloatArray) -> None:
+        """Raise `out` (n,) to the largest of the values at the blocks of each node."""
+        np.maximum.at(out, self.node, values if self.x is not None else values.max(axis=1))
+
+
+class Part(Blocks):
+    """Blocks with the function of each: a sum over blocks of h(B w).
+
+    `equation` says that h is the constraint B w = y; then `function` is a quadratic in its place.
+    """
+
+    def __init__(self, blocks: Blocks, function: Function, equation: bool = False) -> None:
+        super().__init__(blocks.node, blocks.x, blocks.n, blocks.d)
+        self.function, self.equation = function, equation
+
+    def value(self, w: FloatArray) -> float:
+        """Return the sum at w (n, d)."""
+        return float(self.function.value(self.push(w)).sum())
+
+    def slope(self, w: FloatArray) -> FloatArray:
+        """Return h'(B w), the subgradient closest to zero."""
+        return self.function.slope(self.push(w))
+
+    def curvature(self, w: FloatArray | None) -> FloatArray:
+        """Return h'' at B w, typical sizes where w is None; zero at limited entries."""
+        return self.function.curvature(None if w is None else self.push(w))
+
+    def gaps(self, r: FloatArray, w: FloatArray) -> FloatArray:
+        """Return h(B w) + h*(r) - <r, B w> >= 0 per node, (n,)."""
+        return self.per_node(self.function.gaps(r, self.push(w)))

@@ -1,0 +1,193 @@
+"""Convex functions of one variable, entrywise on arrays: what a block h(B w) does to B w.
+
+Every kind has a conjugate h*(r) on an interval of r that contains zero, and a Fenchel-Young gap
+h(z) + h*(r) - r z >= 0 in a form without cancellation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from verify._arrays import BoolArray, FloatArray
+
+
+class Function:
+    """Base of the functions, all arrays of one shape.
+
+    Attributes
+    ----------
+    y : as in h*(r) = r y + (a function that has its minimum or its vertex at r = 0)
+    lo, hi : the interval of r, possibly infinite; lo <= 0 <= hi
+    bend : second derivative of h* where that is constant, else zero
+    reach : changes of z up to this are small for a quadratic model of h
+    """
+
+    reach = np.inf
+
+    def __init__(self, y: FloatArray, lo: FloatArray, hi: FloatArray) -> None:
+        self.y, self.lo, self.hi = y, lo, hi
+        self.bend = np.zeros(y.shape)
+
+    @property
+    def limited(self) -> BoolArray:
+        """Entries whose multiplier is a variable of its own: no smooth function of z has it."""
+        return np.zeros(self.y.shape, dtype=bool)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether h is differentiable everywhere."""
+        return True
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """Return h(z)."""
+        raise NotImplementedError
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """Return a subgradient of h at z, the one closest to zero."""
+        raise NotImplementedError
+
+    def curvature(self, z: FloatArray | None) -> FloatArray:
+        """Return h'' at z, its typical size where z is None; zero at the limited entries."""
+        raise NotImplementedError
+
+    def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
+        """Return h(z) + h*(r) - r z."""
+        raise NotImplementedError
+
+    def excess(self, z: FloatArray) -> FloatArray:
+        """Return how far z is beyond the points where h' is inside the interval, signed."""
+        return np.zeros(z.shape)
+
+    def clip(self, r: FloatArray) -> FloatArray:
+        """Return r moved into the interval."""
+        return np.clip(r, self.lo, self.hi)
+
+    def size(self) -> FloatArray:
+        """Return the larger of the finite ends in absolute value."""
+        ends = (np.where(np.isfinite(end), np.abs(end), 0.0) for end in (self.lo, self.hi))
+        return np.maximum(*ends)
+
+
+class Piecewise(Function):
+    """h(z) = max over lo <= r <= hi of r (z - y) - r^2/(2c), so h*(r) = r y + r^2/(2c).
+
+    c = inf leaves out the square: slopes lo left of y and hi right of it.  An infinite slope makes
+    a constraint.  Where c is finite and the interval is the real line, h(z) = (c/2) (z - y)^2.
+    """
+
+    def __init__(self, y: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> None:
+        super().__init__(y, lo, hi)
+        self.c = c
+        self.curved = np.isfinite(c) & (c > 0)
+        with np.errstate(divide="ignore", over="ignore"):
+            self.bend = np.where(self.curved, 1 / np.where(self.curved, c, 1.0), 0.0)
+
+    @property
+    def limited(self) -> BoolArray:
+        """Entries with a finite end (those of an interval {0} are always zero)."""
+        return np.isfinite(self.lo) | np.isfinite(self.hi) | ~self.curved
+
+    @property
+    def smooth(self) -> bool:
+        """Whether every entry is curved: linear pieces have kinks."""
+        return bool((self.curved | (self.lo == self.hi)).all())
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """Return c (z - y) moved into the interval; where c is infinite the end on z's side."""
+        t = z - self.y
+        with np.errstate(invalid="ignore", over="ignore"):
+            side = np.where(t > 0, self.hi, np.where(t < 0, self.lo, 0.0))
+            return np.where(np.isinf(self.c), side, self.clip(np.where(self.curved, self.c, 0) * t))
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """Return h(z), infinite where a constraint is broken."""
+        t, r = z - self.y, self.slope(z)
+        with np.errstate(invalid="ignore", over="ignore"):
+            curve = np.where(self.curved, self.bend / 2 * r * r, 0.0)
+            return np.where(r == 0, 0.0, r * t - curve)
+
+    def curvature(self, z: FloatArray | None) -> FloatArray:
+        """Return c where the interval is the real line."""
+        return np.where(self.limited, 0.0, self.c)
+
+    def excess(self, z: FloatArray) -> FloatArray:
+        """Return z - y less what a quadratic takes."""
+        t = z - self.y
+        inside = self.bend * np.where(self.curved, self.slope(z), 0.0)
+        return np.where(self.limited, t - inside, 0.0)
+
+    def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
+        """Return (s - r) e + (s - r)^2/(2c) with s the slope at z and e its excess."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = self.slope(z) - r
+            linear = np.where(off == 0, 0.0, off * self.excess(z))
+            return np.maximum(linear, 0) + self.bend / 2 * off * off
+
+
+class Exponential(Function):
+    """(1/m) (f(z) - y z): h' = p/m - y/m with p = f'(z), and h*(r) = f*(m r + y)/m."""
+
+    reach = 1.0
+
+    def __init__(self, y: FloatArray, m: FloatArray, lo: FloatArray, hi: FloatArray) -> None:
+        super().__init__(y, lo, hi)
+        self.m = m
+
+
+class Logistic(Exponential):
+    """(1/m) (ln(1 + exp z) - y z), y in {0, 1}."""
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """Return ln(1 + exp(z)) or ln(1 + exp(-z)), by the label, over m."""
+        return np.logaddexp(0, (1 - 2 * self.y) * z) / self.m
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """Return (sigmoid(z) - y)/m, computed from the side that is small."""
+        return (1 - 2 * self.y) * expit((1 - 2 * self.y) * z) / self.m
+
+    def curvature(self, z: FloatArray | None) -> FloatArray:
+        """Return p (1 - p)/m, p = sigmoid(z)."""
+        return 0.25 / self.m if z is None else expit(z) * expit(-z) / self.m
+
+    def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
+        """Return KL(p || q)/m, p = m r + y and q = sigmoid(z)."""
+        # With t = p or 1 - p on the side of the label, t is |m r| and never rounds to 0 or 1.
+        t = np.abs(self.m * self.clip(r))
+        s = expit((1 - 2 * self.y) * z)
+        return (_relative(t, s) + _relative(1 - t, 1 - s)) / self.m
+
+
+class Poisson(Exponential):
+    """(1/m) (exp(z) - y z), y >= 0."""
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """Return (exp(z) - y z)/m."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (np.exp(z) - self.y * z) / self.m
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """Return (exp(z) - y)/m."""
+        with np.errstate(over="ignore"):
+            return (np.exp(z) - self.y) / self.m
+
+    def curvature(self, z: FloatArray | None) -> FloatArray:
+        """Return exp(z)/m; a typical size is that at the minimum, y/m."""
+        with np.errstate(over="ignore"):
+            return (np.maximum(self.y, 1.0) if z is None else np.exp(z)) / self.m
+
+    def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
+        """Return (p ln(p/q) - p + q)/m, p = m r + y and q = exp(z)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _relative(np.maximum(self.m * r + self.y, 0), np.exp(z)) / self.m
+
+
+def _relative(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Return p ln(p/q) - p + q >= 0 for p, q >= 0, stable where p is close to q."""
+    positive = p > 0
+    safe = np.where(positive, p, 1.0)
+    t = np.where(positive, (q - p) / safe, 0.0)
+    series = t * t * (1 / 2 - t * (1 / 3 - t * (1 / 4 - t / 5)))
+    with np.errstate(divide="ignore"):
+        phi = np.where(np.abs(t) < 1e-3, series, t - np.log1p(t))
+    return np.maximum(np.where(positive, safe * phi, q), 0)

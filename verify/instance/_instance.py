@@ -1,0 +1,163 @@
+"""Plain problem data as NumPy arrays: the builder's view of an instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from verify._arrays import FloatArray, IntArray
+from verify.instance._blocks import Part
+from verify.instance._penalties import Penalty, penalty_from
+from verify.instance._terms import Term, term_from
+from verify.kernel.data import canonical
+from verify.kernel.numbers import Verdict
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A GTV problem in floats.
+
+    Attributes
+    ----------
+    plain : canonical plain data (what the certificate embeds and hashes)
+    n, d : numbers of nodes and dimensions
+    edges : (m, 2), head < tail
+    cap : (m,) capacities lam A_e in floats (infinite where that overflows)
+    penalty, terms : float views of the penalty and of the loss terms that have one
+    opaque : names of the losses, and of the penalty, that cannot be written down
+    """
+
+    plain: dict[str, Any]
+    n: int
+    d: int
+    edges: IntArray
+    cap: FloatArray
+    penalty: Penalty
+    terms: tuple[Term, ...]
+    opaque: tuple[str, ...]
+
+    @cached_property
+    def incidence(self) -> sp.csr_array:
+        """D, (m, n): +1 at the head and -1 at the tail of each edge."""
+        m = len(self.edges)
+        signs = np.tile([1.0, -1.0], m)
+        return sp.csr_array(
+            (signs, self.edges.ravel(), np.arange(0, 2 * m + 1, 2)), shape=(m, self.n)
+        )
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What the terms are sums of, in order."""
+        return tuple(part for term in self.terms for part in term.parts)
+
+    def joined(self, r: list[FloatArray]) -> list[FloatArray]:
+        """Return multipliers per term from multipliers per part."""
+        source = iter(r)
+        return [term.join([next(source) for _ in term.parts]) for term in self.terms]
+
+    def differences(self, w: FloatArray) -> FloatArray:
+        """Return D w, (m, d)."""
+        return w[self.edges[:, 0]] - w[self.edges[:, 1]]
+
+    def divergence(self, u: FloatArray) -> FloatArray:
+        """Return D^T u, (n, d)."""
+        return np.asarray(self.incidence.T @ u)
+
+    def edge_costs(self, w: FloatArray) -> FloatArray:
+        """Return lam A_e phi((D w)_e), (m,)."""
+        phi = self.penalty.value(self.differences(w))
+        with np.errstate(over="ignore"):
+            return np.where(phi > 0, self.cap * np.where(phi > 0, phi, 1.0), 0.0)
+
+    def value(self, w: FloatArray) -> float:
+        """Return P(w) in floats; infinite where w breaks a bound (a simplex may be missed)."""
+        with np.errstate(over="ignore"):
+            return float(self.edge_costs(w).sum() + sum(t.value(w) for t in self.terms))
+
+
+def plain_data(problem: Any) -> Mapping[str, Any]:
+    """Return the plain data of a problem object (its `to_data`), or the dict itself."""
+    data = problem.to_data() if hasattr(problem, "to_data") else problem
+    if not isinstance(data, Mapping):
+        raise TypeError(
+            "problem must be a dict of plain data (verify/SCHEMA.md) or have a method to_data, "
+            f"got {type(problem).__name__}"
+        )
+    return data
+
+
+def load(problem: Any) -> Instance:
+    """Read and validate a problem.
+
+    Parameters
+    ----------
+    problem : object with a method `to_data`, or the dict itself
+
+    Raises
+    ------
+    ValueError
+        A field is not as SCHEMA.md says; the message names it.
+    TypeError
+        Not a problem at all.
+    """
+    data = plain_data(problem)
+    try:
+        plain = canonical(data)
+    except Verdict as refusal:
+        raise ValueError(f"problem data: {refusal}") from None
+    n, d = plain["n_nodes"], plain["dim"]
+    with np.errstate(over="ignore", under="ignore"):
+        cap = float(data["lam"] if not isinstance(data["lam"], str) else
+                    float.fromhex(data["lam"])) * floats(plain["weights"])  # fmt: skip
+    return Instance(
+        plain,
+        n,
+        d,
+        np.array(plain["edges"], dtype=np.int64).reshape(-1, 2),
+        cap,
+        penalty_from(_decoded(plain["penalty"])),
+        tuple(term_from(_decoded(t), n, d) for t in plain["terms"] if t["kind"] != "opaque"),
+        tuple(t["name"] for t in (*plain["terms"], plain["penalty"]) if t["kind"] == "opaque"),
+    )
+
+
+def floats(values: list[str]) -> FloatArray:
+    """Return canonical hexadecimal floats as an array."""
+    return np.array([float.fromhex(v) for v in values], dtype=np.float64)
+
+
+def _decoded(field: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one penalty or term with its hexadecimal floats as arrays."""
+    out: dict[str, Any] = {}
+    for key, value in field.items():
+        if key == "node":
+            out[key] = np.array(value, dtype=np.int64)
+        elif key in ("kind", "name"):
+            out[key] = value
+        elif isinstance(value, str):
+            out[key] = float.fromhex(value)
+        elif value and isinstance(value[0], list):
+            out[key] = np.array([[float.fromhex(v) for v in row] for row in value])
+        else:
+            out[key] = floats(value)
+    return out
+
+
+def as_table(value: Any, shape: tuple[int, int], name: str) -> FloatArray:
+    """Return an array of finite doubles of the given shape, or raise ValueError naming it."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of numbers of shape {shape}") from None
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    if not np.isfinite(array).all():
+        row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+        kind = "node" if name != "u" else "edge"
+        raise ValueError(f"{name} has NaN or infinity at {kind} {row}")
+    return array

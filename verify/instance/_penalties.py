@@ -1,0 +1,157 @@
+"""Float view of the penalties phi: value, dual norm, projection on the capacity and edge gaps.
+
+Flows have capacity ||u_e||_* <= c_e = lam A_e for the norms ([GTV] (24)); the quadratic penalties
+have no capacity and a finite conjugate instead.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from verify._arrays import FloatArray
+from verify.kernel.checker import sweep
+from verify.kernel.numbers import Verdict
+
+
+class Penalty:
+    """A penalty with a capacity: phi = ||.||_p, whose dual norm is ||.||_q, 1/p + 1/q = 1."""
+
+    bounded = True
+
+    def __init__(self, p: float) -> None:
+        self.p = p
+        self.q = np.inf if p == 1 else (1.0 if np.isinf(p) else p / (p - 1))
+        self.exact = p in (1, 2, np.inf)
+
+    def value(self, v: FloatArray) -> FloatArray:
+        """Return phi of each row, (m,)."""
+        return _norms(v, self.p)
+
+    def dual_norm(self, u: FloatArray) -> FloatArray:
+        """Return the dual norm of each row, (m,)."""
+        return _norms(u, self.q)
+
+    def clip(self, u: FloatArray, cap: FloatArray) -> FloatArray:
+        """Return rows moved into their capacities (the projection for l1 and l2)."""
+        if self.q == np.inf:
+            return np.clip(u, -cap[:, None], cap[:, None])
+        if self.q == 1:
+            return project_l1(u, cap)
+        norms = self.dual_norm(u)
+        return u * np.where(norms > cap, cap / np.where(norms > cap, norms, 1.0), 1.0)[:, None]
+
+    def gaps(self, u: FloatArray, v: FloatArray, cap: FloatArray) -> FloatArray:
+        """Return c phi(v) - <u, v> >= 0 per row for feasible u, without cancellation."""
+        if self.p == 1:
+            return _times(np.abs(v), np.maximum(cap[:, None] - u * np.sign(v), 0)).sum(axis=1)
+        size = self.value(v)
+        if np.isinf(self.p):
+            slack = np.maximum(cap - np.abs(u).sum(axis=1), 0)
+            rest = np.abs(u) * (size[:, None] - np.sign(u) * v)
+            return _times(size, slack) + rest.sum(axis=1)
+        if self.p == 2:
+            # ||v|| (c - <u, v/||v||>) = ||v|| ((c - ||u||)(c + ||u||) + ||u - c v/||v|| ||^2) / 2c,
+            # divided by c before anything is squared.
+            unit = v / np.where(size > 0, size, 1.0)[:, None]
+            part = u / np.where(cap > 0, cap, 1.0)[:, None]
+            length = np.linalg.norm(part, axis=1)
+            slack = (1 - np.minimum(length, 1)) * (1 + length)
+            return _times(cap, size * (slack + ((part - unit) ** 2).sum(axis=1)) / 2)
+        return np.maximum(_times(cap, size) - (u * v).sum(axis=1), 0)
+
+
+class QuadraticPenalty(Penalty):
+    """phi(v) = (1/2) v^T Q v; Q is the identity for the squared penalty."""
+
+    bounded = False
+
+    def __init__(self, q: FloatArray | None) -> None:
+        self.matrix = q
+        self.exact = q is None or _is_psd(q)
+
+    def value(self, v: FloatArray) -> FloatArray:
+        """Return phi of each row, (m,)."""
+        return 0.5 * np.einsum("ej,ej->e", v, self.apply(v))
+
+    def apply(self, v: FloatArray) -> FloatArray:
+        """Return Q v for each row."""
+        return v if self.matrix is None else v @ self.matrix
+
+    def dual_norm(self, u: FloatArray) -> FloatArray:
+        """Return zeros: there is no capacity."""
+        return np.zeros(len(u))
+
+    def clip(self, u: FloatArray, cap: FloatArray) -> FloatArray:
+        """Return u moved into the range of Q, the domain of the conjugate."""
+        if self.matrix is None:
+            return u
+        return u @ (self.matrix @ np.linalg.pinv(self.matrix, hermitian=True)).T
+
+    def gaps(self, u: FloatArray, v: FloatArray, cap: FloatArray) -> FloatArray:
+        """Return (c/2) z^T Q z with z = Q^+ u / c - v, u in the range of Q."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = u / np.where(cap > 0, cap, 1.0)[:, None]
+            if self.matrix is not None:
+                scaled = scaled @ np.linalg.pinv(self.matrix, hermitian=True)
+            return _times(cap, self.value(scaled - v))
+
+
+class OpaquePenalty(Penalty):
+    """A penalty that cannot be written down: nothing of it can be computed here."""
+
+    def __init__(self) -> None:
+        super().__init__(np.nan)
+
+
+def _is_psd(q: FloatArray) -> bool:
+    """Whether Q is positive semidefinite exactly; ValueError if not even in floats."""
+    values = np.linalg.eigvalsh(q)
+    if values[0] < -1e-9 * np.abs(values).max():
+        raise ValueError(
+            f"problem data: penalty.Q must be positive semidefinite, its least eigenvalue is "
+            f"{values[0]:.3g}"
+        )
+    try:
+        sweep([[Fraction(x) for x in row] for row in q.tolist()])
+    except Verdict:
+        return False
+    return True
+
+
+def _times(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the product with 0 * inf = 0 (a capacity that overflows on a fused edge)."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where((a == 0) | (b == 0), 0.0, a * b)
+
+
+def _norms(v: FloatArray, p: float) -> FloatArray:
+    """Return p-norms of rows, scaled by the largest entry so that nothing over- or underflows."""
+    size = np.abs(v).max(axis=1, initial=0.0)
+    scale = np.where(size > 0, size, 1.0)
+    return size * np.linalg.norm(v / scale[:, None], ord=p, axis=1)
+
+
+def project_l1(u: FloatArray, radius: FloatArray) -> FloatArray:
+    """Return the Euclidean projection of each row on the l1 ball of its radius."""
+    size = np.abs(u)
+    ordered = -np.sort(-size, axis=1)
+    excess = np.cumsum(ordered, axis=1) - radius[:, None]
+    steps = np.arange(1, u.shape[1] + 1)
+    active = np.maximum((ordered * steps > excess).sum(axis=1), 1)
+    level = excess[np.arange(len(u)), active - 1] / active
+    outside = size.sum(axis=1) > radius
+    shrunk = np.sign(u) * np.maximum(size - np.maximum(level, 0)[:, None], 0)
+    return np.where(outside[:, None], shrunk, u)
+
+
+def penalty_from(field: dict[str, Any]) -> Penalty:
+    """Return the float view of `data["penalty"]`."""
+    kind = field["kind"]
+    if kind == "opaque":
+        return OpaquePenalty()
+    if kind in ("squared", "quadratic"):
+        return QuadraticPenalty(field.get("Q"))
+    return Penalty({"l1": 1.0, "l2": 2.0, "linf": np.inf}.get(kind) or float(field["p"]))

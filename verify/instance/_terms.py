@@ -1,0 +1,238 @@
+"""Builder's view of the loss terms of the data: their blocks, multipliers, domains and node gaps.
+
+A term has one multiplier per block in the document.  For the float computations it is a sum of
+parts with scalar functions: a box is an upper and a lower half (an equation where both bounds are
+equal), and a simplex the half w >= 0 and the equation sum_j w_j = total.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from verify._arrays import FloatArray
+from verify.instance import _integers as integers
+from verify.instance._blocks import Blocks, Part
+from verify.instance._functions import Function, Logistic, Piecewise, Poisson
+from verify.instance._integers import Exact
+from verify.instance._multiplier_intervals import Domain, domain, row_domain
+from verify.kernel.data import ROWS
+from verify.kernel.losses import CURVED
+
+INF = np.inf
+
+
+class Term(Blocks):
+    """A loss term.
+
+    Attributes
+    ----------
+    parts : what it is the sum of
+    domain : the intervals of its multipliers; None where they are the real line
+    """
+
+    def __init__(self, blocks: Blocks, parts: tuple[Part, ...], domain: Domain | None) -> None:
+        super().__init__(blocks.node, blocks.x, blocks.n, blocks.d)
+        self.parts, self.domain = parts, domain
+
+    def value(self, w: FloatArray) -> float:
+        """Return the loss at w (n, d); infinite where w breaks a bound."""
+        return sum(part.value(w) for part in self.parts if not part.equation)
+
+    def exact_witness(self, w: Exact) -> Exact | None:
+        """Return the gradient at w (n, d) of ints and Fractions, None where it is not rational."""
+        return None
+
+    def join(self, r: list[FloatArray]) -> FloatArray:
+        """Return the multiplier of the term from those of its parts."""
+        return r[0]
+
+    def split(self, r: FloatArray) -> list[FloatArray]:
+        """Return multipliers of the parts that cost as much as that of the term."""
+        return [r]
+
+    def gaps(self, r: FloatArray, w: FloatArray) -> FloatArray:
+        """Return h(B w) + h*(r) - <r, B w> >= 0 per node, (n,)."""
+        pairs = zip(self.parts, self.split(r), strict=True)
+        return sum((p.gaps(v, w) for p, v in pairs if not p.equation), np.zeros(self.n))
+
+    def ease(self, r: FloatArray, w: FloatArray) -> FloatArray:
+        """Return how easily each multiplier changes by little, of `shape`, zero: not at all.
+
+        The curvature where h* is smooth around r (a change costs its square over twice that), else
+        the room to the ends of the interval.  At an end both are minute; least at the end zero,
+        because scaling the dual point brings back what is beyond another end only.
+        """
+        curvature = self.parts[0].curvature(w)
+        size = max(float(np.abs(r).max(initial=0.0)), 1e-300)
+        if self.domain is None:
+            return np.where(curvature > 0, curvature, size)
+        lo, hi = self.domain.floats()
+        width = np.minimum(hi - lo, size)
+        floor = np.where(np.where(hi - r < r - lo, hi, lo) == 0, 1e-12, 1e-9) * width
+        room = np.minimum(np.minimum(r - lo, hi - r), size)
+        limited = self.parts[0].function.limited & (curvature == 0)
+        return np.maximum(np.where(limited, room, curvature), floor)
+
+
+class _Gradient(Term):
+    """A term c (B w - y) of multipliers: squared, point and ridge with mu > 0."""
+
+    def __init__(
+        self, blocks: Blocks, parts: tuple[Part, ...], domain: Domain | None, c: Exact
+    ) -> None:
+        super().__init__(blocks, parts, domain)
+        self.c = c
+
+    def exact_witness(self, w: Exact) -> Exact:
+        """Return c (B w - y) without rounding."""
+        at = w[self.node]
+        image = at if self.x is None else (_rational(self.x) * at).sum(axis=1)
+        return np.asarray(self.c * (image - _rational(self.parts[0].function.y)))
+
+
+class BoxTerm(Term):
+    """lower <= w_i <= upper; the parts are the upper half, the lower half and any equal bounds."""
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        lower: FloatArray,
+        upper: FloatArray,
+        parts: tuple[Part, ...],
+        domain: Domain,
+    ) -> None:
+        super().__init__(blocks, parts, domain)
+        self.lower, self.upper = lower, upper
+
+    def join(self, r: list[FloatArray]) -> FloatArray:
+        """Return the sum of all."""
+        return np.sum(r, axis=0)
+
+    def split(self, r: FloatArray) -> list[FloatArray]:
+        """Return the positive part for the upper half, the negative for the lower."""
+        equal = self.lower == self.upper
+        free = np.where(equal, 0.0, r)
+        out = [np.maximum(free, 0), np.minimum(free, 0), np.where(equal, r, 0.0)]
+        return out[: len(self.parts)]
+
+
+class SimplexTerm(Term):
+    """w_i >= 0, sum_j w_ij = total_i; the parts are the half and the equation."""
+
+    def join(self, r: list[FloatArray]) -> FloatArray:
+        """Return what the half and the equation add to each coordinate."""
+        return r[0] + r[1][:, None]
+
+    def split(self, r: FloatArray) -> list[FloatArray]:
+        """Return the largest entry for the equation and the rest for the half."""
+        largest = r.max(axis=1)
+        return [r - largest[:, None], largest]
+
+
+def _rational(a: FloatArray) -> Exact:
+    """Return floats as the ints and Fractions that they are."""
+    v, k = integers.dyadic(a)
+    return np.asarray(v * Fraction(1, 1 << k)) if k else v
+
+
+NULL = 1e-10  # eigenvalues below this fraction of the node's largest count as zero
+
+
+def pseudo_inverse(values: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return the pseudo-inverses (n, d, d) of symmetric matrices given by their eigensystems."""
+    null = values <= NULL * np.maximum(values[:, -1:], 0)
+    inverse = np.where(null, 0.0, 1 / np.where(null, 1.0, values))
+    return np.asarray((vectors * inverse[:, None, :]) @ vectors.transpose(0, 2, 1))
+
+
+def term_from(field: dict[str, Any], n: int, d: int) -> Term:
+    """Return the builder's view of one entry of `data["terms"]`, arrays decoded."""
+    kind, node = field["kind"], field["node"]
+    if kind in ROWS:
+        return _row_term(field, n, d)
+    blocks = Blocks(node, None, n, d)
+    if kind == "point":
+        return _identity(blocks, field["a"], np.full(blocks.shape, 2.0))
+    if kind == "ridge":
+        return _identity(blocks, np.zeros(blocks.shape), _spread(field["mu"], d))
+    if kind == "l1":
+        kappa = _spread(field["kappa"], d)
+        v, k = integers.dyadic(kappa)
+        function = Piecewise(np.zeros(blocks.shape), np.full(blocks.shape, INF), -kappa, kappa)
+        return Term(blocks, (Part(blocks, function),), domain(-v, v, k))
+    if kind == "box":
+        return _box(blocks, field["lower"], field["upper"])
+    half = Part(blocks, _half(np.zeros(blocks.shape), -1))
+    total = field["total"]
+    whole = np.full(total.shape, INF)
+    equation = Piecewise(total, np.ones(total.shape), -whole, whole)
+    rows = Blocks(node, np.ones((len(node), d)), n, d)
+    return SimplexTerm(blocks, (half, Part(rows, equation, equation=True)), None)
+
+
+def _row_term(field: dict[str, Any], n: int, d: int) -> Term:
+    kind, y = field["kind"], field["y"]
+    blocks = Blocks(field["node"], field["X"], n, d)
+    m = blocks.rows[blocks.node]
+    extra = field.get("delta", field.get("level", np.zeros(len(y))))
+    each = m.astype(np.float64)
+    interval = row_domain(kind, y, extra, m)
+    lo, hi = np.full(y.shape, -INF), np.full(y.shape, INF)
+    if interval is not None:
+        lo, hi = interval.floats()
+    function: Function
+    if kind == "logistic":
+        function = Logistic(y, each, lo, hi)
+    elif kind == "poisson":
+        function = Poisson(y, each, lo, hi)
+    else:
+        c = 2 / each if kind in CURVED else np.full(y.shape, INF)
+        function = Piecewise(y, c, lo, hi)
+    parts = (Part(blocks, function),)
+    if kind == "squared":
+        factor = np.array([Fraction(2, int(v)) for v in m], dtype=object)
+        return _Gradient(blocks, parts, None, factor)
+    return Term(blocks, parts, interval)
+
+
+def _identity(blocks: Blocks, y: FloatArray, c: FloatArray) -> Term:
+    """Return (c/2)(w - y)^2 per coordinate; no block where c = 0."""
+    empty = c == 0
+    end = np.where(empty, 0.0, INF)
+    parts = (Part(blocks, Piecewise(y.reshape(blocks.shape), c, -end, end)),)
+    if not empty.any():
+        return _Gradient(blocks, parts, None, _rational(c))
+    zero = np.zeros(blocks.shape, dtype=object)
+    return Term(blocks, parts, Domain(zero, zero, 0, empty, empty, zero + 1))
+
+
+def _half(ends: FloatArray, side: int) -> Piecewise:
+    """Return the constraint z <= end (side 1) or z >= end (-1), none where the end is infinite."""
+    finite = np.isfinite(ends)
+    far = np.where(finite, INF, 0.0)
+    none = np.zeros(ends.shape)
+    lo, hi = (none, far) if side > 0 else (-far, none)
+    return Piecewise(np.where(finite, ends, 0.0), np.where(finite, INF, 0.0), lo, hi)
+
+
+def _box(blocks: Blocks, lower: FloatArray, upper: FloatArray) -> Term:
+    lower, upper = lower.reshape(blocks.shape), upper.reshape(blocks.shape)
+    fixed = lower == upper
+    far = np.where(fixed, INF, 0.0)
+    halves = _half(np.where(fixed, INF, upper), 1), _half(np.where(fixed, -INF, lower), -1)
+    equation = Piecewise(np.where(fixed, lower, 0.0), fixed.astype(np.float64), -far, far)
+    parts = *(Part(blocks, half) for half in halves), Part(blocks, equation, equation=True)
+    if not fixed.any():
+        parts = parts[:2]
+    zero = np.zeros(blocks.shape, dtype=object)
+    interval = Domain(zero, zero, 0, np.isinf(lower), np.isinf(upper), zero + 1)
+    return BoxTerm(blocks, lower, upper, parts, interval)
+
+
+def _spread(values: FloatArray, d: int) -> FloatArray:
+    """Return `mu` or `kappa`, per node or per node and coordinate, as (k, d)."""
+    columns = values if values.ndim == 2 else values[:, None]
+    return np.array(np.broadcast_to(columns, (len(values), d)))

@@ -1,0 +1,367 @@
+"""The exact kernel: decides whether a certificate proves that w is nearly optimal.
+
+Trusted and small: standard library alone, exact rational arithmetic or outward enclosures, and no
+number of the producer is believed.  With every loss written as blocks h_k(B_k w) the problem is
+
+    P(w) = sum_k h_k(B_k w) + sum_e lam A_e phi(w_head(e) - w_tail(e))
+
+and its proof one multiplier r_k per loss block and one flow u_e per edge (Fenchel duality; for one
+block a node this is the dual (24) of SarcheshmehPour, Tian, Zhang, Jung, "Clustered Federated
+Learning via Generalized Total Variation Minimization").  The kernel checks at every node
+
+    sum_k B_k^T r_k + (D^T u)_i = 0  exactly,      and  ||u_e||_* <= lam A_e  where phi is a norm,
+
+and then  lower = - sum_k h_k*(r_k) - sum_e (lam A_e phi)*(u_e) <= min P <= P(w) <= upper.
+The file format, each conjugate and the meaning of each answer are in SCHEMA.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import chain
+from math import lcm
+from typing import Any
+
+from verify.kernel import losses, numbers
+from verify.kernel import partitions as connectivity
+from verify.kernel.data import canonical, digest, keys
+from verify.kernel.losses import Table, dot, false, sum_norm
+from verify.kernel.numbers import Bounds, Number, Verdict, exactly, malformed, quotients
+
+SCHEMA = "gtv-certificate/1"
+_NORM_OF_P = {"0x1.0000000000000p+0": "l1", "0x1.0000000000000p+1": "l2", "inf": "linf"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """Answer of the kernel; bounds are None where none was proved.
+
+    Attributes
+    ----------
+    status : "CERTIFIED", "REFUTED" or "UNPROVED"
+    reason : one sentence
+    upper, lower : lower <= min P and P(w) <= upper
+    rtol : the tolerance that was asked for
+    distance_squared : bound on ||w - w_hat||^2 where every node has a point or a ridge term
+    """
+
+    status: str
+    reason: str
+    upper: Fraction | None = None
+    lower: Fraction | None = None
+    rtol: Fraction | None = None
+    distance_squared: Fraction | None = None
+
+    @property
+    def gap(self) -> Fraction | None:
+        """Upper minus lower bound, signed."""
+        return None if self.upper is None or self.lower is None else self.upper - self.lower
+
+    @property
+    def rel_gap(self) -> Fraction | None:
+        """Gap divided by max(1, |upper|)."""
+        gap = self.gap
+        if gap is None or self.upper is None:
+            return None
+        return gap / max(Fraction(1), abs(self.upper))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return status, reason and the figures as outward-rounded floats (or None)."""
+        out: dict[str, Any] = {"status": self.status, "reason": self.reason}
+        for name in ("upper", "gap", "rel_gap", "rtol"):
+            value = getattr(self, name)
+            out[name] = None if value is None else numbers.round_up(value)
+        out["lower"] = None if self.lower is None else numbers.round_down(self.lower)
+        squared = self.distance_squared
+        return {**out, "distance_bound": None if squared is None else numbers.sqrt_up(squared)}
+
+
+def check(
+    document: Mapping[str, Any] | str | os.PathLike[str],
+    data: Mapping[str, Any] | None = None,
+    rtol: float | None = None,
+) -> Result:
+    """Check a certificate document, a dict or the path of a JSON file.
+
+    Documents about a partition (schema "gtv-connectivity/1", `verify.kernel.partitions`) get the
+    same three answers, without bounds.
+
+    Parameters
+    ----------
+    document : the certificate
+    data : plain problem data, for a document that does not embed them (otherwise both must agree)
+    rtol : tolerance to use instead of the document's own
+
+    Returns
+    -------
+    Result
+        CERTIFIED: gap <= rtol max(1, |upper|).  REFUTED: w is proved not to be within rtol, or the
+        document is malformed or false; the reason begins with which of the three.
+        UNPROVED: neither, for instance a loss without a rule.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    try:
+        doc = document if isinstance(document, Mapping) else _load(document)
+        if isinstance(doc, Mapping) and doc.get("schema") == connectivity.SCHEMA:
+            return Result(*connectivity.check_document(doc, data))
+        return _check(doc, data, rtol)
+    except Verdict as answer:
+        return Result(answer.status, str(answer))
+
+
+def _load(path: str | os.PathLike[str]) -> Any:
+    with open(path, "rb") as file:
+        raw = file.read()
+    try:
+        return json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise malformed(f"not a JSON text: {error}") from None
+
+
+def _single(value: object, name: str) -> Fraction:
+    (v,), k = numbers.scaled([value])
+    if v < 0 and name == "rtol":
+        raise malformed("rtol must not be negative")
+    return v * numbers.unit(k)
+
+
+def _check(document: object, external: object, asked: float | None) -> Result:
+    required = {"schema", "sha256", "claim", "w"}
+    doc = keys(document, required, {"data", "dual", "better", "producer"}, "certificate")
+    if doc["schema"] != SCHEMA:
+        raise malformed(f"schema must be {SCHEMA!r}, got {str(doc['schema'])[:40]!r}")
+    claim = keys(doc["claim"], {"rtol", "upper", "lower"}, set(), "claim")
+    rtol = _single(claim["rtol"] if asked is None else asked, "rtol")
+    problem = Problem(_data(doc, external))
+    w = numbers.table(doc["w"], problem.n, problem.d, "w")
+    lower = None
+    if doc.get("dual") is not None:
+        dual = keys(doc["dual"], {"u", "r"}, set(), "dual")
+        lower = problem.lower(dual["u"], dual["r"])
+    if broken := problem.violation(*w):
+        reason = f"w is not feasible: {broken}, where the objective is infinite"
+        return Result("REFUTED", reason, None, lower, rtol)
+    value = problem.value(*w)
+    result = Result("UNPROVED", "the document has no dual witness", value.hi, lower, rtol)
+    if lower is not None:
+        result = replace(result, distance_squared=problem.distance_squared(value.hi - lower))
+    if doc.get("better") is not None:
+        better = numbers.table(doc["better"], problem.n, problem.d, "better")
+        if drop := _drop(problem, value, better, rtol):
+            reason = f"w is not within rtol: the attached point is better by at least {drop:.6g}"
+            return replace(result, status="REFUTED", reason=reason)
+    return _judge(result, claim, value)
+
+
+def _drop(
+    problem: Problem, value: Bounds, better: tuple[Table, int], rtol: Fraction
+) -> float | None:
+    """Return by how much a feasible point is better, None unless by more than rtol allows."""
+    if problem.violation(*better):
+        return None
+    other = problem.value(*better)
+    # x - rtol max(1, |x|) is concave, so its least value over the enclosure is at an end.
+    if other.hi < min(x - rtol * max(Fraction(1), abs(x)) for x in value):
+        return numbers.round_down(value.lo - other.hi)
+    return None
+
+
+def _judge(result: Result, claim: Mapping[str, object], value: Bounds) -> Result:
+    """Compare the proved bounds with each other, with the claimed ones and with rtol."""
+    gap, relative, lower = result.gap, result.rel_gap, result.lower
+    if gap is not None and gap < 0:
+        reason = f"defect: the exact gap is negative, {numbers.round_up(gap):.3g}"
+        return replace(result, status="REFUTED", reason=reason)
+    if claim["lower"] is not None and (
+        lower is None or _single(claim["lower"], "claim.lower") > lower
+    ):
+        raise false("the claimed lower bound is above what its witness proves")
+    if claim["upper"] is not None:
+        claimed = _single(claim["upper"], "claim.upper")
+        if claimed < value.lo:
+            raise false("the claimed upper bound is below P(w)")
+        if claimed < value.hi:
+            return replace(result, reason="P(w) may be above the claimed upper bound")
+    if relative is None or result.rtol is None:
+        return result
+    figures = (numbers.round_up(x) for x in (relative, result.rtol))
+    reason = "relative gap {:.3g}, rtol {:.3g}".format(*figures)
+    return replace(
+        result, status="CERTIFIED" if relative <= result.rtol else "UNPROVED", reason=reason
+    )
+
+
+def _data(doc: Mapping[str, Any], external: object) -> dict[str, Any]:
+    """Return the canonical data, embedded or external, after comparing their hash."""
+    found = [canonical(x) for x in (doc.get("data"), external) if x is not None]
+    if not found:
+        raise Verdict("UNPROVED", "the certificate does not contain the problem data: pass them")
+    if any(digest(x) != doc["sha256"] for x in found):
+        raise false("the SHA-256 of the problem data is not the one stated")
+    return found[0]
+
+
+class Problem:
+    """A problem as exact numbers: its objective and the dual bound of a witness.
+
+    Raises `Verdict` (UNPROVED) for a loss or a penalty that has no rule.
+    """
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.n, self.d, self.edges = data["n_nodes"], data["dim"], data["edges"]
+        lam, k_lam = numbers.scaled([data["lam"]])
+        weights, k_weights = numbers.scaled(data["weights"])
+        self.caps, self.k_caps = [int(lam[0] * a) for a in weights], k_lam + k_weights
+        self.phi = data["penalty"]["kind"]
+        if self.phi == "opaque":
+            raise Verdict("UNPROVED", f"no exact rule for the penalty {data['penalty']['name']!r}")
+        if self.phi == "pnorm":
+            # In one dimension every p-norm is the absolute value.
+            self.phi = "l1" if self.d == 1 else _NORM_OF_P.get(data["penalty"]["p"], "pnorm")
+            if self.phi == "pnorm":
+                raise Verdict("UNPROVED", "no exact rule for the p-norm unless p is 1, 2 or inf")
+        if self.phi == "quadratic":
+            self.q, self.k_q = numbers.table(data["penalty"]["Q"], self.d, self.d, "Q")
+            self.inverse, self.pivots = sweep(self.q)
+        self.terms = [losses.term_of(t, self.d) for t in data["terms"]]
+
+    def violation(self, w: Table, k: int) -> str | None:
+        """Return a constraint that the point with rows w_i 2^-k breaks, where P is infinite."""
+        return next(filter(None, (t.violation(w, k) for t in self.terms)), None)
+
+    def value(self, w: Table, k: int) -> Bounds:
+        """Enclose P at the point with rows w_i 2^-k, which breaks no constraint."""
+        parts = [t.value(w, k) for t in self.terms] + [self._variation(w, k)]
+        zero = Fraction(0)
+        return Bounds(sum((p.lo for p in parts), zero), sum((p.hi for p in parts), zero))
+
+    def _variation(self, w: Table, k: int) -> Bounds:
+        """Enclose sum_e lam A_e phi(w_head - w_tail)."""
+        rows = ([a - b for a, b in zip(w[i], w[j], strict=True)] for i, j in self.edges)
+        if self.phi == "l2" and self.d > 1:
+            return numbers.roots([sum(x * x for x in v) for v in rows], self.caps, k + self.k_caps)
+        if self.phi == "quadratic":
+            forms = (sum(x * dot(q, v) for x, q in zip(v, self.q, strict=True)) for v in rows)
+            return exactly(dot(self.caps, forms), self.k_caps + self.k_q + 2 * k + 1)
+        if self.phi == "squared":
+            return exactly(dot(self.caps, (dot(v, v) for v in rows)), self.k_caps + 2 * k + 1)
+        norm = sum_norm if self.phi == "l1" else _max_norm
+        return exactly(dot(self.caps, map(norm, rows)), self.k_caps + k)
+
+    def lower(self, flows: object, witnesses: object) -> Fraction:
+        """Return the lower bound that (u, r) proves; `Verdict` (REFUTED) if it proves none."""
+        u, k = numbers.table(flows, len(self.edges), self.d, "dual.u")
+        lists = numbers.as_list(witnesses, len(self.terms), "dual.r")
+        conjugates = [self._conjugate(u, k)]
+        balances = [(self._divergence(u), k)]
+        for number, (term, r) in enumerate(zip(self.terms, lists, strict=True)):
+            bound, image, k_image = term.dual(r, f"dual.r[{number}]")
+            conjugates.append(bound)
+            balances.append((image, k_image))
+        self._check_balance(balances)
+        return -sum(conjugates, Fraction(0))
+
+    def _divergence(self, u: Table) -> dict[int, list[Number]]:
+        out: dict[int, list[Number]] = defaultdict(lambda: [0] * self.d)
+        for (i, j), flow in zip(self.edges, u, strict=True):
+            head, tail = out[i], out[j]
+            for c, x in enumerate(flow):
+                head[c] += x
+                tail[c] -= x
+        return out
+
+    def _check_balance(self, balances: list[tuple[dict[int, list[Number]], int]]) -> None:
+        """Check  sum_k B_k^T r_k + D^T u = 0  at every node, in every coordinate."""
+        k = max(k for _, k in balances)
+        for i in set(chain.from_iterable(b for b, _ in balances)):
+            for c in range(self.d):
+                if sum(b[i][c] * (1 << (k - k_b)) for b, k_b in balances if i in b):
+                    raise false(f"the flow is not conserved at node {i}, coordinate {c}")
+
+    def _conjugate(self, u: Table, k: int) -> Fraction:
+        """Return an upper bound of sum_e (lam A_e phi)*(u_e); a flow above capacity is refused."""
+        if self.phi in ("squared", "quadratic"):
+            return self._quadratic_conjugate(u, k)
+        scale = 1 << max(0, self.k_caps - k)
+        dual_norm = _max_norm if self.phi == "l1" else sum_norm
+        for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
+            limit = cap << max(0, k - self.k_caps)
+            if self.phi == "l2":
+                over = sum(x * x for x in flow) * scale * scale > limit * limit
+            else:
+                over = dual_norm(flow) * scale > limit
+            if over:
+                raise false(f"the flow on edge {e} {self.edges[e]} is above its capacity")
+        return Fraction(0)
+
+    def _quadratic_conjugate(self, u: Table, k: int) -> Fraction:
+        """Return an upper bound of sum_e u_e^T Q^+ u_e / (2 lam A_e), u_e in the range of Q."""
+        parts: dict[int, Number] = defaultdict(int)
+        if self.phi == "squared":
+            for flow, cap in zip(u, self.caps, strict=True):
+                parts[cap] += dot(flow, flow)
+            return quotients(parts, 2 * k - self.k_caps + 1).hi
+        pivots = self.pivots
+        free = [j for j in range(self.d) if j not in pivots]
+        common = lcm(*(self.inverse[i][j].denominator for i in pivots for j in pivots))
+        inverse = [[int(self.inverse[i][j] * common) for j in pivots] for i in pivots]
+        for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
+            v = [flow[j] for j in pivots]
+            for j in free:
+                if flow[j] != sum(self.inverse[j][i] * flow[i] for i in pivots):
+                    raise false(f"the flow on edge {e} {self.edges[e]} is not in the range of Q")
+            parts[cap] += sum(x * dot(row, v) for x, row in zip(v, inverse, strict=True))
+        return quotients(parts, 2 * k - self.k_caps - self.k_q + 1).hi / common
+
+    def distance_squared(self, gap: Fraction) -> Fraction | None:
+        """Bound ||w - w_hat||^2 by 2 gap / mu, mu the least modulus proved at a coordinate."""
+        modulus = [[Fraction(0)] * self.d for _ in range(self.n)]
+        for term in self.terms:
+            for i, row in term.moduli():
+                modulus[i] = [a + b for a, b in zip(modulus[i], row, strict=True)]
+        least = min(map(min, modulus))
+        return 2 * gap / least if gap >= 0 and least > 0 else None
+
+
+def _max_norm(v: list[Number]) -> Number:
+    return max(-x if x < 0 else x for x in v)
+
+
+def sweep(q: Sequence[Sequence[Number]]) -> tuple[list[list[Fraction]], list[int]]:
+    """Sweep a symmetric matrix: prove it positive semidefinite and invert it on its range.
+
+    Returns (S, J): J are the pivots, S_JJ = (Q_JJ)^-1 and S_NJ = Q_NJ (Q_JJ)^-1 for the others N;
+    a vector v is in the range of Q iff v_N = S_NJ v_J, and then v^T Q^+ v = v_J^T S_JJ v_J.
+    """
+    d, pivots = len(q), []
+    s = [[Fraction(x) for x in row] for row in q]
+    while left := [j for j in range(d) if j not in pivots]:
+        k = max(left, key=lambda j: s[j][j])
+        rest = [s[i][j] for i in left for j in left]
+        if min(s[j][j] for j in left) < 0 or (s[k][k] == 0 and any(rest)):
+            raise Verdict("UNPROVED", "Q is not positive semidefinite in exact arithmetic")
+        if s[k][k] == 0:
+            break
+        pivot, column = s[k][k], [s[i][k] for i in range(d)]
+        row = list(s[k])
+        for i in range(d):
+            for j in range(d):
+                if i != k and j != k:
+                    s[i][j] -= column[i] * row[j] / pivot
+            s[i][k] = column[i] / pivot
+        s[k] = [x / pivot for x in row]
+        s[k][k] = -1 / pivot
+        pivots.append(k)
+    for i in pivots:
+        for j in pivots:
+            s[i][j] = -s[i][j]
+    return s, sorted(pivots)

@@ -1,0 +1,287 @@
+"""Reports of :func:`verify.well_connected`: values, text and JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isinf
+from typing import Any, overload
+
+import numpy as np
+
+from verify._arrays import BoolArray, FloatArray, IntArray
+from verify._json_file import write_json
+from verify.kernel.data import canonical, digest
+from verify.kernel.numbers import Verdict
+from verify.kernel.partitions import NO, SCHEMA, YES
+
+
+class NodeSets(Sequence[list[Hashable]]):
+    """Sets of nodes, made when asked for.
+
+    The sets C - {i} of a large cluster would take quadratic memory as lists; only i is stored.
+    """
+
+    def __init__(
+        self,
+        nodes: list[Hashable],
+        sets: list[BoolArray],
+        left_out: IntArray,
+    ) -> None:
+        self._nodes, self._sets, self._left_out = nodes, sets, left_out
+
+    def __len__(self) -> int:
+        return len(self._sets) + len(self._left_out)
+
+    @overload
+    def __getitem__(self, index: int) -> list[Hashable]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[list[Hashable]]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = range(len(self))[index]
+        if i < len(self._sets):
+            return [self._nodes[p] for p in np.flatnonzero(self._sets[i])]
+        out = int(self._left_out[i - len(self._sets)])
+        return self._nodes[:out] + self._nodes[out + 1 :]
+
+    def __iter__(self) -> Iterator[list[Hashable]]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} sets of nodes>"
+
+
+@dataclass(frozen=True)
+class ClusterReport:
+    """Definition 1 and Theorem 2 for one cluster C.
+
+    Attributes
+    ----------
+    label
+        The cluster's label in the partition.
+    nodes
+        Its nodes.
+    holds
+        Whether C is proved to be well-connected.
+    decided
+        False in the rare case that rounding keeps both verdicts from being proved.
+    reason
+        Why the verdict is what it is, in one sentence.
+    applies
+        Whether the theorem applies (else ``reason`` says why not). A cluster of one node holds
+        vacuously even if it does not apply; its error bound is then infinite.
+    i0
+        A node to which all demands can be routed; None if there is none.
+    margin
+        max over i0 of min over A of cut(A) / d(A): the factor by which all demands could grow. C is
+        well-connected if and only if the margin is above 1.
+    tightest_set
+        The set A that attains the margin (empty for a single node).
+    violating_sets
+        If C is not well-connected, sets A with cut(A) <= d(A) that have no node in common, so that
+        every candidate i0 lies outside one of them.
+    lam_min
+        C is well-connected for every lambda above it; inf if there is none (or, for weights that
+        differ by 1e15 and more, if none could be proved).
+    error_bound
+        |dC| lambda / alpha, a bound on ||w_hat_i - w_bar_c|| in the penalty's norm for every i in
+        C, provided ALL clusters of the partition are well-connected.
+    error_bound_printed
+        Twice that, (36) as printed in the paper.
+    alpha
+        Strong convexity of the cluster's sum of losses, rounded down.
+    beta, delta
+        (len(nodes),) smoothness of the local losses, and dual norms of their gradients at the
+        cluster's minimizer, rounded up.
+    boundary
+        |dC|, the weight of the edges that leave C.
+    """
+
+    label: Hashable
+    nodes: list[Hashable]
+    holds: bool
+    decided: bool
+    reason: str
+    applies: bool
+    i0: Hashable | None
+    margin: float
+    tightest_set: list[Hashable]
+    violating_sets: NodeSets
+    lam_min: float
+    error_bound: float
+    error_bound_printed: float
+    alpha: float
+    beta: FloatArray
+    delta: FloatArray
+    boundary: float
+    _witness: dict[str, Any] | None
+
+    def witness(self) -> dict[str, Any]:
+        """Witness that ``verify.kernel.partitions.check_cluster`` checks.
+
+        Raises
+        ------
+        ValueError
+            If nothing was proved about this cluster.
+        """
+        if self._witness is None:
+            raise ValueError(f"cluster {self.label!r}: there is no proof to check ({self.reason})")
+        return self._witness
+
+    def to_dict(self, witnesses: bool = True) -> dict[str, Any]:
+        """Return plain values for JSON; infinite numbers become the string "inf"."""
+        plain: dict[str, Any] = {
+            "label": self.label,
+            "nodes": self.nodes,
+            "holds": self.holds,
+            "decided": self.decided,
+            "reason": self.reason,
+            "applies": self.applies,
+            "i0": self.i0,
+            "margin": _plain(self.margin),
+            "tightest_set": self.tightest_set,
+            "lam_min": _plain(self.lam_min),
+            "error_bound": _plain(self.error_bound),
+            "error_bound_printed": _plain(self.error_bound_printed),
+            "alpha": self.alpha,
+            "beta": [_plain(x) for x in self.beta.tolist()],
+            "delta": [_plain(x) for x in self.delta.tolist()],
+            "boundary": self.boundary,
+        }
+        if witnesses:
+            plain["witness"] = self._witness
+        return plain
+
+    def __str__(self) -> str:
+        verdict = "well-connected" if self.holds else "NOT well-connected"
+        if not self.applies and not self.holds:
+            verdict = "the theorem does not apply"
+        elif not self.decided:
+            verdict = "not proved"
+        count = f"{len(self.nodes)} node{'' if len(self.nodes) == 1 else 's'}"
+        lines = [f"cluster {self.label!r}, {count}: {verdict}"]
+        if self.reason:
+            lines.append(f"  {self.reason}")
+        if self.applies:
+            lines.append(
+                f"  margin {self.margin:.6g} (needs > 1), boundary {self.boundary:.6g},"
+                f" alpha {self.alpha:.6g}"
+            )
+            lines.append(f"  {self._good_lambdas()}")
+            if self.i0 is not None:
+                lines.append(f"  i0 = {self.i0!r}, ||w_hat_i - w_bar|| <= {self.error_bound:.6g}")
+            if self.tightest_set:
+                lines.append(f"  tightest set: {_some(self.tightest_set)}")
+        return "\n".join(lines)
+
+    def _good_lambdas(self) -> str:
+        if self.lam_min == 0.0:
+            return "good for every lambda"
+        if isinf(self.lam_min):
+            return "good for no lambda that is known"
+        return f"good for every lambda > {self.lam_min:.6g}"
+
+
+@dataclass(frozen=True)
+class WellConnectedReport:
+    """Theorem 2 for a partition.
+
+    Attributes
+    ----------
+    holds
+        Whether every cluster is proved to be well-connected. Then every solution of the GTV problem
+        is constant on each cluster.
+    clusters
+        Report of each cluster by its label (0..k-1 for a list of node lists).
+    reason
+        Why it does not hold; empty if it does.
+    lam
+        The problem's lambda.
+    norm
+        The penalty's norm, in which all constants are taken; "" if the penalty is no known norm.
+    """
+
+    holds: bool
+    clusters: dict[Hashable, ClusterReport]
+    reason: str
+    lam: float
+    norm: str
+    _data: Mapping[str, Any] = field(repr=False)
+
+    def document(self, embed: bool = True) -> dict[str, Any]:
+        """Witnesses of all clusters, as ``verify.check`` takes them (format: docs/theorem2.md).
+
+        Parameters
+        ----------
+        embed
+            Whether the document contains the problem data; without them they are to be passed to
+            ``verify.check``.
+
+        Raises
+        ------
+        ValueError
+            If nothing is proved: no cluster is well-connected or not, or the data are malformed.
+        """
+        witnesses = [c.witness() for c in self.clusters.values() if c._witness is not None]
+        if not self.holds and all(witness["claim"] == YES for witness in witnesses):
+            raise ValueError(f"there is no proof to write down: {self.reason}")
+        try:
+            data = canonical(self._data)
+        except Verdict as refusal:
+            raise ValueError(f"problem data: {refusal}") from None
+        document = {
+            "schema": SCHEMA,
+            "sha256": digest(data),
+            "claim": YES if self.holds else NO,
+            "clusters": witnesses,
+        }
+        return document | ({"data": data} if embed else {})
+
+    def save(self, path: str | os.PathLike[str], embed: bool = True) -> None:
+        """Write :meth:`document` as JSON, whole or not at all.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`document`.
+        OSError
+            If the file cannot be written.
+        """
+        write_json(self.document(embed), path)
+
+    @property
+    def lam_min(self) -> float:
+        """All clusters are well-connected for every lambda above it."""
+        return max(cluster.lam_min for cluster in self.clusters.values())
+
+    def to_dict(self, witnesses: bool = True) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "schema": "gtv-well-connected/1",
+            "holds": self.holds,
+            "reason": self.reason,
+            "lam": self.lam,
+            "norm": self.norm,
+            "lam_min": _plain(self.lam_min),
+            "clusters": [cluster.to_dict(witnesses) for cluster in self.clusters.values()],
+        }
+
+    def __str__(self) -> str:
+        head = "every cluster is well-connected" if self.holds else self.reason
+        conclusion = "\nevery solution is constant on each cluster" if self.holds else ""
+        parts = [
+            f"Theorem 2 ({self.norm or 'no'} norm, lambda = {self.lam:.6g}): {head}{conclusion}"
+        ]
+        return "\n".join(parts + [str(cluster) for cluster in self.clusters.values()])
+
+
+def _plain(value: float) -> float | str:
+    return "inf" if isinf(value) else value
+
+
+def _some(nodes: list[Hashable], limit: int = 12) -> str:
+    shown = ", ".join(repr(node) for node in nodes[:limit])
+    return shown if len(nodes) <= limit else f"{shown}, ... ({len(nodes)} nodes)"

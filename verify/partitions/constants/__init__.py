@@ -1,0 +1,1 @@
+"""The constants of Theorem 2, from floats, enclosures and rationals."""

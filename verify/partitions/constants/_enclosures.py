@@ -1,0 +1,143 @@
+"""The constants of Theorem 2 in the penalty's own norm, rounded to the safe side.
+
+For quadratic local losses with Hessians H_i and H = sum of the H_i over a cluster, and phi the norm
+of the penalty with dual phi_*:
+
+    phi    beta_i: ||grad L_i(v') - grad L_i(v)||_* <= beta_i ||v' - v||   alpha: strong convexity
+    l2     lambda_max(H_i)                                                 lambda_min(H)
+    l1     max_j (H_i)_jj                                                  1 / max_s s^T H^{-1} s
+    linf   max_s s^T H_i s                                                 1 / max_j (H^{-1})_jj
+
+with s over the sign vectors {-1, 1}^d. Beyond :data:`SIGN_DIMENSION` dimensions the maxima over s
+are replaced by the sum of the absolute entries (for alpha also by lambda_min(H) / d, the better of
+the two). Spectral constants would be unsound for l1 and linf: the theorem measures v in the
+penalty's norm. Each constant is returned as an enclosure of the value of its formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from verify._arrays import BoolArray, FloatArray, IntArray
+from verify.kernel.constants import SIGN_DIMENSION
+from verify.partitions._data import NORMS
+from verify.partitions._rounding import (
+    TINY,
+    Enclosure,
+    gamma,
+    inverse,
+    largest_eigenvalue,
+    smallest_eigenvalue,
+)
+
+__all__ = ["NORMS", "SIGN_DIMENSION", "dual_norm", "sign_vectors", "smoothness", "strong_convexity"]
+
+_CHUNK = 1 << 14
+
+
+def sign_vectors(d: int) -> IntArray:
+    """All sign vectors (2^(d-1), d) with first entry +1: s and -s give the same value."""
+    codes = np.arange(1 << (d - 1))[:, None] >> np.arange(d)[None, :]
+    return 1 - 2 * (codes[:, ::-1] & 1).astype(np.int64) if d > 1 else np.ones((1, 1), np.int64)
+
+
+def dual_norm(vectors: FloatArray, norm: str) -> FloatArray:
+    """Dual norm of each row of (k, d): l2 for l2, linf for l1, l1 for linf."""
+    if norm == "l2":
+        return np.asarray(np.linalg.norm(vectors, axis=-1))
+    if norm == "l1":
+        return np.asarray(np.abs(vectors).max(axis=-1))
+    return np.asarray(np.abs(vectors).sum(axis=-1))
+
+
+def smoothness(hessians: FloatArray, error: FloatArray, norm: str) -> Enclosure:
+    """Enclose beta_i for each node.
+
+    Parameters
+    ----------
+    hessians
+        (n, d, d) symmetric positive semidefinite, in floating point.
+    error
+        (n,) bound on the spectral norm (hence on every entry) of the rounding error in each.
+    norm
+        "l2", "l1" or "linf".
+    """
+    d = hessians.shape[-1]
+    if norm == "l2":
+        beta = _chunked(largest_eigenvalue, hessians)
+        lo, hi = beta.lo - error, beta.hi + error
+    elif norm == "l1":
+        top = np.diagonal(hessians, axis1=1, axis2=2).max(axis=1)
+        lo, hi = top - error, top + error
+    else:
+        top, spread = _largest_sign_form(hessians)
+        lo, hi = top - spread - d * error, top + spread + d * error
+    return Enclosure(np.maximum(lo, 0.0), np.maximum(hi, 0.0))
+
+
+def strong_convexity(hessians: FloatArray, error: FloatArray, norm: str) -> Enclosure:
+    """Enclose alpha for each cluster; lo = 0 where strong convexity is not proved.
+
+    Parameters are those of :func:`smoothness`, one matrix a cluster (the sum over its nodes).
+    """
+    d = hessians.shape[-1]
+    eigen = _chunked(smallest_eigenvalue, hessians)
+    spectral = Enclosure(np.maximum(eigen.lo - error, 0.0), np.maximum(eigen.hi + error, 0.0))
+    if norm == "l2" or d == 1:
+        return spectral
+    definite = spectral.lo > 0.0
+    safe = np.where(definite[:, None, None], hessians, np.eye(d))
+    inverses, spread = inverse(safe, np.where(definite, error, 0.0))
+    if norm == "linf":
+        top = np.diagonal(inverses, axis1=1, axis2=2).max(axis=1)
+        alpha = _reciprocal(top, spread)
+        # ||v||_2 >= ||v||_inf: the spectral constant is a lower bound, useful if H is near singular
+        return _where(definite, Enclosure(np.maximum(alpha.lo, spectral.lo), alpha.hi))
+    if d <= SIGN_DIMENSION:
+        top, rounding = _largest_sign_form(inverses)
+        alpha = _reciprocal(top, rounding + d * d * spread)
+        return _where(definite, Enclosure(np.maximum(alpha.lo, spectral.lo / d), alpha.hi))
+    total = np.abs(inverses).sum(axis=(1, 2))
+    alpha = _reciprocal(total, d * d * spread + gamma(d * d) * total)
+    better = Enclosure(np.maximum(alpha.lo, spectral.lo / d), np.maximum(alpha.hi, spectral.hi / d))
+    return _where(definite, better)
+
+
+def _where(definite: BoolArray, alpha: Enclosure) -> Enclosure:
+    shrink = 1.0 - gamma(4)
+    return Enclosure(np.where(definite, alpha.lo * shrink, 0.0), alpha.hi / shrink)
+
+
+def _reciprocal(top: FloatArray, spread: FloatArray) -> Enclosure:
+    """Enclose 1 / x for x in top +- spread, x > 0."""
+    with np.errstate(divide="ignore"):
+        lo = 1.0 / ((top + spread) * (1.0 + gamma(3)) + TINY)
+        low = (top - spread) * (1.0 - gamma(3))
+        hi = np.where(low > 0.0, 1.0 / np.where(low > 0.0, low, 1.0) * (1.0 + gamma(3)), np.inf)
+    return Enclosure(lo, hi)
+
+
+def _largest_sign_form(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """max_s s^T M s for each matrix, and a bound on the rounding error of the result."""
+    k, d, _ = matrices.shape
+    flat = matrices.reshape(k, d * d)
+    size = np.abs(flat).sum(axis=1)
+    rounding = 2.0 * gamma(d * d) * size + TINY
+    if d > SIGN_DIMENSION:
+        return size, rounding
+    s = sign_vectors(d).astype(np.float64)
+    products = (s[:, :, None] * s[:, None, :]).reshape(len(s), d * d).T
+    top = np.empty(k)
+    for first in range(0, k, _CHUNK):
+        top[first : first + _CHUNK] = (flat[first : first + _CHUNK] @ products).max(axis=1)
+    return top, rounding
+
+
+def _chunked(function: Callable[[FloatArray], Enclosure], matrices: FloatArray) -> Enclosure:
+    """Apply an eigenvalue enclosure to blocks of matrices, to bound the temporary memory."""
+    parts = [function(matrices[k : k + _CHUNK]) for k in range(0, len(matrices), _CHUNK)]
+    if not parts:
+        return Enclosure(np.zeros(0), np.zeros(0))
+    return Enclosure(np.concatenate([p.lo for p in parts]), np.concatenate([p.hi for p in parts]))

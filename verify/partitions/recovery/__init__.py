@@ -1,0 +1,1 @@
+"""Whether the solution is constant on a partition, and the smallest such lambda."""

@@ -1,0 +1,1 @@
+"""Definition 1 decided by maximum flow, with witnesses."""
