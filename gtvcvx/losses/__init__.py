@@ -17,7 +17,13 @@ from gtvcvx.losses._regularizers import L1, Box, Nonnegative, Ridge, Simplex
 from gtvcvx.losses._squared import SquaredLoss
 from gtvcvx.losses._stacking import Losses, stacked
 from gtvcvx.losses._zero import ZeroLoss
-from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, DualDomain
+from gtvcvx.losses.batched._base import (
+    AffineProx,
+    BatchedLoss,
+    DualDomain,
+    QuadraticForm,
+    ScalarForm,
+)
 from gtvcvx.losses.batched._stacked import StackedLoss, stacked_from_terms
 
 __all__ = [
@@ -37,8 +43,10 @@ __all__ = [
     "Nonnegative",
     "PointLoss",
     "PoissonLoss",
+    "QuadraticForm",
     "QuantileLoss",
     "Ridge",
+    "ScalarForm",
     "Simplex",
     "SquaredLoss",
     "StackedLoss",

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import FloatArray, finite_array
 from gtvcvx.losses.batched._base import BatchedLoss
 from gtvcvx.losses.batched._from_terms import parts_of_terms
-from gtvcvx.losses.batched._quadratic import QUADRATIC_KINDS, BatchedQuadratic
+from gtvcvx.losses.batched._quadratic import BatchedQuadratic
 from gtvcvx.losses.batched._stacked import StackedLoss
-from gtvcvx.losses.batched._terms import FIELDS, Term, merged
+from gtvcvx.losses.batched._terms import FIELDS, QUADRATIC_KINDS, Term, merged
 from gtvcvx.losses.batched.composite._batch import BatchedComposite
 
 

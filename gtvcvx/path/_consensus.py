@@ -9,10 +9,6 @@ import scipy.sparse as sp
 from gtvcvx._arrays import FloatArray
 from gtvcvx.problem import GTVProblem
 
-# Kinds of terms whose gradient is affine, and those that have a gradient at all.
-QUADRATIC = frozenset({"squared", "point", "ridge"})
-SMOOTH = QUADRATIC | {"logistic", "huber", "poisson"}
-
 # Newton steps on the sums of losses; a quadratic one is solved by the first, up to rounding.
 NEWTON_STEPS = 20
 # Directions in which the sum of the losses is flatter than this share of its largest curvature
@@ -45,11 +41,6 @@ class Components:
         return x - ((self.sums @ x) / sizes[:, None])[self.of]
 
 
-def loss_kinds(problem: GTVProblem) -> set[str]:
-    """Kinds of the terms that the problem's losses are sums of."""
-    return {term["kind"] for term in problem.losses.terms()}
-
-
 def consensus(problem: GTVProblem, components: Components) -> FloatArray:
     """Minimize the sum of the losses over each component by one vector; return it as w (n, d).
 
@@ -61,15 +52,16 @@ def consensus(problem: GTVProblem, components: Components) -> FloatArray:
         The sum has no minimum over some component: it is unbounded, or constraints of its nodes
         contradict each other.
     """
-    kinds = loss_kinds(problem)
+    losses = problem.losses
+    quadratic = losses.quadratic(problem.graph.n_nodes) is not None
     v = np.zeros((components.count, problem.dim))
-    if not kinds <= QUADRATIC:
+    if not quadratic:
         v = _by_cvxpy(problem, components)
-    if kinds <= SMOOTH:
-        v = _by_newton(problem, components, v, 1.0 if kinds <= QUADRATIC else 1e-6)
+    if losses.smooth:
+        v = _by_newton(problem, components, v, 1.0 if quadratic else 1e-6)
         return v[components.of]
     # The solver may leave constraints by as much as its tolerance.
-    return problem.losses.project_domain(v[components.of])
+    return losses.project_domain(v[components.of])
 
 
 def _by_cvxpy(problem: GTVProblem, components: Components) -> FloatArray:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.path._consensus import SMOOTH, Components, consensus, loss_kinds
+from gtvcvx.path._consensus import Components, consensus
 from gtvcvx.path._critical_bounds import CriticalBounds, GradientBounds, ValueBounds
 from gtvcvx.path._interrupts import noticed
 from gtvcvx.problem import GTVProblem
@@ -114,7 +114,7 @@ def critical(
         )
     components = Components(problem)
     w = consensus(problem, components)
-    kind = GradientBounds if loss_kinds(problem) <= SMOOTH else ValueBounds
+    kind = GradientBounds if problem.losses.smooth else ValueBounds
     bounds: CriticalBounds = kind(problem, components, w)
     _close(bounds, rtol, verbose)
     if bounds.upper > (1.0 + rtol) * bounds.lower:

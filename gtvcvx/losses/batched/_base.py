@@ -23,6 +23,23 @@ class AffineProx(NamedTuple):
     offset: FloatArray  # (k, d)
 
 
+class QuadraticForm(NamedTuple):
+    """QuadraticForm losses, ``L_i(w) = (1/2) w^T hessian_i w - linear_i^T w`` plus a constant."""
+
+    hessian: FloatArray  # (k, d, d)
+    linear: FloatArray  # (k, d)
+
+
+class ScalarForm(NamedTuple):
+    """QuadraticForm losses that are sums over the coordinates, their Hessians diagonal.
+
+    Both are zero where a node has no data for a coordinate.
+    """
+
+    curvature: FloatArray  # (k, d), >= 0
+    linear: FloatArray  # (k, d)
+
+
 class DualDomain(NamedTuple):
     """Where the conjugates of k losses are finite, beyond what a subspace says.
 
@@ -46,11 +63,33 @@ class BatchedLoss(ABC):
     """
 
     dim: int  # d
+    #: Whether all losses are zero, so that the nodes have no data.
+    trivial: bool = False
 
     @property
     @abstractmethod
     def n_nodes(self) -> int:
         """Number of nodes k in the batch."""
+
+    @property
+    @abstractmethod
+    def smooth(self) -> bool:
+        """Whether every L_i is finite and has a gradient everywhere."""
+
+    def quadratic(self) -> QuadraticForm | None:
+        """Return the Hessians and the linear terms, or None where a loss is not quadratic.
+
+        `affine_prox` is not None for the same losses.
+        """
+        return None
+
+    def scalar(self) -> ScalarForm | None:
+        """Return the losses as quadratics of single coordinates, or None where they are not.
+
+        Hessians must be diagonal to the last bit: what is solved for each coordinate by itself is
+        then the problem that was given, and not one nearby.
+        """
+        return None
 
     @abstractmethod
     def value(self, w: FloatArray) -> FloatArray:

@@ -34,6 +34,9 @@ class BatchedCvxpy(BatchedLoss):
     converged.
     """
 
+    # What CVXPY can tell of a function does not say whether it has a gradient.
+    smooth = False
+
     def __init__(self, functions: Sequence[CvxpyFunction], names: Sequence[str | None]) -> None:
         self._functions, self._names = list(functions), list(names)
         self.dim = self._functions[0].dim

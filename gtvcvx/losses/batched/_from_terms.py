@@ -9,9 +9,9 @@ import numpy as np
 from gtvcvx._arrays import IntArray
 from gtvcvx.losses.batched._base import BatchedLoss
 from gtvcvx.losses.batched._point import BatchedPoint
-from gtvcvx.losses.batched._quadratic import QUADRATIC_KINDS, BatchedQuadratic
+from gtvcvx.losses.batched._quadratic import BatchedQuadratic
 from gtvcvx.losses.batched._squared import BatchedSquared
-from gtvcvx.losses.batched._terms import Term, merged, row_counts, selected
+from gtvcvx.losses.batched._terms import QUADRATIC_KINDS, Term, merged, row_counts, selected
 from gtvcvx.losses.batched.composite._batch import BatchedComposite
 
 # Which batch a node belongs to: no loss, one squared or point term, quadratic, anything else.

@@ -8,11 +8,13 @@ import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.losses.batched._base import AffineProx, BatchedLoss
+from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm
 
 
 class BatchedPoint(BatchedLoss):
     """Point losses at k nodes, points ``a`` of shape (k, d)."""
+
+    smooth = True
 
     def __init__(self, a: FloatArray) -> None:
         self.a = a
@@ -22,6 +24,15 @@ class BatchedPoint(BatchedLoss):
     def n_nodes(self) -> int:
         """Number of nodes k in the batch."""
         return len(self.a)
+
+    def quadratic(self) -> QuadraticForm:
+        """Twice the identities, and the points doubled."""
+        hessian = np.tile(2.0 * np.eye(self.dim), (self.n_nodes, 1, 1))
+        return QuadraticForm(hessian, 2.0 * self.a)
+
+    def scalar(self) -> ScalarForm:
+        """Twos, and the points doubled."""
+        return ScalarForm(np.full_like(self.a, 2.0), 2.0 * self.a)
 
     def value(self, w: FloatArray) -> FloatArray:
         """Squared distances (k,)."""

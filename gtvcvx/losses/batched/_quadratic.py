@@ -11,8 +11,6 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.losses.batched._squared import BatchedSquared
 from gtvcvx.losses.batched._terms import Term, row_counts, selected
 
-QUADRATIC_KINDS = frozenset({"squared", "point", "ridge"})
-
 
 class BatchedQuadratic(BatchedSquared):
     """Quadratic losses at k nodes, written as squared errors of more rows.

@@ -11,7 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.losses.batched._base import FLOW_TOLERANCE, AffineProx, BatchedLoss
+from gtvcvx.losses.batched._base import (
+    FLOW_TOLERANCE,
+    AffineProx,
+    BatchedLoss,
+    QuadraticForm,
+    ScalarForm,
+)
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -36,6 +42,8 @@ class BatchedSquared(BatchedLoss):
     ``L_i(w) = (1/2) w^T Q_i w - b_i^T w + (1/m_i) ||y_i||^2``.
     """
 
+    smooth = True
+
     def __init__(self, X: FloatArray, y: FloatArray, indptr: IntArray) -> None:
         self.X, self.y, self.indptr = X, y, np.asarray(indptr, dtype=np.int64)
         self.dim = X.shape[1]
@@ -58,7 +66,8 @@ class BatchedSquared(BatchedLoss):
 
     @cached_property
     def _linear(self) -> FloatArray:
-        return -self.gradient(np.zeros((self.n_nodes, self.dim)))
+        """Vectors b_i (k, d)."""
+        return self._per_node(self.X * self.y[:, None]) * (2.0 / self._counts)[:, None]
 
     @cached_property
     def _spectrum(self) -> _Spectrum:
@@ -100,6 +109,32 @@ class BatchedSquared(BatchedLoss):
 
     def _per_node(self, rows: FloatArray) -> FloatArray:
         return np.add.reduceat(rows, self.indptr[:-1], axis=0)
+
+    def quadratic(self) -> QuadraticForm:
+        """Hessians Q_i and linear terms b_i."""
+        hessian = np.empty((self.n_nodes, self.dim, self.dim))
+        for nodes, rows in self._buckets():
+            X = self.X[rows]
+            hessian[nodes] = (2.0 / rows.shape[1]) * (X.transpose(0, 2, 1) @ X)
+        return QuadraticForm(hessian, self._linear.copy())
+
+    def scalar(self) -> ScalarForm | None:
+        """Curvatures and linear terms where the features are orthogonal, else None."""
+        if not self._orthogonal():
+            return None
+        with np.errstate(over="ignore", under="ignore"):
+            curvature = (2.0 / self._counts)[:, None] * self._per_node(self.X**2)
+            linear = self._linear.copy()
+        # Features so small that their squares vanish leave the loss constant.
+        linear[curvature == 0.0] = 0.0
+        return ScalarForm(curvature, linear)
+
+    def _orthogonal(self) -> bool:
+        """Whether the columns of every X_i are orthogonal, to the last bit."""
+        X = self.X
+        return not any(
+            np.any(self._per_node(X[:, k] * X[:, j])) for k in range(self.dim) for j in range(k)
+        )
 
     def value(self, w: FloatArray) -> FloatArray:
         """Mean squared errors (k,)."""

@@ -8,8 +8,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from gtvcvx._arrays import BoolArray, FloatArray, IntArray, integer_array
-from gtvcvx.losses.batched._base import AffineProx, BatchedLoss
+from gtvcvx._arrays import FloatArray, IntArray, integer_array
+from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm
 from gtvcvx.losses.batched._from_terms import parts_of_terms
 from gtvcvx.losses.batched._terms import FIELDS, checked, merged
 from gtvcvx.losses.batched._zero import BatchedZero
@@ -72,6 +72,39 @@ class StackedLoss:
         out = np.empty(shape)
         for nodes, batch in self.completed(shape[0]).parts:
             out[nodes] = of(batch, nodes)
+        return out
+
+    @property
+    def nodes_with_loss(self) -> IntArray:
+        """Numbers of the nodes whose loss is not zero, in ascending order."""
+        some = [nodes for nodes, batch in self.parts if not batch.trivial]
+        return np.sort(np.concatenate([np.empty(0, np.int64), *some]))
+
+    @property
+    def smooth(self) -> bool:
+        """Whether all losses are finite and have gradients everywhere."""
+        return all(batch.smooth for _, batch in self.parts)
+
+    def quadratic(self, n_nodes: int) -> QuadraticForm | None:
+        """Hessians (n, d, d) and linear terms (n, d), or None if some loss is not quadratic."""
+        d = self.dim
+        out = QuadraticForm(np.zeros((n_nodes, d, d)), np.zeros((n_nodes, d)))
+        for nodes, batch in self.parts:
+            part = batch.quadratic()
+            if part is None:
+                return None
+            out.hessian[nodes], out.linear[nodes] = part
+        return out
+
+    def scalar(self, n_nodes: int) -> ScalarForm | None:
+        """Curvatures and linear terms (n, d) of the coordinates, or None if they are coupled."""
+        shape = n_nodes, self.dim
+        out = ScalarForm(np.zeros(shape), np.zeros(shape))
+        for nodes, batch in self.parts:
+            part = batch.scalar()
+            if part is None:
+                return None
+            out.curvature[nodes], out.linear[nodes] = part
         return out
 
     def value(self, w: FloatArray) -> FloatArray:
@@ -165,10 +198,11 @@ class StackedLoss:
         if other.dim != self.dim:
             raise ValueError(f"losses: dimension {self.dim} is expected, got {other.dim}")
         n = max(self.n_named, other.n_named)
-        both = _has_loss(self, n) & _has_loss(other, n)
+        both = np.zeros(n, dtype=bool)
+        both[np.intersect1d(self.nodes_with_loss, other.nodes_with_loss)] = True
         kept, terms = [], []
         for nodes, batch in (*self.parts, *other.parts):
-            if isinstance(batch, BatchedZero):
+            if batch.trivial:
                 continue
             if not both[nodes].any():
                 kept.append((nodes, batch))
@@ -182,14 +216,6 @@ class StackedLoss:
                 terms.append(term)
         total = StackedLoss([*kept, *parts_of_terms(terms, self.dim)], self.dim)
         return total.completed(n) if n else total
-
-
-def _has_loss(losses: StackedLoss, n_nodes: int) -> BoolArray:
-    """Say which nodes have a loss that is not zero, (n_nodes,)."""
-    out = np.zeros(n_nodes, dtype=bool)
-    for nodes, batch in losses.parts:
-        out[nodes] = not isinstance(batch, BatchedZero)
-    return out
 
 
 def stacked_from_terms(terms: Sequence[dict[str, Any]], dim: int) -> StackedLoss:

@@ -34,6 +34,9 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "box": ("lower", "upper"),
     "simplex": ("total",),
 }
+#: Terms whose sums are quadratic, and those whose sums are finite with a gradient everywhere.
+QUADRATIC_KINDS = frozenset({"squared", "point", "ridge"})
+SMOOTH_KINDS = QUADRATIC_KINDS | {"logistic", "huber", "poisson"}
 _TARGETS = {
     "logistic": ("0 or 1", lambda y: (y == 0.0) | (y == 1.0)),
     "poisson": ("a number >= 0", lambda y: y >= 0.0),

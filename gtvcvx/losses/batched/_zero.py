@@ -8,11 +8,14 @@ import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.losses.batched._base import AffineProx, BatchedLoss
+from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm
 
 
 class BatchedZero(BatchedLoss):
     """Zero losses at k nodes, of dimension d."""
+
+    trivial = True
+    smooth = True
 
     def __init__(self, n_nodes: int, dim: int) -> None:
         self._n_nodes = n_nodes
@@ -22,6 +25,16 @@ class BatchedZero(BatchedLoss):
     def n_nodes(self) -> int:
         """Number of nodes k in the batch."""
         return self._n_nodes
+
+    def quadratic(self) -> QuadraticForm:
+        """Hessians and linear terms of zeros."""
+        k, d = self._n_nodes, self.dim
+        return QuadraticForm(np.zeros((k, d, d)), np.zeros((k, d)))
+
+    def scalar(self) -> ScalarForm:
+        """Curvatures and linear terms of zeros."""
+        shape = self._n_nodes, self.dim
+        return ScalarForm(np.zeros(shape), np.zeros(shape))
 
     def value(self, w: FloatArray) -> FloatArray:
         """Zeros (k,)."""

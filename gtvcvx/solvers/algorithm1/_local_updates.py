@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import FloatArray
 from gtvcvx.losses import StackedLoss
-from gtvcvx.losses.batched._zero import BatchedZero
 from gtvcvx.problem import GTVProblem
 
 # node label, v (d,), tau, previous (d,) -> z (d,)
@@ -164,7 +163,7 @@ class _NodeUpdates(LocalUpdate):
 
     def __init__(self, problem: GTVProblem, updates: Mapping[int, NodeUpdate]) -> None:
         self._nodes, self._updates = problem.graph.nodes, updates
-        others = np.setdiff1d(_nodes_with_loss(problem), list(updates))
+        others = np.setdiff1d(problem.losses.nodes_with_loss, list(updates))
         # The proximal point of a node without a loss is v itself.
         self._exact = len(others) > 0
 
@@ -186,12 +185,6 @@ class _NodeUpdates(LocalUpdate):
                 )
             z[i] = row
         return z
-
-
-def _nodes_with_loss(problem: GTVProblem) -> IntArray:
-    parts = problem.losses.parts
-    some = [nodes for nodes, batch in parts if not isinstance(batch, BatchedZero)]
-    return np.sort(np.concatenate([np.empty(0, np.int64), *some]))
 
 
 def as_local_update(update: Any, problem: GTVProblem) -> LocalUpdate:
@@ -223,4 +216,4 @@ def as_local_update(update: Any, problem: GTVProblem) -> LocalUpdate:
             "local_update: a LocalUpdate, a callable, or a mapping of node label to callable is "
             f"expected, got {type(update).__name__}"
         )
-    return _NodeUpdates(problem, {int(i): update for i in _nodes_with_loss(problem)})
+    return _NodeUpdates(problem, {int(i): update for i in problem.losses.nodes_with_loss})

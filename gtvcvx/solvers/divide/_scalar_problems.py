@@ -7,10 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.losses import BatchedLoss
-from gtvcvx.losses.batched._point import BatchedPoint
-from gtvcvx.losses.batched._squared import BatchedSquared
-from gtvcvx.losses.batched._zero import BatchedZero
 from gtvcvx.penalties import KernelCode
 from gtvcvx.problem import GTVProblem
 
@@ -49,47 +45,13 @@ def scalar_problems(problem: GTVProblem) -> ScalarProblems | None:
     separable = penalty.kernel_code == KernelCode.L1 or (d == 1 and penalty.is_norm)
     if not separable or problem.graph.n_edges > _MOST_EDGES:
         return None
+    data = problem.losses.scalar(n)
+    if data is None:
+        return None
     # In one dimension a norm is a multiple of the absolute value.
     factor = float(penalty.value(np.eye(1, d))[0])
-    curvature, linear = np.zeros((n, d)), np.zeros((n, d))
-    for nodes, batch in problem.losses.parts:
-        data = _quadratic(batch)
-        if data is None:
-            return None
-        curvature[nodes], linear[nodes] = data
-    scalars = ScalarProblems(curvature, linear, factor * problem.capacities)
+    scalars = ScalarProblems(data.curvature, data.linear, factor * problem.capacities)
     return scalars if _within_range(scalars) else None
-
-
-def _quadratic(batch: BatchedLoss) -> tuple[FloatArray, FloatArray] | None:
-    """Diagonal Hessians and linear terms (k, d) of losses that are quadratic and separable."""
-    if isinstance(batch, BatchedZero):
-        shape = batch.n_nodes, batch.dim
-        return np.zeros(shape), np.zeros(shape)
-    if isinstance(batch, BatchedPoint):
-        return np.full_like(batch.a, 2.0), 2.0 * batch.a
-    if isinstance(batch, BatchedSquared) and _orthogonal(batch):
-        scale = 2.0 / np.diff(batch.indptr)[:, None]
-        with np.errstate(over="ignore", under="ignore"):
-            curvature = scale * _per_node(batch, batch.X**2)
-            linear = scale * _per_node(batch, batch.X * batch.y[:, None])
-        # Features so small that their squares vanish leave the loss constant.
-        linear[curvature == 0.0] = 0.0
-        return curvature, linear
-    return None
-
-
-def _orthogonal(batch: BatchedSquared) -> bool:
-    """Whether the columns of every X_i are orthogonal, to the last bit."""
-    for k in range(batch.dim):
-        for j in range(k):
-            if np.any(_per_node(batch, batch.X[:, k] * batch.X[:, j])):
-                return False
-    return True
-
-
-def _per_node(batch: BatchedSquared, rows: FloatArray) -> FloatArray:
-    return np.add.reduceat(rows, batch.indptr[:-1], axis=0)
 
 
 def _within_range(scalars: ScalarProblems) -> bool:

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx.graph import connected_components
+from gtvcvx.losses import QuadraticForm
 from gtvcvx.penalties import KernelCode
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.polishing._cluster_problem import ClusterProblem
@@ -72,12 +73,11 @@ class Contraction:
         self._blocks = blocks(problem)
 
     @cached_property
-    def losses(self) -> tuple[FloatArray, FloatArray]:
+    def losses(self) -> QuadraticForm:
         """Q (n, d, d) and b (n, d) of the losses ``(1/2) w^T Q_i w - b_i^T w``."""
-        losses, shape = self._problem.losses, (self._problem.graph.n_nodes, self._problem.dim)
-        linear = -losses.gradient(np.zeros(shape))
-        unit = [losses.gradient(np.broadcast_to(row, shape)) for row in np.eye(shape[1])]
-        return np.stack(unit, axis=2) + linear[:, :, None], linear
+        losses = self._problem.losses.quadratic(self._problem.graph.n_nodes)
+        assert losses is not None, "only problems with quadratic losses are contracted"
+        return losses
 
     def solve(
         self, w: FloatArray, u: FloatArray, allowed: float, seconds: float

@@ -11,7 +11,7 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.losses.batched._base import BatchedLoss, DualDomain
-from gtvcvx.losses.batched._terms import Term, selected
+from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
 from gtvcvx.losses.batched.composite import _cvxpy_model as model
 from gtvcvx.losses.batched.composite._domain import complement, dual_domain, firmness
 from gtvcvx.losses.batched.composite._parts import Parts
@@ -63,6 +63,11 @@ class BatchedComposite(BatchedLoss):
     def n_nodes(self) -> int:
         """Number of nodes k in the batch."""
         return self._n_nodes
+
+    @property
+    def smooth(self) -> bool:
+        """Whether there are neither kinks nor constraints."""
+        return {term["kind"] for term in self._terms} <= SMOOTH_KINDS
 
     def value(self, w: FloatArray) -> FloatArray:
         """Losses (k,), +inf outside the constraints."""
