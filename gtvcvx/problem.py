@@ -72,8 +72,8 @@ class GTVProblem:
         self.penalty = as_penalty(penalty, self.dim)
         self.lam = _checked_lam(lam)
         self.capacities = self._checked_capacities()
-        # What solvers keep for problems that differ in lambda alone.
-        self._kept: dict[str, Any] = {}
+        # What solvers have made for problems that differ in lambda alone.
+        self._cached: dict[str, Any] = {}
 
     def _checked_capacities(self) -> FloatArray:
         """Edge capacities lambda A_e of the dual network-flow problem, shape (m,)."""
@@ -245,18 +245,18 @@ class GTVProblem:
     def with_lam(self, lam: float) -> GTVProblem:
         """Return the same problem with another lambda."""
         problem = GTVProblem(self.graph, self.losses, self.penalty, lam)
-        problem._kept = self._kept
+        problem._cached = self._cached
         return problem
 
-    def kept(self, name: str, make: Callable[[], _T]) -> _T:
+    def cached(self, name: str, make: Callable[[], _T]) -> _T:
         """Return what was made under this name for this problem, whatever its lambda, or make it.
 
         For solvers: what depends on graph, losses and penalty alone is made once.
         """
-        if name not in self._kept:
-            self._kept[name] = make()
-        kept: _T = self._kept[name]
-        return kept
+        if name not in self._cached:
+            self._cached[name] = make()
+        value: _T = self._cached[name]
+        return value
 
     def to_data(self) -> dict[str, Any]:
         """Plain dict of arrays, numbers and strings: all that the package ``verify`` needs.

@@ -65,6 +65,8 @@ class BatchedLoss(ABC):
     dim: int  # d
     #: Whether all losses are zero, so that the nodes have no data.
     trivial: bool = False
+    #: Whether all losses are quadratic: `quadratic` and `affine_prox` are not None.
+    is_quadratic: bool = False
 
     @property
     @abstractmethod
@@ -77,10 +79,7 @@ class BatchedLoss(ABC):
         """Whether every L_i is finite and has a gradient everywhere."""
 
     def quadratic(self) -> QuadraticForm | None:
-        """Return the Hessians and the linear terms, or None where a loss is not quadratic.
-
-        `affine_prox` is not None for the same losses.
-        """
+        """Return the Hessians and the linear terms, or None where a loss is not quadratic."""
         return None
 
     def scalar(self) -> ScalarForm | None:

@@ -14,6 +14,8 @@ from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, 
 class BatchedPoint(BatchedLoss):
     """Point losses at k nodes, points ``a`` of shape (k, d)."""
 
+    is_quadratic = True
+
     smooth = True
 
     def __init__(self, a: FloatArray) -> None:

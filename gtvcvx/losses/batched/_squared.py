@@ -42,6 +42,8 @@ class BatchedSquared(BatchedLoss):
     ``L_i(w) = (1/2) w^T Q_i w - b_i^T w + (1/m_i) ||y_i||^2``.
     """
 
+    is_quadratic = True
+
     smooth = True
 
     def __init__(self, X: FloatArray, y: FloatArray, indptr: IntArray) -> None:

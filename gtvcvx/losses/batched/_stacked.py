@@ -85,6 +85,11 @@ class StackedLoss:
         """Whether all losses are finite and have gradients everywhere."""
         return all(batch.smooth for _, batch in self.parts)
 
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether all losses are quadratic."""
+        return all(batch.is_quadratic for _, batch in self.parts)
+
     def quadratic(self, n_nodes: int) -> QuadraticForm | None:
         """Hessians (n, d, d) and linear terms (n, d), or None if some loss is not quadratic."""
         d = self.dim

@@ -14,6 +14,7 @@ from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, 
 class BatchedZero(BatchedLoss):
     """Zero losses at k nodes, of dimension d."""
 
+    is_quadratic = True
     trivial = True
     smooth = True
 

@@ -18,9 +18,10 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.algorithm1._local_updates import as_local_update
+from gtvcvx.solvers.driver._method import Iteration
 
 
-class Algorithm1:
+class Algorithm1(Iteration):
     """Iterations (32), (33) with tau_i = 1/deg_i and sigma_e = 1/2, from w = 0 and u = 0.
 
     A node without neighbours has no step size: it starts, and stays, at a minimizer of its loss.
@@ -33,8 +34,6 @@ class Algorithm1:
         Takes the place of the exact update (32), see
         `gtvcvx.solvers.algorithm1._local_updates.as_local_update`.
     """
-
-    name = "PDHG"
 
     def __init__(
         self,
@@ -96,11 +95,11 @@ class Algorithm1:
         """Primal weight of the paper."""
         return 1.0
 
-    def restart(self, w: FloatArray, u: FloatArray) -> None:
+    def move_to(self, w: FloatArray, u: FloatArray) -> None:
         """Go on from another point."""
         self.w, self.u = w.copy(), u.copy()
 
-    def signal(self) -> float:
+    def residual(self) -> float:
         """Length of the last step in the method's own metric."""
         return self._moved
 

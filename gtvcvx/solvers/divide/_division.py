@@ -15,26 +15,21 @@ References
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from types import TracebackType
+from typing import Any
 
 import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx._progress import Progress as Display
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solution import Record, Solution
 from gtvcvx.solvers.divide._network import Skeleton
 from gtvcvx.solvers.divide._scalar_division import ScalarDivision
 from gtvcvx.solvers.divide._scalar_problems import ScalarProblems
-from gtvcvx.solvers.driver._incumbent import Incumbent
-from gtvcvx.solvers.driver._limits import Limits
-from gtvcvx.solvers.driver._schedule import CHECK_SHARE
+from gtvcvx.solvers.driver import Limits, Proposal
 
-METHOD = "divide and conquer"
 # Rounds on fewer nodes than this are over before a second thread has started.
 _PARALLEL_NODES = 20_000
 
@@ -42,13 +37,23 @@ _PARALLEL_NODES = 20_000
 class Division:
     """Divide and conquer over all coordinates of w, a few of them at a time.
 
-    Use it as a context manager: it holds threads.
+    Use it as a context manager: it holds threads. Between rounds only w is new, since a flow that
+    is still being routed bounds nothing; that is checked after every round if somebody watches
+    (a callback), and otherwise not before the end.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    scalars : ScalarProblems
+        Of the problem.
 
     Attributes
     ----------
     n_iter : int
         Rounds so far.
     """
+
+    stride = 1
 
     def __init__(self, problem: GTVProblem, scalars: ScalarProblems) -> None:
         self._scalars = scalars
@@ -77,8 +82,36 @@ class Division:
         """Whether the solution has been found."""
         return not (self._waiting or self._running)
 
-    def run(self) -> None:
-        """Do one round: split every cluster of the coordinates that are being worked on."""
+    def begin(self, limits: Limits, rel_gap: float) -> None:
+        """Get ready for a run under limits."""
+        self._limits = limits
+
+    def due(self) -> bool:
+        """Say whether somebody wants to see the point after this round."""
+        return self._limits.callback is not None
+
+    def proposal(self) -> Proposal:
+        """Return the point, with the flow if it is optimal or the last that there will be."""
+        if self.finished:
+            return Proposal(self.w(), self.u(), 0.0)
+        ended = self._limits.expired or self.n_iter >= self._limits.max_iter
+        u = self.u() if ended else np.zeros_like(self._u)
+        return Proposal(self.w(), u, np.inf)
+
+    def learn(self, rel_gap: float) -> None:
+        """Take no notice: rounds go on until no cluster splits."""
+
+    def info(self) -> dict[str, Any]:
+        """Return nothing beside the method's name."""
+        return {}
+
+    def run(self, n_iter: int) -> None:
+        """Do n_iter rounds."""
+        for _ in range(n_iter):
+            self._round()
+
+    def _round(self) -> None:
+        """Split every cluster of the coordinates that are being worked on."""
         while self._waiting and len(self._running) < self._threads:
             k = self._waiting.pop()
             self._running[k] = ScalarDivision(
@@ -121,101 +154,3 @@ class Division:
         for k, division in self._running.items():
             self._u[:, k] = division.flow()
         return self._u
-
-
-class DivisionRun:
-    """A run of divide and conquer under limits, with its checks of the gap.
-
-    The gap of the result is always checked. Between rounds only w is new, since a flow that is
-    still being routed bounds nothing; that is looked at after every round if there is a callback,
-    and otherwise if it costs a small share of the run.
-    """
-
-    def __init__(
-        self,
-        problem: GTVProblem,
-        scalars: ScalarProblems,
-        warm_start: Solution | None,
-        limits: Limits,
-    ) -> None:
-        self._problem, self._scalars, self._limits = problem, scalars, limits
-        self._start = time.perf_counter()
-        self._checks = self._last_check = 0.0
-        self._history: list[Record] = []
-        self._incumbent = Incumbent(problem)
-        self._n_iter = 0
-        self._stopped = False
-        if warm_start is not None:
-            self._incumbent.offer(warm_start.w, warm_start.u)
-            self._record()
-
-    @property
-    def _seconds(self) -> float:
-        return time.perf_counter() - self._start
-
-    @property
-    def _rel_gap(self) -> float:
-        return self._incumbent.rel_gap if self._history else np.inf
-
-    def divide(self) -> bool:
-        """Divide until a limit is met or no cluster splits; say whether it came to that."""
-        if self._rel_gap <= self._limits.rtol:
-            return True
-        display = Display(
-            "AUTO",
-            verbose=self._limits.verbose,
-            total=self._limits.max_iter,
-            gap_goal=self._limits.rtol,
-        )
-        with Division(self._problem, self._scalars) as division, display:
-            self._last_check = self._seconds  # until there is one: as long as the preparation
-            try:
-                last = False
-                while not last:
-                    last = self._round(division)
-                    display.update(self._n_iter, self._rel_gap)
-            except KeyboardInterrupt:
-                # Ctrl-C ends the run, not the session: what was found so far is returned.
-                self._n_iter, self._stopped = division.n_iter, True
-                self._incumbent.offer(division.w(), division.u())
-        return division.finished and not self._stopped
-
-    def _round(self, division: Division) -> bool:
-        """Do a round and perhaps evaluate the gap; say whether it was the last one."""
-        limits = self._limits
-        division.run()
-        self._n_iter = division.n_iter
-        limited = self._seconds >= limits.time_limit or self._n_iter >= limits.max_iter
-        last = limited or division.finished
-        if not (last or self._affordable()):
-            return False
-        before = self._seconds
-        u = division.u() if last else np.zeros((self._problem.graph.n_edges, self._problem.dim))
-        self._incumbent.offer(division.w(), u)
-        self._last_check = self._seconds - before
-        self._checks += self._last_check
-        self._record()
-        asked = limits.callback is not None and bool(
-            limits.callback(self._incumbent.progress(self._n_iter, self._seconds))
-        )
-        self._stopped = limited or asked
-        return last or asked
-
-    def _affordable(self) -> bool:
-        share = CHECK_SHARE * (self._seconds - self._checks)
-        return self._limits.callback is not None or self._checks + self._last_check <= share
-
-    def _record(self) -> None:
-        self._history.append(self._incumbent.record(self._n_iter, self._seconds))
-
-    def solution(self) -> Solution:
-        """Return the incumbent."""
-        optimal = self._incumbent.rel_gap <= self._limits.rtol
-        return self._incumbent.solution(
-            status="optimal" if optimal else "user_limit",
-            n_iter=self._n_iter,
-            seconds=self._seconds,
-            solver="AUTO",
-            history=self._history,
-            info={"method": METHOD},
-        )

@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.losses import ScalarForm
 from gtvcvx.penalties import KernelCode
 from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.driver import Requirement
 
 # Beyond this size squares, and their sums, come too close to the end of double precision.
 _LARGEST = 1e140
@@ -35,23 +37,59 @@ class ScalarProblems(NamedTuple):
     capacities: FloatArray
 
 
-def scalar_problems(problem: GTVProblem) -> ScalarProblems | None:
-    """Split a problem into scalar ones; None if its penalty or its losses couple the coordinates.
+def scalar_problems(problem: GTVProblem) -> ScalarProblems:
+    """Split a problem into scalar ones, one for each coordinate.
 
-    The penalty is the l1 norm, or any norm for d = 1; the losses are squared, point or zero, and
-    the features of a squared loss are orthogonal, ``sum_r X[r, k] X[r, l] = 0`` for k != l.
+    Raises
+    ------
+    ValueError
+        The losses couple coordinates..
     """
-    penalty, n, d = problem.penalty, problem.graph.n_nodes, problem.dim
-    separable = penalty.kernel_code == KernelCode.L1 or (d == 1 and penalty.is_norm)
-    if not separable or problem.graph.n_edges > _MOST_EDGES:
-        return None
-    data = problem.losses.scalar(n)
+    data = _scalar_form(problem)
     if data is None:
-        return None
+        raise ValueError("losses: their coordinates are coupled")
     # In one dimension a norm is a multiple of the absolute value.
-    factor = float(penalty.value(np.eye(1, d))[0])
-    scalars = ScalarProblems(data.curvature, data.linear, factor * problem.capacities)
-    return scalars if _within_range(scalars) else None
+    factor = float(problem.penalty.value(np.eye(1, problem.dim))[0])
+    return ScalarProblems(data.curvature, data.linear, factor * problem.capacities)
+
+
+def _scalar_form(problem: GTVProblem) -> ScalarForm | None:
+    return problem.cached("scalar form", lambda: problem.losses.scalar(problem.graph.n_nodes))
+
+
+def separable_penalty(problem: GTVProblem) -> str | None:
+    """Ask for a penalty that is a sum over coordinates of absolute differences."""
+    penalty = problem.penalty
+    separable = penalty.kernel_code == KernelCode.L1 or (problem.dim == 1 and penalty.is_norm)
+    return None if separable else "the penalty 'l1', or a norm for d = 1"
+
+
+def numbered_arcs(problem: GTVProblem) -> str | None:
+    """Ask for no more edges than there are numbers for."""
+    return None if problem.graph.n_edges <= _MOST_EDGES else f"at most {_MOST_EDGES} edges"
+
+
+def scalar_losses(problem: GTVProblem) -> str | None:
+    """Ask for quadratic losses that do not couple coordinates.
+
+    They are squared, point or zero losses, and the features of a squared loss are orthogonal,
+    ``sum_r X[r, k] X[r, l] = 0`` for k != l.
+    """
+    return None if _scalar_form(problem) is not None else "quadratic losses of single coordinates"
+
+
+def moderate_numbers(problem: GTVProblem) -> str | None:
+    """Ask for data whose squares stay far from overflow."""
+    return None if _within_range(scalar_problems(problem)) else "data of moderate size"
+
+
+#: What divide and conquer needs of a problem.
+REQUIREMENTS: tuple[Requirement, ...] = (
+    separable_penalty,
+    numbered_arcs,
+    scalar_losses,
+    moderate_numbers,
+)
 
 
 def _within_range(scalars: ScalarProblems) -> bool:

@@ -1,1 +1,23 @@
 """Running a method: limits, the incumbent, checks of the gap, history and display."""
+
+from gtvcvx.solvers.driver._incumbent import Incumbent
+from gtvcvx.solvers.driver._limits import Limits, Progress
+from gtvcvx.solvers.driver._method import Iteration, Method, Proposal
+from gtvcvx.solvers.driver._options import Options, Takes
+from gtvcvx.solvers.driver._requirements import Requirement, missing
+from gtvcvx.solvers.driver._run import Run, drive
+
+__all__ = [
+    "Incumbent",
+    "Iteration",
+    "Limits",
+    "Method",
+    "Options",
+    "Progress",
+    "Proposal",
+    "Requirement",
+    "Run",
+    "Takes",
+    "drive",
+    "missing",
+]

@@ -31,7 +31,7 @@ class Incumbent:
     gap: float = np.inf
     parts: Gap = field(init=False)
 
-    def offer(self, w: FloatArray, u: FloatArray, keep_last: bool = False) -> None:
+    def update(self, w: FloatArray, u: FloatArray, keep_last: bool = False) -> None:
         """Take w, or w made constant on fused clusters, if its value is lower than the best.
 
         The repaired u is taken if its bound is higher. With keep_last, w is taken as it is.

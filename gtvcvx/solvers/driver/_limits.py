@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,45 @@ class Progress:
 
 @dataclass
 class Limits:
-    """When to stop."""
+    """When a run stops, counted from when this was made.
+
+    Attributes
+    ----------
+    rtol : float
+        Stop at gap <= rtol max(1, |value|), or at as small a decrease, see `stop`.
+    max_iter : int
+    time_limit : float
+        Seconds.
+    stop : {"gap", "objective", "iterations"}
+        What rtol is compared with: the relative gap, the decrease of the objective between two
+        checks, or nothing.
+    callback : callable, optional
+        Sees a `Progress` at every check; a true value stops the run.
+    verbose : bool, optional
+        As in `GTVProblem.solve`.
+    started : float
+        When the time began to count, by `time.perf_counter`.
+    """
 
     rtol: float
     max_iter: int
     time_limit: float = np.inf
-    stop: str = "gap"  # "gap" | "objective" | "iterations"
+    stop: str = "gap"
     callback: Callable[[Progress], Any] | None = None
     verbose: bool | None = None
+    started: float = field(default_factory=lambda: time.perf_counter())
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time so far."""
+        return time.perf_counter() - self.started
+
+    @property
+    def seconds_left(self) -> float:
+        """Time until the limit, perhaps infinite, negative after it."""
+        return self.time_limit - self.seconds
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time is over."""
+        return self.seconds >= self.time_limit

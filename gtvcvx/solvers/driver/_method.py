@@ -1,32 +1,114 @@
-"""What the driver asks of a method."""
+"""What the driver asks of a method, and what all iterations have in common.
+
+A method is a state that `run` moves on. The driver decides nothing about how: it lets the method
+run, checks what the method proposes whenever the method says that a check is due, and stops by
+limits and gaps alone.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Protocol
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.solvers.driver._limits import Limits
+from gtvcvx.solvers.driver._schedule import Schedule
+
+# An iteration is short: decisions are taken every so many, so that they cost nothing.
+ITERATIONS_A_LOOK = 10
+
+
+class Proposal(NamedTuple):
+    """A pair that is worth a check, and the relative gap that the method expects of it."""
+
+    w: FloatArray  # (n, d)
+    u: FloatArray  # (m, d)
+    expected_gap: float
 
 
 class Method(Protocol):
-    """An iterative method: its current point, and how to go on."""
+    """A method under the driver."""
 
-    name: str
-    n_iter: int
-    w: FloatArray
-    u: FloatArray
+    stride: int  # the driver looks up when n_iter is a multiple of it
 
     @property
-    def weight(self) -> float:
-        """Primal weight: how far w moves in a step, over how far u does."""
+    def n_iter(self) -> int:
+        """Iterations, or rounds, so far."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do."""
+
+    def begin(self, limits: Limits, rel_gap: float) -> None:
+        """Get ready for a run under limits; rel_gap is that of the start, infinite if unknown."""
 
     def run(self, n_iter: int) -> None:
-        """Do n_iter iterations."""
+        """Do n_iter iterations, and what else they call for."""
 
-    def signal(self) -> float:
-        """Cheap number that falls with the gap, up to an unknown factor."""
+    def due(self) -> bool:
+        """Say whether the proposal is worth a check now."""
 
-    def restart(self, w: FloatArray, u: FloatArray) -> None:
-        """Go on from another point."""
+    def proposal(self) -> Proposal | None:
+        """Return the best pair there is; None if there is nothing to check."""
+
+    def learn(self, rel_gap: float) -> None:
+        """Take note of the gap that a check of the proposal has found."""
 
     def info(self) -> dict[str, Any]:
         """Return particulars for `Solution.info`."""
+
+
+class Iteration(ABC):
+    """A method that converges: a cheap residual tells when its point is worth a check.
+
+    Attributes
+    ----------
+    w, u : ndarray, shapes (n, d) and (m, d)
+        The current point.
+    warm : bool
+        Whether it starts from a solution of this problem or of a similar one.
+    """
+
+    stride = ITERATIONS_A_LOOK
+    finished = False
+    n_iter: int
+    w: FloatArray
+    u: FloatArray
+    warm = False
+
+    @abstractmethod
+    def run(self, n_iter: int) -> None:
+        """Do n_iter iterations."""
+
+    @abstractmethod
+    def residual(self) -> float:
+        """Cheap number that falls with the gap, up to an unknown factor."""
+
+    @property
+    @abstractmethod
+    def weight(self) -> float:
+        """Primal weight: how far w moves in a step, over how far u does."""
+
+    @abstractmethod
+    def move_to(self, w: FloatArray, u: FloatArray) -> None:
+        """Go on from another point."""
+
+    @abstractmethod
+    def info(self) -> dict[str, Any]:
+        """Return particulars for `Solution.info`."""
+
+    def begin(self, limits: Limits, rel_gap: float) -> None:
+        """Make the schedule of checks."""
+        self.schedule = Schedule(limits, rel_gap, warm=self.warm)
+
+    def due(self) -> bool:
+        """Say whether the current point is worth a check."""
+        return self.schedule.due(self.n_iter, self.residual())
+
+    def proposal(self) -> Proposal:
+        """Return the current point."""
+        return Proposal(self.w, self.u, self.schedule.expected_gap(self.residual()))
+
+    def learn(self, rel_gap: float) -> None:
+        """Take note of the gap at the current point."""
+        self.schedule.checked(self.n_iter, rel_gap, self.residual())

@@ -1,35 +1,78 @@
-"""When a run checks its gap: seldom enough to cost little, often enough to stop in time."""
+"""When a check is worth its cost: seldom enough to be cheap, often enough to stop in time."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from gtvcvx.solvers.driver._limits import Limits
 
-FIRST_CHECK = 100
-# The first iterations bring the relative gap down to this; then it falls along with the signal.
-FIRST_GAP = 0.033
-# A first look, whatever the signal says, after so many iterations; sooner from a warm start, where
-# nobody knows what a signal means, and in a run that takes long.
-FIRST_LOOK, WARM_LOOK, EARLY_LOOK = 1500, 200, 300
-# A check that was not the last is not repeated before so many times as many iterations.
-RECHECK = 1.15
-GROWTH = 1.5
-# A check takes about as long as so many iterations; those that are not expected to be the last
-# may take this share of the run.
-CHECK_COST, CHECK_SHARE = 200, 0.1
-# A polish costs as much as some hundred iterations; none just before the first check, when the gap
-# is expected this close to rtol. So far on in the run nobody believes that any more.
-NEARLY_DONE, TOO_LATE = 12.0, 1000
+
+@dataclass(frozen=True)
+class ScheduleSettings:
+    """Counts and shares that say when the gap is checked.
+
+    Attributes
+    ----------
+    first_check : int
+        No check before so many iterations: earlier gaps are never small enough.
+    first_gap : float
+        The first iterations bring the relative gap down to this on most problems; from then on it
+        is taken to fall along with the residual.
+    first_look, warm_look, long_look : float
+        A first check, whatever the residual says, after so many iterations; sooner from a warm
+        start, where nobody knows what a residual means, and in a run that takes long, to have
+        something to show.
+    long_seconds : float
+        A run that takes more seconds takes long.
+    recheck : float
+        A check that failed is repeated when the iterations are so many times as many: the ratio
+        of gap to residual drifts by more than a few iterations mend.
+    growth : float
+        The same for checks that are not expected to be the last.
+    cost, share : float
+        A check takes about as long as `cost` iterations; those that are not expected to be the
+        last may take this share of the run.
+    near, too_late : float
+        The first check is near when the expected gap is within this factor of rtol; from so many
+        iterations on nobody believes that any more.
+    """
+
+    first_check: int = 100
+    first_gap: float = 0.033
+    first_look: float = 1500
+    warm_look: float = 200
+    long_look: float = 300
+    long_seconds: float = 10.0
+    recheck: float = 1.15
+    growth: float = 1.5
+    cost: float = 200
+    share: float = 0.1
+    near: float = 12.0
+    too_late: int = 1000
+
+
+DEFAULTS = ScheduleSettings()
 
 
 class Schedule:
     """Decides at which iterations the gap is checked.
 
     A check costs as much as some hundred iterations. It is made when the gap is expected to be
-    small enough, judging by the method's cheap signal and its ratio to the gap at the last check;
-    otherwise seldom, so that all such checks take a small share of the run. No clock is asked, but
-    for the early look at a run that takes long: the same run makes the same checks.
+    small enough, judging by a cheap residual and its ratio to the gap at the last check; otherwise
+    seldom, so that all such checks take a small share of the run. No clock is asked, but for the
+    early look at a run that takes long: the same run makes the same checks.
+
+    Parameters
+    ----------
+    limits : Limits
+    rel_gap : float
+        Relative gap of the start; infinite if it is not known.
+    warm : bool
+        Whether the start is a solution of this problem or of a similar one.
+    ratio : float
+        Relative gap over residual, if it is known beforehand.
     """
 
     def __init__(
@@ -37,44 +80,72 @@ class Schedule:
         limits: Limits,
         rel_gap: float = np.inf,
         *,
-        first_look: float = FIRST_LOOK,
-        first_check: int = FIRST_CHECK,
+        warm: bool = False,
         ratio: float = np.nan,
+        settings: ScheduleSettings = DEFAULTS,
     ) -> None:
-        self._limits, self._first_look, self._first_check = limits, first_look, first_check
+        self._limits, self._settings = limits, settings
+        self._first_look = settings.warm_look if warm else settings.first_look
         self._last = 0
-        self._first_gap = min(rel_gap, FIRST_GAP)
-        self._ratio = ratio  # rel_gap / signal at the last check
+        self._first_gap = min(rel_gap, settings.first_gap)
+        self._ratio = ratio
         self._checks = 0
 
-    def due(self, n_iter: int, signal: float, long: bool = False) -> bool:
-        """Say whether to check now, in a run that takes long or not."""
+    def expected_gap(self, residual: float) -> float:
+        """Return the relative gap that goes with a residual, as far as is known."""
+        if np.isnan(self._ratio):
+            self._ratio = self._first_gap / max(residual, np.finfo(float).tiny)
+        return self._ratio * residual
+
+    def due(self, n_iter: int, residual: float) -> bool:
+        """Say whether to check now."""
+        settings = self._settings
         if n_iter >= self._limits.max_iter:
             return True
         if self._limits.stop == "iterations":
             return False
-        if np.isnan(self._ratio):
-            self._ratio = self._first_gap / max(signal, np.finfo(float).tiny)
-        if n_iter < self._first_check:
+        expected = self.expected_gap(residual)
+        if n_iter < settings.first_check:
             return False
-        if self._ratio * signal <= self._limits.rtol:
-            return n_iter >= RECHECK * self._last
+        if expected <= self._limits.rtol:
+            return n_iter >= settings.recheck * self._last
         if self._last == 0:
-            return n_iter >= (min(EARLY_LOOK, self._first_look) if long else self._first_look)
-        affordable = CHECK_COST * self._checks <= CHECK_SHARE * n_iter
-        return n_iter >= GROWTH * self._last and affordable
+            return n_iter >= self._look
+        return self._grown(n_iter)
 
-    def nearly_done(self, n_iter: int, signal: float) -> bool:
+    @property
+    def _look(self) -> float:
+        """Iterations until the first check, whatever the residual says."""
+        settings = self._settings
+        long = self._limits.seconds >= settings.long_seconds
+        return min(settings.long_look, self._first_look) if long else self._first_look
+
+    def _grown(self, n_iter: int) -> bool:
+        """Say whether the run has grown so much that it can afford another look."""
+        settings = self._settings
+        affordable = settings.cost * self._checks <= settings.share * n_iter
+        return n_iter >= settings.growth * self._last and affordable
+
+    def promising(self, n_iter: int, residual: float) -> bool:
+        """Say whether a check now would be the last, as it seems, or can be afforded anyway.
+
+        For pairs that come up once in a while, at any time in a run, and are gone afterwards.
+        """
+        if self.expected_gap(residual) <= self._limits.rtol:
+            return n_iter >= self._settings.recheck * self._last
+        return self._last > 0 and self._grown(n_iter)
+
+    def nearly_done(self, n_iter: int, residual: float) -> bool:
         """Say whether the first check is near, and may be the last."""
-        near = self._ratio * signal <= NEARLY_DONE * self._limits.rtol
-        return near and self._last == 0 and n_iter < TOO_LATE
+        near = self.expected_gap(residual) <= self._settings.near * self._limits.rtol
+        return near and self._last == 0 and n_iter < self._settings.too_late
 
     def eased(self, share: float) -> None:
-        """Learn that the gap is only a share of what the signal said so far."""
+        """Learn that the gap is only a share of what the residual said so far."""
         self._ratio *= share
 
-    def checked(self, n_iter: int, rel_gap: float, signal: float) -> None:
+    def checked(self, n_iter: int, rel_gap: float, residual: float) -> None:
         """Learn from a check."""
         self._last = n_iter
         self._checks += 1
-        self._ratio = rel_gap / signal if signal > 0 else 0.0
+        self._ratio = rel_gap / residual if residual > 0 else 0.0

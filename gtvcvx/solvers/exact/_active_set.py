@@ -18,11 +18,13 @@ only whether flows exist matters, not whether they or w are unique.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, SignArray
 from gtvcvx.solution import ExactSolution
+from gtvcvx.solvers.driver import Limits, Proposal
 from gtvcvx.solvers.exact._cluster_flows import Routing
 from gtvcvx.solvers.exact._data import ExactData
 from gtvcvx.solvers.exact._faces import Face, Memory, Point
@@ -43,20 +45,59 @@ class Search:
         Signs of the point's jumps.
     u : ndarray, shape (m, d)
         Guess of the flow.
+
+    Attributes
+    ----------
+    n_iter : int
+        Rounds so far.
+    proof : ExactSolution or None
+        The solution, once it is proved.
     """
 
+    stride = 1
+
     def __init__(self, data: ExactData, point: Point, signs: SignArray, u: FloatArray) -> None:
-        self._data, self._memory = data, Memory()
+        self._data, self._memory, self._u = data, Memory(), u
         self._routing = Routing(data, u)
         self.point, self._signs = point, signs
-        self.n_rounds = 0
-        self.n_unknowns = 0
+        self.n_iter = 0
+        self.proof: ExactSolution | None = None
+        self._n_unknowns = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the solution is proved."""
+        return self.proof is not None
+
+    def begin(self, limits: Limits, rel_gap: float) -> None:
+        """Get ready for a run: nothing depends on its limits."""
+
+    def run(self, n_iter: int) -> None:
+        """Do n_iter rounds, or as many as it takes."""
+        for _ in range(n_iter):
+            if not self.finished:
+                self.proof = self.advance()
+
+    def due(self) -> bool:
+        """Say no: a point in double precision proves nothing before the end."""
+        return False
+
+    def proposal(self) -> Proposal | None:
+        """Return the point so far, rounded; nothing if the solution is proved, which needs none."""
+        return None if self.finished else Proposal(self.point.floats, self._u, np.inf)
+
+    def learn(self, rel_gap: float) -> None:
+        """Take no notice: gaps are a matter of double precision."""
+
+    def info(self) -> dict[str, Any]:
+        """Return the number of unknowns of the last linear system."""
+        return {"unknowns": self._n_unknowns}
 
     def advance(self) -> ExactSolution | None:
         """Do one round; return the solution if it is proved."""
-        self.n_rounds += 1
+        self.n_iter += 1
         face = Face(self._data, self._signs)
-        self.n_unknowns = face.n_unknowns
+        self._n_unknowns = face.n_unknowns
         target = face.minimizer(self.point, self._memory)
         jumps = target.signs(self._data.edges)
         if (jumps * face.signs < 0).any():

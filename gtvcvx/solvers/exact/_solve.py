@@ -9,36 +9,57 @@ are checked with equality in the end (`gtvcvx.solvers.exact._proof`).
 
 from __future__ import annotations
 
+import dataclasses
 import math
-import time
+from dataclasses import dataclass
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, SignArray
-from gtvcvx._progress import Progress as Display
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import ExactSolution, Record, Solution
-from gtvcvx.solvers.driver._incumbent import Incumbent
+from gtvcvx.solvers._auto import solve_auto
+from gtvcvx.solvers._reference import solve_reference
+from gtvcvx.solvers.driver import Limits, Options, Run, Takes
 from gtvcvx.solvers.exact._active_set import Search
 from gtvcvx.solvers.exact._data import ExactData, exact_data
 from gtvcvx.solvers.exact._faces import Face, Point
 
 NAME = "EXACT"
-DEFAULT_ROUNDS = 1000
-# Accuracy that the solution in double precision aims at, and that of the fallback.
-START_RTOL = 1e-12
-FALLBACK_RTOL, FALLBACK_ITERATIONS = 1e-9, 20_000
+TAKES = Takes(
+    refused=("rtol", "callback", "stop"),
+    reason="proves that the gap is zero and does not take it",
+    error=ValueError,
+)
+
+
+@dataclass(frozen=True)
+class ExactSettings:
+    """Where the exact search starts, and where it gives up.
+
+    Attributes
+    ----------
+    rounds : int
+        Most rounds; a few are the rule.
+    start_rtol : float
+        Accuracy that the start aims at: the more digits, the more signs are right.
+    fallback_rtol, fallback_iterations : float, int
+        Those of the start by the default solver, where an interior-point method fails.
+    """
+
+    rounds: int = 1000
+    start_rtol: float = 1e-12
+    fallback_rtol: float = 1e-9
+    fallback_iterations: int = 20_000
+
+
+DEFAULTS = ExactSettings()
 
 
 def solve_exact(
-    problem: GTVProblem,
-    *,
-    max_iter: int | None,
-    time_limit: float | None,
-    warm_start: Solution | None,
-    verbose: bool | None,
+    problem: GTVProblem, options: Options, settings: ExactSettings = DEFAULTS
 ) -> Solution:
     """Solve a small problem exactly; see `GTVProblem.solve`.
 
@@ -47,12 +68,11 @@ def solve_exact(
 
     Parameters
     ----------
-    max_iter : int, optional
-        Largest number of rounds, default 1000.
-    time_limit : float, optional
-        Seconds; looked at between rounds.
-    warm_start : Solution, optional
-        Where to take the first signs from; default: a solution by Clarabel.
+    problem : GTVProblem
+    options : Options
+        ``max_iter`` is the largest number of rounds, ``time_limit`` is looked at between rounds,
+        and the first signs are taken from ``warm_start``, by default a solution by Clarabel.
+    settings : ExactSettings
 
     Returns
     -------
@@ -66,69 +86,38 @@ def solve_exact(
     ValueError
         The penalty or a loss has no rational solution.
     """
-    began = time.perf_counter()
+    limits = options.limits(settings.rounds)
     data = exact_data(problem)
-    if warm_start is None:
-        start = _float_solution(problem, time_limit)
-        w, u = start.w, start.u
-    else:
-        w = problem.checked_w(warm_start.w, "warm_start.w")
-        u = problem.checked_u(warm_start.u, "warm_start.u")
-    search = Search(data, *_guess(problem, data, w, u), u)
-    deadline = math.inf if time_limit is None else began + time_limit
-    rounds = DEFAULT_ROUNDS if max_iter is None else max_iter
-    exact = _run(search, rounds, deadline, verbose)
-    fields: dict[str, Any] = {
-        "n_iter": search.n_rounds,
-        "solver": NAME,
-        "info": {"unknowns": search.n_unknowns},
-    }
-    if exact is not None:
-        return _proved(problem, search.point, exact, time.perf_counter() - began, fields)
-    incumbent = Incumbent(problem)
-    incumbent.offer(w, u)
-    incumbent.offer(search.point.floats, u)
-    limited = max_iter is not None or search.n_rounds < rounds
-    if warm_start is not None and not limited:
-        start = _float_solution(problem, time_limit)
-        incumbent.offer(start.w, start.u)
-    seconds = time.perf_counter() - began
-    return incumbent.solution(
-        status="user_limit" if limited else cp.OPTIMAL_INACCURATE,
-        seconds=seconds,
-        history=[incumbent.record(search.n_rounds, seconds)],
-        **fields,
-    )
+    given = options.checked_start(problem)
+    start = _float_solution(problem, limits, settings) if given is None else given
+    search = Search(data, *_guess(problem, data, start.w, start.u), start.u)
+    run = Run(problem, limits, NAME)
+    run.drive(search)
+    if search.proof is not None:
+        return _proved(problem, search.point, search.proof, run.solution_fields())
+    run.consider(start.w, start.u)
+    limited = options.max_iter is not None or run.n_iter < limits.max_iter
+    if given is not None and not limited:
+        better = _float_solution(problem, limits, settings)
+        run.consider(better.w, better.u)
+    status = "user_limit" if limited else cp.OPTIMAL_INACCURATE
+    return dataclasses.replace(run.solution(), status=status)
 
 
-def _run(
-    search: Search, rounds: int, deadline: float, verbose: bool | None
-) -> ExactSolution | None:
-    """Search until there is a proof, or a limit or Ctrl-C ends it."""
+def _float_solution(problem: GTVProblem, limits: Limits, settings: ExactSettings) -> Solution:
+    left = max(limits.seconds_left, 1e-3) if math.isfinite(limits.time_limit) else None
     try:
-        with Display(NAME, verbose=verbose) as display:
-            while search.n_rounds < rounds:
-                exact = search.advance()
-                display.update(search.n_rounds)
-                if exact is not None or time.perf_counter() >= deadline:
-                    return exact
-    except KeyboardInterrupt:
-        # Ctrl-C ends the search, not the session, as in the iterative methods.
-        pass
-    return None
-
-
-def _float_solution(problem: GTVProblem, time_limit: float | None) -> Solution:
-    try:
-        return problem.solve("CLARABEL", rtol=START_RTOL, time_limit=time_limit, verbose=False)
+        wanted = Options(rtol=settings.start_rtol, time_limit=left, verbose=False)
+        return solve_reference("CLARABEL", problem, wanted)
     except cp.SolverError:
         # Data that an interior-point method cannot scale: any start will do.
-        return problem.solve(
-            rtol=FALLBACK_RTOL,
-            max_iter=FALLBACK_ITERATIONS,
-            time_limit=time_limit,
+        wanted = Options(
+            rtol=settings.fallback_rtol,
+            max_iter=settings.fallback_iterations,
+            time_limit=left,
             verbose=False,
         )
+        return solve_auto(problem, wanted)
 
 
 def _guess(
@@ -150,11 +139,7 @@ def _guess(
 
 
 def _proved(
-    problem: GTVProblem,
-    point: Point,
-    exact: ExactSolution,
-    seconds: float,
-    fields: dict[str, Any],
+    problem: GTVProblem, point: Point, exact: ExactSolution, fields: dict[str, Any]
 ) -> Solution:
     """Round an exact solution for everyday use."""
     n, d = point.numerators.shape
@@ -171,10 +156,9 @@ def _proved(
         nodes=problem.graph.nodes,
         node_gaps=np.zeros(n),
         edge_gaps=np.zeros(m),
-        seconds=seconds,
-        history=[Record(fields["n_iter"], seconds, value, value)],
         edges=problem.graph.edges,
         slack=problem.bounds.slack(u),
         exact=exact,
+        history=[Record(fields["n_iter"], fields["seconds"], value, value)],
         **fields,
     )

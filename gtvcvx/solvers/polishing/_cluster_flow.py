@@ -1,4 +1,4 @@
-"""The flow inside clusters that balances the gradients of the losses, within the capacities.
+"""The flow inside clusters that makes up for the gradients of the losses, within the capacities.
 
 Given parameters w and the flow over the edges where w jumps, which is settled, the flow over the
 other edges must satisfy
@@ -19,6 +19,7 @@ least squares, so that the edges that it overloads show where the cluster wants 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -31,31 +32,54 @@ from gtvcvx.duality._conservation import EPS
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
 
-# The flow stays this far inside the capacities, as a share of them.
-SHRINK = 1e-12
-# Newton's method ends after so many steps, or when so many in turn have not brought what is missing
-# down to this share of the least before.
-STEPS, PATIENCE, FALL = 20, 2, 0.7
-# Conjugate gradients stop at this share of the residual, or after so many iterations.
-FORCING, ITERATIONS = 0.1, 60
-# A step takes about as long as so many iterations of the primal-dual method.
-STEP_COST = 50
-# Sufficient decrease, and the shortest step that is tried for it.
-DECREASE, SHORTEST = 1e-4, 1e-3
-# What is left is spread to this accuracy.
-ACCURACY = 1e-3
+
+@dataclass(frozen=True)
+class ClusterFlowSettings:
+    """Accuracy and limits of Newton's method.
+
+    Attributes
+    ----------
+    shrink : float
+        The flow stays this far inside the capacities, as a share of them: what rounding may add.
+    steps, patience, fall : int, int, float
+        It ends after so many steps, or when so many in turn have not brought what is missing down
+        to this share of the least before: then there is no such flow, or rounding has the word.
+    forcing, iterations : float, int
+        Conjugate gradients stop at this share of the residual, or after so many iterations: a
+        Newton step need not be accurate.
+    step_cost : float
+        A step takes about as long as so many iterations of the primal-dual method.
+    decrease, shortest : float
+        Sufficient decrease, and the shortest step that is tried for it.
+    accuracy : float
+        What is left in the end is spread to this accuracy.
+    """
+
+    shrink: float = 1e-12
+    steps: int = 20
+    patience: int = 2
+    fall: float = 0.7
+    forcing: float = 0.1
+    iterations: int = 60
+    step_cost: float = 50
+    decrease: float = 1e-4
+    shortest: float = 1e-3
+    accuracy: float = 1e-3
 
 
-class Balanced(NamedTuple):
-    """Two flows that agree where the balance was found."""
+DEFAULTS = ClusterFlowSettings()
 
-    on: FloatArray  # (m, d), on the balance
+
+class ClusterFlow(NamedTuple):
+    """Two flows that agree where one was found that is conserved within the capacities."""
+
+    conserved: FloatArray  # (m, d), with D^T u = -grad L(w), nearly
     inside: FloatArray  # (m, d), within capacity
-    excess: FloatArray  # (m,), of `on` over the capacities, relative to them
+    overload: FloatArray  # (m,), of `conserved` over the capacities, relative to them
     cost: float  # how many iterations of the primal-dual method would have taken about as long
 
 
-def balance(
+def cluster_flow(
     problem: GTVProblem,
     blocks: list[list[int]],
     w: FloatArray,
@@ -63,8 +87,9 @@ def balance(
     jumping: list[BoolArray],
     tolerance: float = 0.0,
     end: float = np.inf,
-) -> Balanced:
-    """Balance the gradients at w (n, d) by a flow near u (m, d).
+    settings: ClusterFlowSettings = DEFAULTS,
+) -> ClusterFlow:
+    """Find a flow near u (m, d) that makes up for the gradients at w (n, d).
 
     Parameters
     ----------
@@ -75,31 +100,37 @@ def balance(
     jumping : list of ndarray, shape (m,)
         For each block, the edges whose flow stays as it is.
     tolerance : float
-        What may be missing from the balance, as a share of the sum of the capacities.
+        What may be missing from D^T u = -grad L(w), as a share of the sum of the capacities.
     end : float
         When to stop, by `time.perf_counter`.
+    settings : ClusterFlowSettings
     """
-    on, inside, excess, cost = u.copy(), u.copy(), np.zeros(len(u)), 0.0
+    conserved, inside, overload, cost = u.copy(), u.copy(), np.zeros(len(u)), 0.0
     demand = -problem.losses.gradient(w)
     for block, jump in zip(blocks, jumping, strict=True):
-        part = _Block(problem, demand[:, block], u[:, block], ~jump)
+        part = _Block(problem, demand[:, block], u[:, block], ~jump, settings)
         part.solve(tolerance * float(np.sum(problem.capacities)), end)
-        on[:, block], inside[:, block], over = part.result()
-        np.maximum(excess, over, out=excess)
-        cost += STEP_COST * (1 + part.steps) * len(block) / problem.dim
-    return Balanced(on, inside, excess, cost)
+        conserved[:, block], inside[:, block], over = part.result()
+        np.maximum(overload, over, out=overload)
+        cost += settings.step_cost * (1 + part.steps) * len(block) / problem.dim
+    return ClusterFlow(conserved, inside, overload, cost)
 
 
 class _Block:
     """Newton's method for one block of q coordinates."""
 
     def __init__(
-        self, problem: GTVProblem, demand: FloatArray, u: FloatArray, inner: BoolArray
+        self,
+        problem: GTVProblem,
+        demand: FloatArray,
+        u: FloatArray,
+        inner: BoolArray,
+        settings: ClusterFlowSettings,
     ) -> None:
-        graph = problem.graph
+        graph, self._settings = problem.graph, settings
         self._starts, self._tails = graph.by_head
         self._ends = graph.edges.ravel()
-        self._capacities = (1.0 - SHRINK) * problem.capacities
+        self._capacities = (1.0 - settings.shrink) * problem.capacities
         self._inner = inner
         self.steps = 0
         self._members = connected_components(graph.n_nodes, graph.edges[inner])
@@ -150,13 +181,15 @@ class _Block:
         return float(value)
 
     def solve(self, tolerance: float, end: float) -> None:
-        """Take steps until the balance is found, or it looks as if there were none."""
+        """Take steps until the flow is conserved, or it looks as if none could be."""
+        settings = self._settings
         best, since = (self._left, self._flow.copy(), self._missing.copy()), 0
-        while self.steps < STEPS and since < PATIENCE and self._left > max(self._floor, tolerance):
+        goal = max(self._floor, tolerance)
+        while self.steps < settings.steps and since < settings.patience and self._left > goal:
             self.steps += 1
             if time.perf_counter() >= end or not self._step():
                 break
-            since = 0 if self._left <= FALL * best[0] else since + 1
+            since = 0 if self._left <= settings.fall * best[0] else since + 1
             if self._left < best[0]:
                 best = self._left, self._flow.copy(), self._missing.copy()
         self._left, self._flow, self._missing = best
@@ -164,13 +197,14 @@ class _Block:
     def _step(self) -> bool:
         """Take a Newton step, shortened until it is good enough; say whether there was one."""
         z, left, value, missing = self._z, self._left, self._value, self._missing
-        newton = self._potential(self._conductance, self._degrees, FORCING, self._normals)
-        if self._moved(z, newton, left, value, missing, SHORTEST):
+        forcing, shortest = self._settings.forcing, self._settings.shortest
+        newton = self._potential(self._conductance, self._degrees, forcing, self._normals)
+        if self._moved(z, newton, left, value, missing, shortest):
             return True
         # Newton steps are far too long where only flows at capacity connect two parts of a cluster.
         # With all edges conducting the full step is short enough, always.
         self._left, self._missing = left, missing
-        return self._moved(z, self._spread(FORCING), left, value, missing, 1.0)
+        return self._moved(z, self._spread(forcing), left, value, missing, 1.0)
 
     def _moved(
         self,
@@ -187,7 +221,8 @@ class _Block:
         while length >= shortest:
             kernels.shift(self._starts, self._tails, self._inner, z, x, length, trial)
             self._value = self._clip(trial)
-            decreased = self._value - length * linear <= value - DECREASE * length * slope
+            enough = value - self._settings.decrease * length * slope
+            decreased = self._value - length * linear <= enough
             if decreased or self._left <= 0.5 * left:
                 self._z = trial
                 return True
@@ -213,7 +248,7 @@ class _Block:
             (0,) * q,
             self._missing,
             max(accuracy * self._left, self._floor),
-            ITERATIONS,
+            self._settings.iterations,
             self._starts,
             self._tails,
             conductance,
@@ -227,10 +262,9 @@ class _Block:
         )
 
     def result(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the flow on the balance, the one within capacity (m, q), and the excess (m,)."""
-        x = self._spread(ACCURACY)
-        on = self._flow.copy()
-        kernels.shift(self._starts, self._tails, self._inner, self._flow, x, 1.0, on)
-        over = np.maximum(row_norm_2(on) / self._capacities - 1.0, 0.0)
-        excess = np.where(self._inner, over, 0.0)
-        return on, self._flow, excess
+        """Return the conserved flow, the one within capacity (m, q), and the overload (m,)."""
+        x = self._spread(self._settings.accuracy)
+        conserved = self._flow.copy()
+        kernels.shift(self._starts, self._tails, self._inner, self._flow, x, 1.0, conserved)
+        over = np.maximum(row_norm_2(conserved) / self._capacities - 1.0, 0.0)
+        return conserved, self._flow, np.where(self._inner, over, 0.0)

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
 
+# Tighter than any gap that is asked for; Clarabel's last steps are cheap.
 TOLERANCE = 1e-11
 
 

@@ -1,4 +1,4 @@
-"""Improve iterates by way of coarser problems, and balance the flow that goes with them.
+"""Improve iterates by way of coarser problems, and route the flow that goes with them.
 
 A few hundred iterations tell for most edges that their nodes share their parameters: their flow has
 much of its capacity left. Groups of nodes along such edges become the nodes of a coarser problem of
@@ -11,6 +11,7 @@ itself where the groups were right, and a better point where they were not.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,26 +20,52 @@ from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.graph import EmpiricalGraph, connected_components
 from gtvcvx.losses import SquaredLoss
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solvers.driver._run import Polished
-from gtvcvx.solvers.polishing._cluster_flow import balance
+from gtvcvx.solvers.polishing._cluster_flow import cluster_flow
 from gtvcvx.solvers.polishing._contraction import Candidate, Contraction
-from gtvcvx.solvers.polishing._quotient_graph import JoinedEdges, blocks
+from gtvcvx.solvers.polishing._policy import PolishedPair
+from gtvcvx.solvers.polishing._quotient_graph import QuotientEdges, blocks
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
-# Nodes are grouped over edges that have this share of their capacity left.
-SAFE_SLACKS = 0.8, 0.05
-# A coarser problem must have at most this share of the edges; one with fewer edges than this is
-# contracted at once.
-SHRINKAGE, LEAST_EDGES = 0.5, 20_000
-# Iterations on a coarser problem, in chunks, as long as they take less than this share of what is
-# allowed; and what finding the groups costs.
-ITERATIONS, CHUNK, ITERATION_SHARE, OVERHEAD = 800, 50, 0.5, 50
-# Edges of a coarser problem whose jump is above this share of the spread, and whose flow has less
-# than this share of the capacity left, keep their flow.
-NO_JUMP, NO_SLACK = 1e-8, 1e-6
-# Directions in which a group's losses are flatter than this share of their largest curvature are
-# taken as flat.
-FLAT = 1e-13
+
+@dataclass(frozen=True)
+class CoarseningSettings:
+    """When a coarser problem is made, and how long it is iterated on.
+
+    Attributes
+    ----------
+    safe_slacks : tuple of float
+        Nodes are grouped over edges that have this share of their capacity left: as few wrong
+        groups as possible, and more of them where that leaves too many edges.
+    shrinkage : float
+        A coarser problem must have at most this share of the edges, or it does not pay.
+    least_edges : int
+        A problem with fewer edges is contracted at once.
+    iterations, chunk : int
+        Iterations on a coarser problem, and after how many of them the clock is looked at.
+    iteration_share : float
+        They take at most this share of what is allowed.
+    overhead : float
+        What finding the groups costs, in iterations.
+    no_slack : float
+        Edges of a coarser problem over which the point jumps keep their flow where it has less
+        than this share of the capacity left.
+    flat : float
+        Directions in which a group's losses are flatter than this share of their largest
+        curvature are taken as flat: what is left of them is rounding.
+    """
+
+    safe_slacks: tuple[float, ...] = (0.8, 0.05)
+    shrinkage: float = 0.5
+    least_edges: int = 20_000
+    iterations: int = 800
+    chunk: int = 50
+    iteration_share: float = 0.5
+    overhead: float = 50
+    no_slack: float = 1e-6
+    flat: float = 1e-13
+
+
+DEFAULTS = CoarseningSettings()
 
 
 class Coarsening:
@@ -47,13 +74,16 @@ class Coarsening:
     Parameters
     ----------
     problem : GTVProblem
-        With quadratic losses, and a penalty to which contraction applies.
+        That fulfils the requirements of `Contraction`.
     rtol : float
         Relative gap that is asked for.
+    settings : CoarseningSettings
     """
 
-    def __init__(self, problem: GTVProblem, rtol: float) -> None:
-        self._problem, self._rtol = problem, rtol
+    def __init__(
+        self, problem: GTVProblem, rtol: float, settings: CoarseningSettings = DEFAULTS
+    ) -> None:
+        self._problem, self._rtol, self._settings = problem, rtol, settings
         self._contraction = Contraction(problem)
         self._blocks = blocks(problem)
 
@@ -64,7 +94,7 @@ class Coarsening:
         allowed: float = np.inf,
         seconds: float = np.inf,
         weight: float = 1.0,
-    ) -> Polished | None:
+    ) -> PolishedPair | None:
         """Improve on w (n, d) and u (m, d) at the cost of as many iterations as are allowed.
 
         None if it would cost more, or takes more seconds, or if the solver fails.
@@ -73,26 +103,27 @@ class Coarsening:
         found = self.solve(w, u, allowed, seconds, weight)
         if found is None:
             return None
-        balanced = balance(self._problem, self._blocks, *found[:3], self._rtol, end)
-        self._contraction.cut(balanced.excess)
+        flows = cluster_flow(self._problem, self._blocks, *found[:3], self._rtol, end)
+        self._contraction.cut(flows.overload)
         capacities = self._problem.capacities
-        share = float(np.sum(balanced.excess * capacities) / np.sum(capacities))
-        cost = found.cost + balanced.cost
-        return Polished(found.w, balanced.on, balanced.inside, share, cost)
+        share = float(np.sum(flows.overload * capacities) / np.sum(capacities))
+        cost = found.cost + flows.cost
+        return PolishedPair(found.w, flows.conserved, flows.inside, share, cost)
 
     def solve(
         self, w: FloatArray, u: FloatArray, allowed: float, seconds: float, weight: float
     ) -> Candidate | None:
         """Return a better point and flow, by way of a coarser problem if that is much smaller."""
         problem, end = self._problem, time.perf_counter() + seconds
-        if problem.graph.n_edges < LEAST_EDGES:
+        settings = self._settings
+        if problem.graph.n_edges < settings.least_edges:
             return self._contraction.solve(w, u, allowed, seconds)
         slack = problem.capacities - problem.penalty.dual_norm(u)
-        for share in SAFE_SLACKS:
+        for share in settings.safe_slacks:
             alike = slack > share * problem.capacities
             labels = connected_components(problem.graph.n_nodes, problem.graph.edges[alike])
-            edges = JoinedEdges(problem, labels, 0, 1)
-            if len(edges.heads) <= SHRINKAGE * problem.graph.n_edges:
+            edges = QuotientEdges(problem, labels, 0, 1)
+            if len(edges.heads) <= settings.shrinkage * problem.graph.n_edges:
                 break
         else:
             return self._contraction.solve(w, u, allowed, seconds)
@@ -100,13 +131,13 @@ class Coarsening:
         z = _grouped(w, labels) / np.bincount(labels)[:, None]
         flow = edges.joined(u)
         method = PrimalDual(coarse)
-        method.restart(z, flow, weight)
+        method.move_to(z, flow, weight)
         # What an iteration here costs in iterations of the problem.
         relative = max(coarse.graph.n_edges, 1) / problem.graph.n_edges
-        n_iter = int(min(ITERATIONS, ITERATION_SHARE * allowed / relative))
+        n_iter = int(min(settings.iterations, settings.iteration_share * allowed / relative))
         while method.n_iter < n_iter and time.perf_counter() < end:
-            method.run(min(CHUNK, n_iter - method.n_iter))
-        found = Coarsening(coarse, self._rtol).solve(
+            method.run(min(settings.chunk, n_iter - method.n_iter))
+        found = Coarsening(coarse, self._rtol, settings).solve(
             method.w,
             method.u,
             allowed / relative - method.n_iter,
@@ -116,19 +147,19 @@ class Coarsening:
         if found is None:
             settled = self._settled(coarse, method.w, method.u)
             found = Candidate(method.w, method.u, settled, 0.0)
-        # What is missing from the balance of whole groups is cheaper to bring there from here.
-        balanced = balance(coarse, self._blocks, *found[:3], self._rtol, end)
-        cost = OVERHEAD + relative * (method.n_iter + found.cost + balanced.cost)
-        found = found._replace(flow=balanced.inside, cost=cost)
+        # What whole groups lack of conservation is cheaper to bring there from here.
+        flows = cluster_flow(coarse, self._blocks, *found[:3], self._rtol, end)
+        spent = relative * (method.n_iter + found.cost + flows.cost)
+        found = found._replace(flow=flows.inside, cost=settings.overhead + spent)
         return self._refined(found, u, flow, labels, edges)
 
-    def _coarser(self, labels: IntArray, edges: JoinedEdges) -> GTVProblem:
+    def _coarser(self, labels: IntArray, edges: QuotientEdges) -> GTVProblem:
         """Return the problem on groups; their losses, added up, are squared errors of d rows."""
         problem, d = self._problem, self._problem.dim
         hessian, linear = self._contraction.losses
         total = _grouped(hessian.reshape(len(labels), d * d), labels).reshape(-1, d, d)
         curvature, axes = np.linalg.eigh(total)
-        curved = curvature > FLAT * np.maximum(curvature[:, -1:], 0.0)
+        curved = curvature > self._settings.flat * np.maximum(curvature[:, -1:], 0.0)
         # (1/d) ||y - X z||^2 has the Hessian (2/d) X^T X.
         root = np.sqrt(np.where(curved, 0.5 * d * curvature, 0.0))
         along = np.einsum("kij,ki->kj", axes, _grouped(linear, labels))
@@ -142,10 +173,11 @@ class Coarsening:
     def _settled(self, problem: GTVProblem, w: FloatArray, u: FloatArray) -> list[BoolArray]:
         """For each block the edges (m,) over which w jumps, and u is at capacity."""
         jumps, settled = np.abs(problem.differences(w)), []
+        no_jump = self._contraction.settings.no_jump
         for block in self._blocks:
-            moves = jumps[:, block].max(axis=1) > NO_JUMP * np.ptp(w[:, block], axis=0).max()
+            moves = jumps[:, block].max(axis=1) > no_jump * np.ptp(w[:, block], axis=0).max()
             left = problem.capacities - problem.penalty.dual_norm(u[:, block])
-            settled.append(moves & (left <= NO_SLACK * problem.capacities))
+            settled.append(moves & (left <= self._settings.no_slack * problem.capacities))
         return settled
 
     def _refined(
@@ -154,7 +186,7 @@ class Coarsening:
         u: FloatArray,
         flow: FloatArray,
         labels: IntArray,
-        edges: JoinedEdges,
+        edges: QuotientEdges,
     ) -> Candidate:
         """Bring a candidate back from the coarser problem, where u was the flow."""
         out, jumping = u.copy(), []

@@ -4,7 +4,7 @@ First-order methods find which nodes share their parameters long before the para
 flow are accurate; worst are small unlabelled clusters between others, held by the flow across
 their boundaries alone. So: contract every cluster to one node, solve the small problem that is
 left by a conic solver, and keep its flow across the boundaries. Edges that turn out to be above
-capacity when the flow inside the clusters is balanced are cut the next time: too few nodes in a
+capacity when the flow inside the clusters is found are cut the next time: too few nodes in a
 cluster cost time, too many the optimum.
 
 Everything is done per block of coordinates in which clusters form: all of them for l2, each one
@@ -13,8 +13,9 @@ alone for l1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,29 +25,58 @@ from gtvcvx.graph import connected_components
 from gtvcvx.losses import QuadraticForm
 from gtvcvx.penalties import KernelCode
 from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.driver import Requirement
 from gtvcvx.solvers.polishing._cluster_problem import ClusterProblem
-from gtvcvx.solvers.polishing._quotient_graph import JoinedEdges, blocks
-
-# Nodes are taken as fused over an edge that has this share of its capacity left, and whose jump is
-# at most this share of the spread of w.
-FUSED_SLACK, FUSED_JUMP = 1e-3, 1e-2
-# In the solution of the contracted problem smaller jumps, relative to the spread, are none.
-NO_JUMP = 1e-8
-# Edges this far above their capacity inside a cluster are cut.
-CUT = 1e-4
-# The conic solver takes about as long for each edge between clusters, times its squared width, as
-# so many iterations for each edge of the problem.
-EDGE_COST = 2000
+from gtvcvx.solvers.polishing._quotient_graph import QuotientEdges, blocks
 
 
-def applies(problem: GTVProblem) -> bool:
-    """Say whether clusters can be contracted: for l1 and l2.
+@dataclass(frozen=True)
+class ContractionSettings:
+    """What counts as one cluster, and what contracting costs.
 
-    Where the largest coordinates of a jump tie, the flow of linf is not unique, and cannot be
-    split between parallel edges by their capacities.
+    Attributes
+    ----------
+    fused_slack, fused_jump : float
+        Nodes are taken as fused over an edge that has this share of its capacity left, and whose
+        jump is at most this share of the spread of w: too few nodes in a cluster cost time, too
+        many the optimum.
+    no_jump : float
+        In the solution of the contracted problem smaller jumps, relative to the spread, are none:
+        the conic solver's accuracy, with some room.
+    cut : float
+        Edges this far above their capacity inside a cluster are cut.
+    edge_cost : float
+        The conic solver takes about as long for each edge between clusters, times its squared
+        width, as so many iterations for each edge of the problem.
+    """
+
+    fused_slack: float = 1e-3
+    fused_jump: float = 1e-2
+    no_jump: float = 1e-8
+    cut: float = 1e-4
+    edge_cost: float = 2000
+
+
+DEFAULTS = ContractionSettings()
+
+
+def has_edges(problem: GTVProblem) -> str | None:
+    """Ask for an edge to contract."""
+    return None if problem.graph.n_edges else "a graph with edges"
+
+
+def capacities_split(problem: GTVProblem) -> str | None:
+    """Ask for a penalty whose flow splits between parallel edges by their capacities.
+
+    Where the largest coordinates of a jump tie, the flow of linf is not unique, and cannot.
     """
     known = problem.penalty.kernel_code in (KernelCode.L1, KernelCode.L2)
-    return known and problem.graph.n_edges > 0
+    return None if known else "the penalty 'l1' or 'l2'"
+
+
+def quadratic_losses(problem: GTVProblem) -> str | None:
+    """Ask for losses that add up to quadratic ones."""
+    return None if problem.losses.is_quadratic else "quadratic losses"
 
 
 class Candidate(NamedTuple):
@@ -64,11 +94,14 @@ class Contraction:
     Parameters
     ----------
     problem : GTVProblem
-        With quadratic losses, and a penalty to which this `applies`.
+    settings : ContractionSettings
     """
 
-    def __init__(self, problem: GTVProblem) -> None:
-        self._problem = problem
+    #: What it needs of a problem.
+    requires: ClassVar[tuple[Requirement, ...]] = (has_edges, capacities_split, quadratic_losses)
+
+    def __init__(self, problem: GTVProblem, settings: ContractionSettings = DEFAULTS) -> None:
+        self._problem, self.settings = problem, settings
         self._cut = np.zeros(problem.graph.n_edges, dtype=bool)
         self._blocks = blocks(problem)
 
@@ -87,9 +120,14 @@ class Contraction:
         None if it would cost more, or takes more seconds, or if the solver fails.
         """
         fused = [self._fused(w, u, block) for block in self._blocks]
-        contracted = _Contracted(self._problem, self._blocks, fused)
+        contracted = _Contracted(self._problem, self._blocks, fused, self.settings.no_jump)
         width = max(len(self._blocks[0]), 2)
-        cost = EDGE_COST * width**2 * contracted.n_edges / max(self._problem.graph.n_edges, 1)
+        cost = (
+            self.settings.edge_cost
+            * width**2
+            * contracted.n_edges
+            / max(self._problem.graph.n_edges, 1)
+        )
         if cost > allowed:
             return None
         answer = contracted.problem(*self.losses).solve(seconds)
@@ -100,16 +138,18 @@ class Contraction:
         jumping = contracted.put_flows(z, flows, flow)
         return Candidate(z[contracted.variables], flow, jumping, cost)
 
-    def cut(self, excess: FloatArray) -> None:
+    def cut(self, overload: FloatArray) -> None:
         """Take edges far above their capacity, by this share of it (m,), for jumps next time."""
-        self._cut = excess > CUT
+        self._cut = overload > self.settings.cut
 
     def _fused(self, w: FloatArray, u: FloatArray, block: list[int]) -> BoolArray:
         problem = self._problem
         spread = float(np.ptp(w[:, block], axis=0).max())
         jumps = np.abs(problem.differences(w[:, block])).max(axis=1)
         slack = problem.capacities - problem.penalty.dual_norm(u[:, block])
-        fused = (slack > FUSED_SLACK * problem.capacities) & (jumps <= FUSED_JUMP * spread)
+        settings = self.settings
+        free = slack > settings.fused_slack * problem.capacities
+        fused = free & (jumps <= settings.fused_jump * spread)
         return fused & ~self._cut
 
 
@@ -117,17 +157,21 @@ class _Contracted:
     """The variables and edges that are left when nodes are fused over some edges per block."""
 
     def __init__(
-        self, problem: GTVProblem, blocks: list[list[int]], fused: list[BoolArray]
+        self,
+        problem: GTVProblem,
+        blocks: list[list[int]],
+        fused: list[BoolArray],
+        no_jump: float,
     ) -> None:
-        graph, self._problem, self._blocks = problem.graph, problem, blocks
+        graph, self._blocks, self._no_jump = problem.graph, blocks, no_jump
         self.variables = np.empty((graph.n_nodes, problem.dim), np.int64)
         self.n_variables = 0
-        self._edges: list[JoinedEdges] = []
+        self._edges: list[QuotientEdges] = []
         for block, mask in zip(blocks, fused, strict=True):
             labels = connected_components(graph.n_nodes, graph.edges[mask])
             for k, coordinate in enumerate(block):
                 self.variables[:, coordinate] = self.n_variables + labels * len(block) + k
-            self._edges.append(JoinedEdges(problem, labels, self.n_variables, len(block)))
+            self._edges.append(QuotientEdges(problem, labels, self.n_variables, len(block)))
             self.n_variables += (int(labels.max()) + 1) * len(block)
 
     @property
@@ -157,7 +201,8 @@ class _Contracted:
         for block, edges in zip(self._blocks, self._edges, strict=True):
             last = first + len(edges.heads)
             jumps = np.abs(z[edges.heads] - z[edges.tails]).max(axis=1, initial=0.0)
-            open_ = jumps > NO_JUMP * float(np.ptp(z[self.variables[:, block]], axis=0).max())
+            spread = float(np.ptp(z[self.variables[:, block]], axis=0).max())
+            open_ = jumps > self._no_jump * spread
             chosen = edges.between[open_[edges.reduced]]
             reduced = edges.reduced[open_[edges.reduced]]
             share = edges.share[open_[edges.reduced]]

@@ -15,7 +15,7 @@ def blocks(problem: GTVProblem) -> list[list[int]]:
     return [[j] for j in range(problem.dim)] if alone else [list(range(problem.dim))]
 
 
-class JoinedEdges:
+class QuotientEdges:
     """Edges between the clusters of one block of coordinates, parallel ones joined."""
 
     def __init__(self, problem: GTVProblem, labels: IntArray, offset: int, width: int) -> None:

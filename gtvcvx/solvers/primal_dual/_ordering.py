@@ -48,7 +48,7 @@ class Ordering:
     @classmethod
     def of(cls, problem: GTVProblem) -> Ordering:
         """Return the ordering of a problem, made once for all values of lambda."""
-        ordering = copy.copy(problem.kept("ordering", lambda: cls(problem)))
+        ordering = copy.copy(problem.cached("ordering", lambda: cls(problem)))
         ordering.problem = ordering.problem.with_lam(problem.lam)
         return ordering
 

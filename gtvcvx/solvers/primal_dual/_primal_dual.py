@@ -19,9 +19,9 @@ References
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
@@ -29,31 +29,69 @@ from gtvcvx.compiled import _primal_dual as _kernels
 from gtvcvx.penalties import KernelCode
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-from gtvcvx.solvers.primal_dual._threads import PARALLEL_SIZE, Pace, _balanced_blocks
-
-RELAXATION = 1.9
-# With more of the flows at capacity than this share the kernels do without a branch on it.
-CROWDED = 0.2
-# The average is taken over every so many iterations, and restarts are decided as often.
-SAMPLE = 10
-# No epoch, from restart to restart, is shorter than this.
-SHORTEST_EPOCH = 40
-# Restart when the residual is down to SUFFICIENT times that of the last restart, or down to
-# NECESSARY times it and rising, or when the epoch is longer than LONGEST times the whole run.
-SUFFICIENT, NECESSARY, LONGEST = 0.4, 0.8, 0.36
-# Where all flows are at capacity, or w has stopped, an epoch says little about the primal weight.
-LARGEST_CHANGE = 10.0
+from gtvcvx.solvers.driver._method import Iteration
+from gtvcvx.solvers.primal_dual._threads import Pace, equal_blocks, most_threads
 
 
-class PrimalDual:
-    """Over-relaxed primal-dual iteration with restarts and an adaptive primal weight."""
+@dataclass(frozen=True)
+class PrimalDualSettings:
+    """Settings of the iteration.
 
-    name = "AUTO"
+    Attributes
+    ----------
+    relaxation : float
+        Over-relaxation, below 2 for convergence [4]_; the nearer to 2, the fewer iterations.
+    sample : int
+        The average is taken over every so many iterations, and restarts are decided as often:
+        often enough for the average, seldom enough to cost nothing.
+    shortest_epoch : int
+        No epoch, from restart to restart, is shorter: the first steps say little.
+    sufficient, necessary, longest : float
+        Restart when the residual is down to `sufficient` times that of the last restart, or down
+        to `necessary` times it and rising, or when the epoch is longer than `longest` times the
+        whole run; the rules of [3]_, with its third constant and larger first two.
+    largest_change : float
+        Of the primal weight, at a restart: where all flows are at capacity, or w has stopped, an
+        epoch says little about it.
+    saturated : float
+        With more of the flows at capacity than this share the edge pass does without a branch on
+        it, which would be mispredicted too often.
+    """
 
-    def __init__(self, problem: GTVProblem, warm_start: Solution | None = None) -> None:
+    relaxation: float = 1.9
+    sample: int = 10
+    shortest_epoch: int = 40
+    sufficient: float = 0.4
+    necessary: float = 0.8
+    longest: float = 0.36
+    largest_change: float = 10.0
+    saturated: float = 0.2
+
+
+DEFAULTS = PrimalDualSettings()
+
+
+class PrimalDual(Iteration):
+    """Over-relaxed primal-dual iteration with restarts and an adaptive primal weight.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    warm_start : Solution, optional
+        Start from its w, u and primal weight.
+    settings : PrimalDualSettings
+    """
+
+    def __init__(
+        self,
+        problem: GTVProblem,
+        warm_start: Solution | None = None,
+        settings: PrimalDualSettings = DEFAULTS,
+    ) -> None:
         graph = problem.graph
         n, d = graph.n_nodes, problem.dim
-        self._problem = problem
+        self._problem, self._settings = problem, settings
+        self.warm = warm_start is not None
         self._degrees = graph.degrees.astype(np.float64)
         self._isolated = np.flatnonzero(graph.degrees == 0)
         self._code = problem.penalty.kernel_code
@@ -69,12 +107,12 @@ class PrimalDual:
         self.w[self._isolated] = self._minimizer
         self._dims = (0,) * d
         self._starts, self._tails = graph.by_head
-        threads = nb.get_num_threads() if graph.n_edges * d >= PARALLEL_SIZE else 1
-        self._blocks = _balanced_blocks(self._starts, threads)
+        threads = most_threads(graph.n_edges * d)
+        self._blocks = equal_blocks(self._starts, threads)
         self._nodes = np.zeros((threads, n, 2 * d))
         self._pace = Pace(threads)
-        self._threads = 1  # of the last call: where the balance is
-        self._reset_balance()
+        self._threads = 1  # of the last call: where the divergence is
+        self._reset_divergence()
         self._moved = np.inf
         self._set_weight(weight)
         self._start_epoch()
@@ -97,8 +135,10 @@ class PrimalDual:
         self._origin = self.w.copy(), self.u.copy()
         self._sum = np.zeros_like(self.w), np.zeros_like(self.u)
         self._samples = 0
-        self._crowded = self._code == KernelCode.L2 and self._saturated() > CROWDED
-        self._next_sample = self.n_iter + SAMPLE
+        self._many_saturated = (
+            self._code == KernelCode.L2 and self._saturated() > self._settings.saturated
+        )
+        self._next_sample = self.n_iter + self._settings.sample
         self._due = False
 
     def _saturated(self) -> float:
@@ -108,8 +148,8 @@ class PrimalDual:
         full = np.count_nonzero(norms >= (1.0 - 1e-6) * self._problem.capacities)
         return full / max(len(norms), 1)
 
-    def _reset_balance(self) -> None:
-        """Set the balance D^T u that goes with u, in the first thread's copy."""
+    def _reset_divergence(self) -> None:
+        """Set the divergence D^T u that goes with u, in the first thread's copy."""
         self._threads = 1
         d = len(self._dims)
         self._nodes[:, :, d:] = 0.0
@@ -125,13 +165,13 @@ class PrimalDual:
         """Primal weight gamma."""
         return self._weight
 
-    def restart(self, w: FloatArray, u: FloatArray, weight: float | None = None) -> None:
+    def move_to(self, w: FloatArray, u: FloatArray, weight: float | None = None) -> None:
         """Go on from another point, with the primal weight as it is unless it is given."""
         if weight is not None:
             self._set_weight(weight)
         self.w[:], self.u[:] = w, u
         self.w[self._isolated] = self._minimizer
-        self._reset_balance()
+        self._reset_divergence()
         self._moved = np.inf
         self._start_epoch()
 
@@ -151,7 +191,7 @@ class PrimalDual:
         self._sum[0][:] += self.w
         self._sum[1][:] += self.u
         self._samples += 1
-        self._next_sample += SAMPLE
+        self._next_sample += self._settings.sample
         self._due = self._restart_due()
         self._previous = self._moved
 
@@ -161,26 +201,26 @@ class PrimalDual:
         self.n_iter += n_iter
 
     def _restart_due(self) -> bool:
-        length = self.n_iter - self._epoch_start
-        if length < SHORTEST_EPOCH:
+        settings, length = self._settings, self.n_iter - self._epoch_start
+        if length < settings.shortest_epoch:
             return False
         if not np.isfinite(self._epoch_residual):
             return True
         ratio = self._moved / max(self._epoch_residual, np.finfo(float).tiny)
         rising = self._moved > self._previous
-        long = length >= max(LONGEST * self.n_iter, 5 * SHORTEST_EPOCH)
-        return ratio <= SUFFICIENT or (ratio <= NECESSARY and rising) or long
+        long = length >= max(settings.longest * self.n_iter, 5 * settings.shortest_epoch)
+        return ratio <= settings.sufficient or (ratio <= settings.necessary and rising) or long
 
     def _restart(self) -> None:
         """Go on from the average if it is the better point, and adapt the primal weight."""
         current = self.w.copy(), self.u.copy(), self._moved
         self.w[:] = self._sum[0] / self._samples
         self.u[:] = self._sum[1] / self._samples
-        self._reset_balance()
+        self._reset_divergence()
         self._advance(1)
         if self._moved >= current[2]:
             self.w[:], self.u[:], self._moved = current
-            self._reset_balance()
+            self._reset_divergence()
         self._adapt_weight()
         self._start_epoch()
 
@@ -192,8 +232,8 @@ class PrimalDual:
         if primal > 0.0 and dual > 0.0:
             weight = float(np.sqrt(self._weight * primal / dual))
             if np.isfinite(weight) and weight > 0.0:
-                low, high = self._weight / LARGEST_CHANGE, self._weight * LARGEST_CHANGE
-                self._set_weight(min(max(weight, low), high))
+                change = self._settings.largest_change
+                self._set_weight(min(max(weight, self._weight / change), self._weight * change))
 
     def _iterate(self, n_iter: int) -> tuple[float, float]:
         if self._prox is None or self._code == KernelCode.OTHER:
@@ -201,7 +241,7 @@ class PrimalDual:
             return moves[-1]
         threads, steps = self._pace.choose(n_iter)
         if threads < self._threads:
-            self._gather_balance()
+            self._gather_divergence()
         self._threads = threads
         before = time.perf_counter()
         moved: tuple[float, float] = self._kernel(threads)(
@@ -218,9 +258,9 @@ class PrimalDual:
             self._prox.offset,
             self._tau,
             self._sigma,
-            RELAXATION,
+            self._settings.relaxation,
             self._code,
-            self._crowded,
+            self._many_saturated,
         )
         self._pace.record(threads, time.perf_counter() - before, steps)
         return moved if steps == n_iter else self._iterate(n_iter - steps)
@@ -229,8 +269,8 @@ class PrimalDual:
     def _kernel(threads: int) -> Any:
         return _kernels.iterate if threads == 1 else _kernels.iterate_parallel
 
-    def _gather_balance(self) -> None:
-        """Add up all threads' shares of the balance in the first copy."""
+    def _gather_divergence(self) -> None:
+        """Add up all threads' shares of the divergence in the first copy."""
         d = len(self._dims)
         self._nodes[0, :, d:] = self._nodes[:, :, d:].sum(axis=0)
         self._nodes[1:, :, d:] = 0.0
@@ -242,7 +282,7 @@ class PrimalDual:
         step = self._problem.losses.prox(v, self._tau) - self.w
         step[self._isolated] = self._minimizer - self.w[self._isolated]
         self._nodes[0, :, :d] = self.w + 2.0 * step
-        self.w += RELAXATION * step
+        self.w += self._settings.relaxation * step
         return float(np.sum(step**2 / self._tau[:, None]))
 
     def _edge_step(self) -> float:
@@ -250,11 +290,11 @@ class PrimalDual:
         problem, d = self._problem, len(self._dims)
         z = self.u + self._sigma * problem.differences(self._nodes[0, :, :d])
         step = problem.penalty.prox_conjugate(z, self._sigma, problem.capacities) - self.u
-        self.u += RELAXATION * step
-        self._nodes[0, :, d:] += RELAXATION * (problem.graph.divergence @ step)
+        self.u += self._settings.relaxation * step
+        self._nodes[0, :, d:] += self._settings.relaxation * (problem.graph.divergence @ step)
         return float(np.sum(step**2)) / self._sigma
 
-    def signal(self) -> float:
+    def residual(self) -> float:
         """Length of the last step in the method's own metric."""
         return self._moved
 

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import IntArray
 
-# From this many flow variables on, all threads that numba has are used.
-PARALLEL_SIZE = 30_000
+
+@dataclass(frozen=True)
+class ThreadSettings:
+    """When more than one thread iterates.
+
+    Attributes
+    ----------
+    parallel_size : int
+        From this many flow variables on, all threads that numba has are tried; below, waiting for
+        each other takes longer than the work.
+    trial : int
+        A number of threads is tried for so many iterations.
+    trial_share : float
+        The slower number is tried again when that takes this share of the time since it was tried
+        last: the machine may have become quieter.
+    """
+
+    parallel_size: int = 30_000
+    trial: int = 2
+    trial_share: float = 0.05
 
 
-# A number of threads is tried for so many iterations, and the slower one is tried again when that
-# takes this share of the time since it was tried last.
-TRIAL, TRIAL_SHARE = 2, 0.05
+DEFAULTS = ThreadSettings()
+
+
+def most_threads(size: int, settings: ThreadSettings = DEFAULTS) -> int:
+    """Return how many threads may iterate on so many flow variables."""
+    return int(nb.get_num_threads()) if size >= settings.parallel_size else 1
 
 
 class Pace:
@@ -22,19 +46,24 @@ class Pace:
     ways are timed, and the slower one is tried again whenever that takes a small share of the run.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, settings: ThreadSettings = DEFAULTS) -> None:
+        self._settings = settings
         self._seconds = dict.fromkeys({1, threads}, 0.0)  # an iteration, when last seen
         self._since = 0.0  # seconds since the last trial of the slower way
 
     def choose(self, n_iter: int) -> tuple[int, int]:
         """Return the number of threads for the next call, and how many iterations it may run."""
-        slower = max(self._seconds, key=self._seconds.__getitem__)
-        faster = min(self._seconds, key=self._seconds.__getitem__)
-        if slower != faster and TRIAL * self._seconds[slower] <= TRIAL_SHARE * self._since:
+        trial, seconds = self._settings.trial, self._seconds
+        slower, faster = (
+            max(seconds, key=seconds.__getitem__),
+            min(seconds, key=seconds.__getitem__),
+        )
+        cheap = trial * seconds[slower] <= self._settings.trial_share * self._since
+        if slower != faster and cheap:
             self._since = 0.0
-            return slower, min(n_iter, TRIAL)
-        untried = self._seconds[faster] == 0.0
-        return faster, min(n_iter, TRIAL) if untried else n_iter
+            return slower, min(n_iter, trial)
+        untried = seconds[faster] == 0.0
+        return faster, min(n_iter, trial) if untried else n_iter
 
     def record(self, threads: int, seconds: float, n_iter: int) -> None:
         """Learn what some iterations took."""
@@ -42,7 +71,7 @@ class Pace:
         self._since += seconds
 
 
-def _balanced_blocks(starts: IntArray, blocks: int) -> IntArray:
+def equal_blocks(starts: IntArray, blocks: int) -> IntArray:
     """Cut the nodes into blocks with equally many edges (and nodes) each."""
     work = starts + np.arange(len(starts))
     goals = np.linspace(0, work[-1], blocks + 1)

@@ -1,4 +1,4 @@
-"""The balance of flows inside clusters: its passes, its optimality, and clusters without one."""
+"""Flows inside clusters: compiled passes, optimality, and clusters in which there is none."""
 
 import cvxpy as cp
 import numpy as np
@@ -7,8 +7,8 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx.compiled import _cluster_flow as _balance_kernels
 from gtvcvx.compiled import _conjugate_gradients
-from gtvcvx.solvers.polishing import _cluster_flow as _balance
-from gtvcvx.solvers.polishing._cluster_flow import balance
+from gtvcvx.solvers.polishing import _cluster_flow
+from gtvcvx.solvers.polishing._cluster_flow import cluster_flow
 
 # Stands where a pass has nothing to write.
 UNTOUCHED = 7.0
@@ -124,8 +124,8 @@ def _unit(rows):
     return rows / np.linalg.norm(rows, axis=1)[:, None]
 
 
-def balanced_instance(rng, penalty, jumping_share=0.2, load=0.95):
-    """A problem and parameters that some flow within capacity balances, and that flow."""
+def feasible_instance(rng, penalty, jumping_share=0.2, load=0.95):
+    """A problem and parameters that some flow within capacity makes up for, and that flow."""
     graph, d = random_graph(rng), 2
     flow = rng.standard_normal((graph.n_edges, d))
     size = gtv.penalties.as_penalty(penalty, d).dual_norm(flow)
@@ -154,18 +154,18 @@ def within(problem, u, blocks, share):
 
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_balance_is_found_by_the_closest_flow_within_capacity(penalty, seed):
+def test_the_closest_flow_is_found_within_capacity(penalty, seed):
     rng = np.random.default_rng(seed)
-    problem, blocks, w, start, jumping = balanced_instance(rng, penalty)
-    found = balance(problem, blocks, w, start, jumping)
+    problem, blocks, w, start, jumping = feasible_instance(rng, penalty)
+    found = cluster_flow(problem, blocks, w, start, jumping)
     need = -problem.losses.gradient(w)
-    np.testing.assert_allclose(problem.graph.divergence @ found.on, need, atol=1e-9)
-    np.testing.assert_allclose(found.on, found.inside, atol=1e-9)
+    np.testing.assert_allclose(problem.graph.divergence @ found.conserved, need, atol=1e-9)
+    np.testing.assert_allclose(found.conserved, found.inside, atol=1e-9)
     assert within(problem, found.inside, blocks, 1e-12)
-    assert found.excess.max() <= 1e-9
+    assert found.overload.max() <= 1e-9
     for block, jump in zip(blocks, jumping, strict=True):
         np.testing.assert_array_equal(found.inside[np.ix_(jump, block)], start[np.ix_(jump, block)])
-        # First the start is clipped; then no flow on the balance is closer.
+        # First the start is clipped; then no conserved flow is closer.
         goal = np.where(
             jump[:, None], start[:, block], clipped(start[:, block], problem.capacities)
         )
@@ -178,22 +178,22 @@ def test_the_balance_is_found_by_the_closest_flow_within_capacity(penalty, seed)
 
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 def test_what_may_be_missing_is_not_looked_for(penalty, rng, monkeypatch):
-    problem, blocks, w, start, jumping = balanced_instance(rng, penalty)
+    problem, blocks, w, start, jumping = feasible_instance(rng, penalty)
     need = -problem.losses.gradient(w)
     total = problem.capacities.sum()
-    steps, step = [], _balance._Block._step
-    monkeypatch.setattr(_balance._Block, "_step", lambda self: steps.append(1) or step(self))
+    steps, step = [], _cluster_flow._Block._step
+    monkeypatch.setattr(_cluster_flow._Block, "_step", lambda self: steps.append(1) or step(self))
     taken = []
     for tolerance in (1.0, 1e-4, 1e-10):
         steps.clear()
-        found = balance(problem, blocks, w, start, jumping, tolerance=tolerance)
+        found = cluster_flow(problem, blocks, w, start, jumping, tolerance=tolerance)
         missing = problem.graph.divergence @ found.inside - need
         assert np.linalg.norm(missing) <= 2 * tolerance * total + 1e-12
         taken.append(len(steps))
     assert taken[0] <= taken[1] < taken[2]
 
 
-def test_without_a_balance_the_overloaded_edges_show_where_the_cluster_wants_to_be_cut():
+def test_where_there_is_no_flow_the_overloaded_edges_show_where_the_cluster_wants_to_be_cut():
     """Two cliques that want to be apart, over one edge that cannot carry it."""
     clique = [(i, j) for i in range(4) for j in range(i + 1, 4)]
     ends = [*clique, *((i + 4, j + 4) for i, j in clique), (3, 4)]
@@ -202,22 +202,24 @@ def test_without_a_balance_the_overloaded_edges_show_where_the_cluster_wants_to_
     problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(a), "l2", 1.0)
     w = np.tile(a.mean(axis=0), (8, 1))
     none = [np.zeros(graph.n_edges, dtype=bool)]
-    found = balance(problem, [[0, 1]], w, np.zeros((graph.n_edges, 2)), none)
+    found = cluster_flow(problem, [[0, 1]], w, np.zeros((graph.n_edges, 2)), none)
     need = -problem.losses.gradient(w)
-    np.testing.assert_allclose(graph.divergence @ found.on, need, atol=1e-2 * np.abs(need).max())
+    np.testing.assert_allclose(
+        graph.divergence @ found.conserved, need, atol=1e-2 * np.abs(need).max()
+    )
     assert within(problem, found.inside, [[0, 1]], 1e-12)
     bridge = np.flatnonzero((graph.edges == [3, 4]).all(axis=1))[0]
-    assert np.argmax(found.excess) == bridge
-    assert found.excess[bridge] > 0.5
+    assert np.argmax(found.overload) == bridge
+    assert found.overload[bridge] > 0.5
 
 
-def test_components_that_cannot_be_balanced_keep_their_mean(rng):
+def test_components_that_no_flow_makes_up_for_keep_their_mean(rng):
     """No flow inside makes up the sum over a component; a node alone keeps all of it."""
     graph = gtv.EmpiricalGraph(6, [(0, 1), (1, 2), (3, 4)], [5.0, 5.0, 5.0])
     problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(rng.standard_normal((6, 1))), "l2", 1.0)
     w = np.zeros((6, 1))
-    found = balance(problem, [[0]], w, np.zeros((3, 1)), [np.zeros(3, dtype=bool)])
-    left = -problem.losses.gradient(w) - graph.divergence @ found.on
+    found = cluster_flow(problem, [[0]], w, np.zeros((3, 1)), [np.zeros(3, dtype=bool)])
+    left = -problem.losses.gradient(w) - graph.divergence @ found.conserved
     np.testing.assert_allclose(left[:3], left[:3].mean(), atol=1e-9)
     np.testing.assert_allclose(left[3:5], left[3:5].mean(), atol=1e-9)
-    assert found.excess.max() == 0.0
+    assert found.overload.max() == 0.0

@@ -6,12 +6,14 @@ import pytest
 from _instances import PENALTIES, cases, reference
 
 import gtvcvx as gtv
-from gtvcvx.solvers.driver import _run as _driver
-from gtvcvx.solvers.driver import _schedule
+from gtvcvx.solvers.driver import missing
 from gtvcvx.solvers.driver._limits import Limits
-from gtvcvx.solvers.driver._run import Polished, drive
+from gtvcvx.solvers.driver._run import drive
+from gtvcvx.solvers.driver._schedule import Schedule
+from gtvcvx.solvers.polishing import _policy
 from gtvcvx.solvers.polishing._coarsening import Coarsening
-from gtvcvx.solvers.polishing._contraction import Contraction, applies
+from gtvcvx.solvers.polishing._contraction import Contraction
+from gtvcvx.solvers.polishing._policy import Polished, PolishedPair
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 NORMS = ("l1", "l2")
@@ -64,7 +66,7 @@ def showing(problem, w, fused):
 
 def rel_gap(problem, polished):
     """Gap of the polished point against its own flow."""
-    gap, _ = problem.bounds.gap(polished.w, polished.balanced)
+    gap, _ = problem.bounds.gap(polished.w, polished.conserved)
     return gap.total / max(1.0, abs(problem.value(polished.w)))
 
 
@@ -118,7 +120,7 @@ def test_wrongly_fused_nodes_are_cut_apart_again(case):
     best = optimum(problem).value
     assert (first.w == first.w[0]).all()
     assert problem.value(first.w) > best + 1e-3
-    assert first.excess > 1e-3
+    assert first.overload > 1e-3
     check_proof(problem, proved(problem, w, u), best)
 
 
@@ -134,7 +136,7 @@ def test_edges_far_above_capacity_are_cut_although_the_iterate_shows_them_fused(
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
-def test_auto_converges_though_its_first_polishes_fuse_too_much(penalty, monkeypatch):
+def test_auto_converges_though_its_first_polishes_fuse_too_much(penalty, monkeypatch, tuned):
     problem, calls, true_fused = geometric_problem(penalty), [], Contraction._fused
 
     def misled(self, w, u, block):
@@ -142,8 +144,7 @@ def test_auto_converges_though_its_first_polishes_fuse_too_much(penalty, monkeyp
         return np.ones(len(u), bool) if len(calls) <= 3 else true_fused(self, w, u, block)
 
     monkeypatch.setattr(Contraction, "_fused", misled)
-    monkeypatch.setattr(_driver, "CREDIBLE_EXCESS", np.inf)
-    polish_early(monkeypatch)
+    polish_early(tuned, credible_overload=np.inf)
     solution = problem.solve(rtol=1e-9)
     assert len(calls) > 3
     assert solution.status == "optimal"
@@ -161,7 +162,7 @@ def test_l1_clusters_form_in_every_coordinate_alone():
     np.testing.assert_array_equal(polished.w[:, 0], polished.w[0, 0])
     np.testing.assert_allclose(polished.w[:, 0], 1.0, atol=1e-9)
     np.testing.assert_allclose(polished.w[:, 1], np.repeat([0.1, 9.9], 3), atol=1e-9)
-    assert polished.balanced[2, 1] == pytest.approx(-0.6, abs=1e-9)
+    assert polished.conserved[2, 1] == pytest.approx(-0.6, abs=1e-9)
     check_proof(problem, polished, problem.solve(rtol=1e-10).value)
 
 
@@ -178,20 +179,21 @@ def test_one_cluster_is_least_squares_over_all_data(penalty):
     expected = np.linalg.lstsq(X[::2].reshape(-1, 3), y[::2].ravel(), rcond=None)[0]
     np.testing.assert_array_equal(polished.w, np.tile(polished.w[0], (9, 1)))
     np.testing.assert_allclose(polished.w[0], expected, atol=1e-9)
-    assert polished.excess == 0.0
+    assert polished.overload == 0.0
 
 
 def test_contraction_applies_to_the_norms_whose_capacities_the_kernels_know():
     for name, make in PENALTIES.items():
         graph, losses = gtv.EmpiricalGraph(2, [(0, 1)]), gtv.PointLoss.stack([[0.0], [1.0]])
-        assert applies(gtv.GTVProblem(graph, losses, make(1))) == (name in NORMS)
+        problem = gtv.GTVProblem(graph, losses, make(1))
+        expected = None if name in NORMS else "the penalty 'l1' or 'l2'"
+        assert missing(problem, Contraction.requires) == expected
 
 
-def polish_early(monkeypatch):
+def polish_early(tuned, **changes):
     """Let runs polish soon and often, whatever it costs."""
-    monkeypatch.setattr(_driver, "FIRST_POLISH", 40)
-    monkeypatch.setattr(_driver, "POLISH_SHARE", 1e9)
-    monkeypatch.setattr(_schedule, "NEARLY_DONE", 0.0)
+    tuned(Polished, **{"first": 40, "share": 1e9, **changes})
+    tuned(Schedule, near=0.0)
 
 
 def count_polishes(monkeypatch):
@@ -208,17 +210,17 @@ def count_polishes(monkeypatch):
 
 @pytest.mark.parametrize("penalty", NORMS)
 @pytest.mark.parametrize("loss", ["squared", "mix"])
-def test_polished_runs_end_where_plain_ones_do(penalty, loss, monkeypatch):
-    polish_early(monkeypatch)
+def test_polished_runs_end_where_plain_ones_do(penalty, loss, monkeypatch, tuned):
+    polish_early(tuned)
     seen = count_polishes(monkeypatch)
     for case in cases(losses=[loss], penalties=[penalty]):
         problem, before = case.problem(), len(seen)
         polished = problem.solve(rtol=1e-9)
-        with monkeypatch.context() as patch:
-            patch.setattr(_driver, "FIRST_POLISH", np.inf)
-            count = len(seen)
-            plain = problem.solve(rtol=1e-9)
-            assert len(seen) == count
+        polish_early(tuned, first=np.inf)
+        count = len(seen)
+        plain = problem.solve(rtol=1e-9)
+        assert len(seen) == count
+        polish_early(tuned)
         assert polished.status == plain.status == "optimal"
         # Only scalar problems are not left to the primal-dual method.
         assert (len(seen) > before) == (problem.dim > 1)
@@ -229,12 +231,12 @@ def test_polished_runs_end_where_plain_ones_do(penalty, loss, monkeypatch):
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
-def test_polishing_makes_a_hard_problem_easy(penalty, monkeypatch):
+def test_polishing_makes_a_hard_problem_easy(penalty, tuned):
     """Few labels: a polished run needs a fraction of the iterations."""
     problem = geometric_problem(penalty, n=120, share=6)
-    polish_early(monkeypatch)
+    polish_early(tuned)
     polished = problem.solve(rtol=1e-9)
-    monkeypatch.setattr(_driver, "FIRST_POLISH", np.inf)
+    polish_early(tuned, first=np.inf)
     plain = problem.solve(rtol=1e-9)
     assert polished.status == plain.status == "optimal"
     assert polished.n_iter < plain.n_iter / 3
@@ -248,10 +250,10 @@ def test_what_costs_too_much_is_not_polished():
     assert Coarsening(problem, 1e-12).polish(w, u, np.inf) is not None
 
 
-def test_a_failing_clarabel_leaves_the_plain_iterations(monkeypatch):
+def test_a_failing_clarabel_leaves_the_plain_iterations(monkeypatch, tuned):
     problem = geometric_problem("l2")
-    plain = drive(problem, PrimalDual(problem), Limits(rtol=1e-8, max_iter=20_000))
-    polish_early(monkeypatch)
+    plain = drive(problem, PrimalDual(problem), Limits(rtol=1e-8, max_iter=20_000), "PLAIN")
+    polish_early(tuned)
     seen = count_polishes(monkeypatch)
 
     class Failing:
@@ -278,10 +280,10 @@ def check_honest(problem, solution, best):
     assert solution.dual_value <= best.value + ULPS * max(1.0, abs(best.value))
 
 
-def test_limits_and_ctrl_c_of_a_polished_run_return_the_incumbent(monkeypatch):
+def test_limits_and_ctrl_c_of_a_polished_run_return_the_incumbent(monkeypatch, tuned):
     problem = geometric_problem("l2")
     best, seen = optimum(problem), count_polishes(monkeypatch)
-    polish_early(monkeypatch)
+    polish_early(tuned)
     for max_iter in (40, 50, 51, 60, 77):
         solution = problem.solve(rtol=1e-15, max_iter=max_iter)
         assert (solution.status, solution.n_iter) == ("user_limit", max_iter)
@@ -316,18 +318,19 @@ class Nonsense:
         self.calls += 1
         node, edge = self._shapes
         flow = self._size * self._rng.standard_normal(edge)
-        return Polished(self._size * self._rng.standard_normal(node), flow, flow, 0.0)
+        return PolishedPair(self._size * self._rng.standard_normal(node), flow, flow, 0.0)
 
 
 @pytest.mark.parametrize("penalty", NORMS)
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
-def test_a_polisher_that_returns_nonsense_cannot_spoil_the_truth(penalty, size, monkeypatch):
+def test_a_polisher_that_returns_nonsense_cannot_spoil_the_truth(penalty, size, tuned):
     problem = geometric_problem(penalty)
     best, polisher = optimum(problem), Nonsense(problem, size)
-    polish_early(monkeypatch)
+    polish_early(tuned)
     seen = []
     limits = Limits(rtol=1e-12, max_iter=1000, callback=lambda p: seen.append((p.value, p.gap)))
-    solution = drive(problem, PrimalDual(problem), limits, polisher)
+    method = Polished(problem, PrimalDual(problem), polisher)
+    solution = drive(problem, method, limits, "NONSENSE")
     assert polisher.calls >= 5
     check_honest(problem, solution, best)
     for value, gap in seen:
@@ -342,7 +345,7 @@ def test_runs_do_the_same_every_time(monkeypatch):
     first = problem.solve(rtol=1e-12, max_iter=3000)
     count = len(seen)
     assert count
-    assert all(0.0 < allowed <= _driver.POLISH_SHARE * 3000 for allowed in seen)
+    assert all(0.0 < allowed <= _policy.DEFAULTS.share * 3000 for allowed in seen)
     again = geometric_problem("l2", seed=1, n=120).solve(rtol=1e-12, max_iter=3000)
     assert seen[count:] == seen[:count]
     assert again.n_iter == first.n_iter

@@ -1,6 +1,6 @@
 """How many threads run, decided by what they take; the clock is made up."""
 
-from gtvcvx.solvers.primal_dual._threads import TRIAL, TRIAL_SHARE, Pace
+from gtvcvx.solvers.primal_dual._threads import DEFAULTS, Pace
 
 
 def run(pace, seconds, total):
@@ -22,15 +22,15 @@ def test_the_faster_way_does_nearly_all():
     for fast, slow in ((1, 2), (2, 1)):
         done = run(Pace(2), {fast: 1.0, slow: 3.0}, 10_000)
         assert done[fast] > 0.95 * sum(done.values())
-        assert done[slow] >= TRIAL
+        assert done[slow] >= DEFAULTS.trial
 
 
 def test_trials_of_a_stalled_way_take_a_small_share_of_the_run():
     seconds = {1: 1.0, 2: 500.0}
     done = run(Pace(2), seconds, 100_000)
-    trials = done[2] * seconds[2] - TRIAL * seconds[2]  # the first one is needed to know
-    assert done[2] > TRIAL
-    assert trials <= 1.1 * TRIAL_SHARE * done[1] * seconds[1]
+    trials = done[2] * seconds[2] - DEFAULTS.trial * seconds[2]  # the first one is needed to know
+    assert done[2] > DEFAULTS.trial
+    assert trials <= 1.1 * DEFAULTS.trial_share * done[1] * seconds[1]
 
 
 def test_a_way_that_has_become_faster_is_found_out():

@@ -7,11 +7,12 @@ import pytest
 
 import gtvcvx as gtv
 import verify
-from gtvcvx.solvers import _auto as _fast
+from gtvcvx.solvers import _auto
 from gtvcvx.solvers.divide import _division as _divide
 from gtvcvx.solvers.divide import _network as _divide_network
 from gtvcvx.solvers.divide import _scalar_division as _divide_scalar
-from gtvcvx.solvers.divide._scalar_problems import scalar_problems
+from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
+from gtvcvx.solvers.driver import missing
 from gtvcvx.solvers.driver._limits import Limits
 
 RTOL = 1e-9
@@ -180,11 +181,12 @@ def test_what_couples_coordinates_is_left_to_the_primal_dual_method():
     refused = [(points, "l2"), (points, "squared"), (points, "linf"), (rows, "l1")]
     for losses, penalty in refused:
         problem = gtv.GTVProblem(graph, losses, penalty, 0.2)
-        assert scalar_problems(problem) is None
+        assert missing(problem, REQUIREMENTS) is not None
         assert problem.solve().info["method"] == "primal-dual"
-    assert scalar_problems(gtv.GTVProblem(graph, points, gtv.PNorm(1), 0.2)) is not None
+    assert missing(gtv.GTVProblem(graph, points, gtv.PNorm(1), 0.2), REQUIREMENTS) is None
     overflow = gtv.PointLoss.stack(np.full((8, 1), 1e150))
-    assert scalar_problems(gtv.GTVProblem(graph, overflow, "l1", 0.2)) is None
+    problem = gtv.GTVProblem(graph, overflow, "l1", 0.2)
+    assert missing(problem, REQUIREMENTS) == "data of moderate size"
 
 
 def test_orthogonal_features_are_recognized_and_their_data_exact():
@@ -208,7 +210,7 @@ def test_agreement_with_the_primal_dual_method(labelled, lam):
     losses = gtv.SquaredLoss.stack(np.ones((400, 1, 1)), y, known)
     problem = gtv.GTVProblem(graph, losses, "l1", lam)
     exact = solved(problem, rtol=1e-11)
-    other = _fast._primal_dual(problem, None, Limits(rtol=1e-7, max_iter=100_000))
+    other = _auto._iterated(problem, None, Limits(rtol=1e-7, max_iter=100_000))
     assert other.status == "optimal"
     assert exact.value == pytest.approx(other.value, rel=2e-7)
     assert exact.dual_value <= other.value

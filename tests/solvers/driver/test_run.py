@@ -115,13 +115,13 @@ def test_iterates_do_not_depend_on_how_many_are_run_at_a_time(problem, chunk):
     np.testing.assert_array_equal(whole.u, parts.u)
 
 
-def test_a_restarted_method_goes_on_from_the_point_like_a_warm_started_one(problem):
+def test_a_moved_method_goes_on_from_the_point_like_a_warm_started_one(problem):
     first = PrimalDual(problem)
     first.run(230)
     restarted = PrimalDual(problem)
     restarted.run(70)
     weight = restarted.info()["primal_weight"]
-    restarted.restart(first.w, first.u)
+    restarted.move_to(first.w, first.u)
     start = problem.solve(max_iter=1, rtol=1e-15)
     start = dataclasses.replace(start, w=first.w, u=first.u, info={"primal_weight": weight})
     warm = PrimalDual(problem, start)

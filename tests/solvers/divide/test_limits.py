@@ -92,8 +92,8 @@ def test_history_improves_and_ends_with_the_solution(problem):
 def test_ctrl_c_returns_the_incumbent(problem, optimum, monkeypatch, last):
     run = Division.run
 
-    def interrupted(self):
-        run(self)
+    def interrupted(self, n_iter):
+        run(self, n_iter)
         if self.n_iter == last:
             raise KeyboardInterrupt
 

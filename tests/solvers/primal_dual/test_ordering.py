@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from _instances import Case, cases
 
-from gtvcvx.solvers import _auto as _fast
+from gtvcvx.solvers import _auto
 from gtvcvx.solvers.primal_dual._ordering import Ordering
 
 
@@ -28,7 +28,7 @@ def test_values_and_flows_are_carried_over(case):
 def test_large_problems_come_back_in_their_own_order(monkeypatch):
     problem = Case("isolated", "mix", "l2").problem()
     plain = problem.solve(rtol=1e-9)
-    monkeypatch.setattr(_fast, "ORDERING_EDGES", 1)
+    monkeypatch.setattr(_auto, "ORDERING_EDGES", 1)
     seen = []
     ordered = problem.solve(rtol=1e-9, callback=seen.append)
     np.testing.assert_allclose(ordered.w, plain.w, atol=1e-4)

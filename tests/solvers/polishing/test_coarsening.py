@@ -8,12 +8,11 @@ from _instances import cases, reference
 
 import gtvcvx as gtv
 from gtvcvx.graph import connected_components
-from gtvcvx.solvers.driver import _run as _driver
-from gtvcvx.solvers.driver import _schedule
-from gtvcvx.solvers.polishing import _coarsening
+from gtvcvx.solvers.driver._schedule import Schedule
 from gtvcvx.solvers.polishing._coarsening import Coarsening
 from gtvcvx.solvers.polishing._contraction import Candidate
-from gtvcvx.solvers.polishing._quotient_graph import JoinedEdges
+from gtvcvx.solvers.polishing._policy import Polished
+from gtvcvx.solvers.polishing._quotient_graph import QuotientEdges
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 NORMS = ("l1", "l2")
@@ -33,7 +32,7 @@ def groups(problem, rng, share=0.4):
     graph = problem.graph
     alike = rng.random(graph.n_edges) < share
     labels = connected_components(graph.n_nodes, graph.edges[alike])
-    return labels, JoinedEdges(problem, labels, 0, 1)
+    return labels, QuotientEdges(problem, labels, 0, 1)
 
 
 @pytest.mark.parametrize("case", cases(losses=["squared", "mix"], penalties=NORMS), ids=str)
@@ -93,14 +92,11 @@ def test_a_candidate_comes_back_with_the_flows_between_its_groups(penalty):
         assert not mask[inside].any()
 
 
-def coarsen_all(monkeypatch, slack=0.8):
+def coarsen_all(tuned, slack=0.8):
     """Let every problem be coarsened, however small, and polished early."""
-    monkeypatch.setattr(_coarsening, "LEAST_EDGES", 1)
-    monkeypatch.setattr(_coarsening, "SHRINKAGE", 0.99)
-    monkeypatch.setattr(_coarsening, "SAFE_SLACKS", (slack,))
-    monkeypatch.setattr(_driver, "FIRST_POLISH", 100)
-    monkeypatch.setattr(_driver, "POLISH_SHARE", 1e9)
-    monkeypatch.setattr(_schedule, "NEARLY_DONE", 0.0)
+    tuned(Coarsening, least_edges=1, shrinkage=0.99, safe_slacks=(slack,))
+    tuned(Polished, first=100, share=1e9)
+    tuned(Schedule, near=0.0)
 
 
 def count_coarser(monkeypatch):
@@ -116,8 +112,8 @@ def count_coarser(monkeypatch):
 
 
 @pytest.mark.parametrize("penalty", NORMS)
-def test_a_polished_iterate_is_the_solution_where_the_groups_are_right(penalty, monkeypatch):
-    coarsen_all(monkeypatch)
+def test_a_polished_iterate_is_the_solution_where_the_groups_are_right(penalty, monkeypatch, tuned):
+    coarsen_all(tuned)
     made = count_coarser(monkeypatch)
     problem = geometric_problem(penalty)
     best = problem.solve(solver="CLARABEL", rtol=1e-9)
@@ -128,15 +124,15 @@ def test_a_polished_iterate_is_the_solution_where_the_groups_are_right(penalty, 
     assert made
     assert made[0].graph.n_edges < problem.graph.n_edges
     assert problem.value(polished.w) == pytest.approx(best.value, rel=1e-8)
-    gap, _ = problem.bounds.gap(polished.w, polished.balanced)
+    gap, _ = problem.bounds.gap(polished.w, polished.conserved)
     assert gap.total <= 1e-7 * best.value
 
 
 @pytest.mark.parametrize("penalty", NORMS)
 @pytest.mark.parametrize("slack", [0.0, 0.8])
-def test_runs_with_coarser_problems_end_at_the_optimum(penalty, slack, monkeypatch):
+def test_runs_with_coarser_problems_end_at_the_optimum(penalty, slack, monkeypatch, tuned):
     """Also where nodes are grouped over every edge that is not at capacity."""
-    coarsen_all(monkeypatch, slack)
+    coarsen_all(tuned, slack)
     made = count_coarser(monkeypatch)
     for case in cases(losses=["squared", "mix"], penalties=[penalty]):
         problem = case.problem()
@@ -155,20 +151,20 @@ def test_runs_with_coarser_problems_end_at_the_optimum(penalty, slack, monkeypat
 
 
 @pytest.mark.parametrize("penalty", NORMS)
-def test_one_group_is_least_squares_over_all_data(penalty, monkeypatch):
+def test_one_group_is_least_squares_over_all_data(penalty, monkeypatch, tuned):
     """No edge is left."""
-    coarsen_all(monkeypatch)
+    coarsen_all(tuned)
     problem = geometric_problem(penalty, lam=1e4)
     w, u = np.zeros((150, 2)), np.zeros((problem.graph.n_edges, 2))
     polished = Coarsening(problem, 1e-9).polish(w, u, np.inf)
     best = problem.solve(rtol=1e-9)
     np.testing.assert_allclose(polished.w, best.w, atol=1e-6)
-    assert polished.excess <= 1e-9
+    assert polished.overload <= 1e-9
 
 
-def test_iterations_on_coarser_problems_end_with_the_time(monkeypatch):
-    coarsen_all(monkeypatch)
-    monkeypatch.setattr(_coarsening, "ITERATIONS", 10**9)
+def test_iterations_on_coarser_problems_end_with_the_time(tuned):
+    coarsen_all(tuned)
+    tuned(Coarsening, iterations=10**9)
     problem = geometric_problem("l2")
     method = PrimalDual(problem)
     method.run(300)
@@ -177,20 +173,20 @@ def test_iterations_on_coarser_problems_end_with_the_time(monkeypatch):
     assert time.perf_counter() - start < 20.0
 
 
-def test_polishes_cost_about_what_they_may(monkeypatch):
-    coarsen_all(monkeypatch)
+def test_polishes_cost_about_what_they_may(tuned):
+    coarsen_all(tuned)
     problem = geometric_problem("l2")
     method = PrimalDual(problem)
     method.run(300)
     dear = Coarsening(problem, 1e-9).polish(method.w, method.u)
     cheap = Coarsening(problem, 1e-9).polish(method.w, method.u, 10.0)
-    # Groups and the balance are never left out.
+    # Groups and the flow inside clusters are never left out.
     assert 0.0 < cheap.cost < dear.cost
     assert problem.value(dear.w) <= problem.value(cheap.w)
 
 
-def test_ctrl_c_on_a_coarser_problem_ends_the_whole_run(monkeypatch):
-    coarsen_all(monkeypatch)
+def test_ctrl_c_on_a_coarser_problem_ends_the_whole_run(monkeypatch, tuned):
+    coarsen_all(tuned)
     problem = geometric_problem("l2")
     run = PrimalDual.run
 

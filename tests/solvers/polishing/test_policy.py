@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers.driver import _run as _driver
-from gtvcvx.solvers.driver import _schedule
-from gtvcvx.solvers.driver._limits import Limits
-from gtvcvx.solvers.driver._run import Polished, drive
+from gtvcvx.solvers.driver import Iteration, Limits, _limits, drive
+from gtvcvx.solvers.driver._method import ITERATIONS_A_LOOK
+from gtvcvx.solvers.driver._schedule import DEFAULTS as SCHEDULE
+from gtvcvx.solvers.polishing._policy import DEFAULTS, Polished, PolishedPair
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 
@@ -19,28 +19,28 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr(_driver, "time", SimpleNamespace(perf_counter=lambda: self.now))
+        monkeypatch.setattr(_limits, "time", SimpleNamespace(perf_counter=lambda: self.now))
 
 
-class Standstill:
+class Standstill(Iteration):
     """A method that counts iterations of a millisecond, and stays where it is put."""
 
-    name, weight = "STANDSTILL", 1.0
+    weight = 1.0
 
-    def __init__(self, clock, signal=lambda n_iter: 1.0):
-        self.n_iter, self._clock, self._signal = 0, clock, signal
+    def __init__(self, clock, residual=lambda n_iter: 1.0, warm=False):
+        self.n_iter, self._clock, self._residual, self.warm = 0, clock, residual, warm
         self.w, self.u = np.zeros((2, 1)), np.zeros((1, 1))
-        self.restarts = []
+        self.moves = []
 
     def run(self, n_iter):
         self.n_iter += n_iter
         self._clock.now += 1e-3 * n_iter
 
-    def signal(self):
-        return self._signal(self.n_iter)
+    def residual(self):
+        return self._residual(self.n_iter)
 
-    def restart(self, w, u):
-        self.restarts.append((self.n_iter, w, u))
+    def move_to(self, w, u):
+        self.moves.append((self.n_iter, w, u))
 
     def info(self):
         return {}
@@ -71,23 +71,27 @@ def scalar():
     return gtv.GTVProblem(graph, gtv.PointLoss.stack([[0.0], [2.0]]), "l2", 0.5)
 
 
+def polished(problem, method, limits, polisher):
+    """Drive a method that is polished."""
+    return drive(problem, Polished(problem, method, polisher), limits, "STANDSTILL")
+
+
 W, U = np.array([[0.25], [1.75]]), np.array([[-0.5]])
 # Its flow within capacity proves nothing yet.
-OPTIMAL = Polished(W, U, 0.0 * U, 0.0)
+OPTIMAL = PolishedPair(W, U, 0.0 * U, 0.0)
 
 
-@pytest.mark.parametrize(("warm", "first"), [(False, "FIRST_POLISH"), (True, "WARM_POLISH")])
-@pytest.mark.parametrize("answer", [None, Polished(0 * W, 0 * U, 0 * U, 1e-2)])
+@pytest.mark.parametrize(("warm", "first"), [(False, DEFAULTS.first), (True, DEFAULTS.warm_first)])
+@pytest.mark.parametrize("answer", [None, PolishedPair(0 * W, 0 * U, 0 * U, 1e-2)])
 def test_polishes_come_at_growing_intervals(scalar, monkeypatch, warm, first, answer):
     clock = Clock(monkeypatch)
-    method = Standstill(clock)
+    method = Standstill(clock, warm=warm)
     polisher = Recorder(method, clock, answer=answer)
-    solution = drive(scalar, method, Limits(1e-9, 20_000), polisher, warm=warm)
+    solution = polished(scalar, method, Limits(1e-9, 20_000), polisher)
     assert solution.status == "user_limit"
-    start, step = getattr(_driver, first), _driver.LOOK_EVERY
-    assert start <= polisher.iterations[0] < start + step
+    assert first <= polisher.iterations[0] < first + ITERATIONS_A_LOOK
     for previous, following in itertools.pairwise(polisher.iterations):
-        assert following >= int(_driver.NEXT_POLISH * previous)
+        assert following >= int(DEFAULTS.growth * previous)
     assert 5 <= len(polisher.calls) < 30
     assert polisher.iterations[-1] > 5_000
     assert polisher.iterations[-1] < solution.n_iter == 20_000
@@ -97,11 +101,11 @@ def test_polishes_come_at_growing_intervals(scalar, monkeypatch, warm, first, an
 def test_polishes_are_allowed_and_take_their_share_of_the_run(scalar, monkeypatch, cost):
     clock = Clock(monkeypatch)
     method = Standstill(clock)
-    polisher = Recorder(method, clock, cost, answer=Polished(0 * W, 0 * U, 0 * U, 1e-2))
-    drive(scalar, method, Limits(1e-9, 20_000), polisher)
+    polisher = Recorder(method, clock, cost, answer=PolishedPair(0 * W, 0 * U, 0 * U, 1e-2))
+    polished(scalar, method, Limits(1e-9, 20_000), polisher)
     assert polisher.calls
     for k, (n_iter, allowed, seconds) in enumerate(polisher.calls):
-        assert allowed == pytest.approx(_driver.POLISH_SHARE * n_iter - k * cost)
+        assert allowed == pytest.approx(DEFAULTS.share * n_iter - k * cost)
         assert allowed > 0.0
         assert seconds == np.inf
     if cost == 10_000.0:
@@ -110,11 +114,11 @@ def test_polishes_are_allowed_and_take_their_share_of_the_run(scalar, monkeypatc
 
 def test_a_warm_start_is_credited_with_the_wait_for_a_first_polish(scalar, monkeypatch):
     clock = Clock(monkeypatch)
-    method = Standstill(clock)
-    polisher = Recorder(method, clock, 100.0, answer=Polished(0 * W, 0 * U, 0 * U, 1e-2))
-    drive(scalar, method, Limits(1e-9, 400), polisher, warm=True)
+    method = Standstill(clock, warm=True)
+    polisher = Recorder(method, clock, 100.0, answer=PolishedPair(0 * W, 0 * U, 0 * U, 1e-2))
+    polished(scalar, method, Limits(1e-9, 400), polisher)
     allowed = [allowed for _, allowed, _ in polisher.calls]
-    credit = _driver.POLISH_SHARE * _driver.FIRST_POLISH
+    credit = DEFAULTS.share * DEFAULTS.first
     assert allowed == pytest.approx([credit - 100.0 * k for k in range(len(allowed))])
     assert len(allowed) >= 4
 
@@ -123,7 +127,7 @@ def test_polishes_see_what_is_left_of_the_time(scalar, monkeypatch):
     clock = Clock(monkeypatch)
     method = Standstill(clock)
     polisher = Recorder(method, clock)
-    drive(scalar, method, Limits(1e-9, 20_000, time_limit=3.0), polisher)
+    polished(scalar, method, Limits(1e-9, 20_000, time_limit=3.0), polisher)
     assert polisher.calls
     for n_iter, _, seconds in polisher.calls:
         assert seconds == pytest.approx(3.0 - 1e-3 * n_iter)
@@ -132,22 +136,22 @@ def test_polishes_see_what_is_left_of_the_time(scalar, monkeypatch):
 def test_the_method_goes_on_from_a_polished_point(scalar, monkeypatch):
     clock = Clock(monkeypatch)
     method = Standstill(clock)
-    polisher = Recorder(method, clock, answer=Polished(2 * W, 3 * U, 4 * U, 1e-2))
-    drive(scalar, method, Limits(1e-9, 2_000), polisher)
-    assert [n_iter for n_iter, _, _ in method.restarts] == polisher.iterations
-    for _, w, u in method.restarts:
+    polisher = Recorder(method, clock, answer=PolishedPair(2 * W, 3 * U, 4 * U, 1e-2))
+    polished(scalar, method, Limits(1e-9, 2_000), polisher)
+    assert [n_iter for n_iter, _, _ in method.moves] == polisher.iterations
+    for _, w, u in method.moves:
         np.testing.assert_array_equal(w, 2 * W)
         np.testing.assert_array_equal(u, 4 * U)
 
 
-@pytest.mark.parametrize("excess", [1.01 * _driver.CREDIBLE_EXCESS, np.inf, np.nan])
-def test_points_that_are_far_above_capacity_are_left_alone(scalar, monkeypatch, excess):
+@pytest.mark.parametrize("overload", [1.01 * DEFAULTS.credible_overload, np.inf, np.nan])
+def test_points_that_are_far_above_capacity_are_left_alone(scalar, monkeypatch, overload):
     clock = Clock(monkeypatch)
     method = Standstill(clock)
-    polisher = Recorder(method, clock, answer=Polished(W, U, U, excess))
-    solution = drive(scalar, method, Limits(1e-9, 2_000), polisher)
+    polisher = Recorder(method, clock, answer=PolishedPair(W, U, U, overload))
+    solution = polished(scalar, method, Limits(1e-9, 2_000), polisher)
     assert polisher.calls
-    assert not method.restarts
+    assert not method.moves
     assert solution.status == "user_limit"
     assert solution.value > scalar.value(W)
 
@@ -156,11 +160,11 @@ def test_a_polished_point_can_end_the_run(scalar, monkeypatch):
     clock = Clock(monkeypatch)
     method = Standstill(clock)
     polisher = Recorder(method, clock, answer=OPTIMAL)
-    solution = drive(scalar, method, Limits(1e-9, 20_000), polisher)
+    solution = polished(scalar, method, Limits(1e-9, 20_000), polisher)
     assert solution.status == "optimal"
     assert len(polisher.calls) == 1
     assert solution.n_iter == solution.history[-1].n_iter == polisher.iterations[0]
-    assert not method.restarts
+    assert not method.moves
     np.testing.assert_array_equal(solution.w, W)
     assert solution.history[-1].value == solution.value == scalar.value(W)
 
@@ -168,9 +172,9 @@ def test_a_polished_point_can_end_the_run(scalar, monkeypatch):
 def test_the_callback_sees_polished_points_and_can_stop(scalar, monkeypatch):
     clock, seen = Clock(monkeypatch), []
     method = Standstill(clock)
-    polisher = Recorder(method, clock, answer=Polished(W, 0.9 * U, U, 0.0))
+    polisher = Recorder(method, clock, answer=PolishedPair(W, 0.9 * U, U, 0.0))
     limits = Limits(1e-9, 20_000, callback=lambda p: seen.append(p) or p.value == scalar.value(W))
-    solution = drive(scalar, method, limits, polisher)
+    solution = polished(scalar, method, limits, polisher)
     assert solution.status == "user_limit"
     assert solution.n_iter == seen[-1].n_iter == polisher.iterations[-1]
     np.testing.assert_array_equal(seen[-1].w, W)
@@ -178,17 +182,17 @@ def test_the_callback_sees_polished_points_and_can_stop(scalar, monkeypatch):
 
 
 def test_nothing_is_polished_just_before_the_first_check(scalar, monkeypatch):
-    """The signal has nearly fallen to where a check pays."""
+    """The residual has nearly fallen to where a check pays."""
     clock = Clock(monkeypatch)
-    near = 0.5 * _schedule.NEARLY_DONE * 1e-9 / _schedule.FIRST_GAP
+    near = 0.5 * SCHEDULE.near * 1e-9 / SCHEDULE.first_gap
     method = Standstill(clock, lambda n_iter: 1.0 if n_iter < 500 else near)
     polisher = Recorder(method, clock)
     checks = []
     limits = Limits(1e-9, 3_000, callback=lambda p: checks.append(p.n_iter))
-    drive(scalar, method, limits, polisher)
-    assert checks[0] == _schedule.FIRST_LOOK
+    polished(scalar, method, limits, polisher)
+    assert checks[0] == SCHEDULE.first_look
     # Until nobody believes any more that the check will come.
-    assert polisher.iterations[0] == _schedule.TOO_LATE > _driver.FIRST_POLISH
+    assert polisher.iterations[0] == SCHEDULE.too_late > DEFAULTS.first
 
 
 @pytest.mark.parametrize("max_iter", [599, 600, 601, 620])
@@ -196,7 +200,7 @@ def test_the_last_iteration_is_checked_and_not_polished(scalar, monkeypatch, max
     clock = Clock(monkeypatch)
     method = Standstill(clock)
     polisher = Recorder(method, clock, answer=OPTIMAL)
-    solution = drive(scalar, method, Limits(1e-9, max_iter), polisher)
+    solution = polished(scalar, method, Limits(1e-9, max_iter), polisher)
     assert all(n_iter < max_iter for n_iter in polisher.iterations)
     if not polisher.calls:
         assert (solution.status, solution.n_iter) == ("user_limit", max_iter)
@@ -210,10 +214,10 @@ def test_polishes_that_find_nothing_change_no_iterate():
         rng.standard_normal((36, 1, 2)), rng.standard_normal((36, 1)), rng.random(36) < 0.3
     )
     problem = gtv.GTVProblem(graph, losses, "l2", 0.05)
-    plain, polished = PrimalDual(problem), PrimalDual(problem)
-    polisher = Recorder(polished, SimpleNamespace(now=0.0))
-    drive(problem, plain, Limits(1e-15, 1_500))
-    drive(problem, polished, Limits(1e-15, 1_500), polisher)
+    plain, other = PrimalDual(problem), PrimalDual(problem)
+    polisher = Recorder(other, SimpleNamespace(now=0.0))
+    drive(problem, plain, Limits(1e-15, 1_500), "PLAIN")
+    polished(problem, other, Limits(1e-15, 1_500), polisher)
     assert polisher.calls
-    np.testing.assert_array_equal(plain.w, polished.w)
-    np.testing.assert_array_equal(plain.u, polished.u)
+    np.testing.assert_array_equal(plain.w, other.w)
+    np.testing.assert_array_equal(plain.u, other.u)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx.solvers.driver import Options
 from gtvcvx.solvers.exact import _solve as _exact
 
 
@@ -93,10 +94,10 @@ def test_limits_return_the_incumbent_with_a_true_gap(problem, exact, useless, li
     assert solution.gap >= true_gap(solution, exact) > 0
 
 
-def test_the_method_ends_by_itself_and_says_so(problem, exact, useless, monkeypatch):
+def test_the_method_ends_by_itself_and_says_so(problem, exact, useless):
     """Out of rounds: the best solution in double precision, and no claim."""
-    monkeypatch.setattr(_exact, "DEFAULT_ROUNDS", 1)
-    solution = problem.solve("EXACT", warm_start=useless)
+    one = replace(_exact.DEFAULTS, rounds=1)
+    solution = _exact.solve_exact(problem, Options(warm_start=useless), one)
     assert solution.status == "optimal_inaccurate"
     assert solution.exact is None
     assert solution.gap > 0
@@ -107,7 +108,7 @@ def test_ctrl_c_returns_the_incumbent(problem, exact, useless, monkeypatch):
     advance = _exact.Search.advance
 
     def interrupted(search):
-        if search.n_rounds:
+        if search.n_iter:
             raise KeyboardInterrupt
         return advance(search)
 
@@ -118,14 +119,12 @@ def test_ctrl_c_returns_the_incumbent(problem, exact, useless, monkeypatch):
 
 
 def test_it_does_not_need_clarabel(problem, exact, monkeypatch):
-    solve = gtv.GTVProblem.solve
 
-    def failing(self, solver="AUTO", **options):
-        if solver == "CLARABEL":
-            raise cp.SolverError("no")
-        return solve(self, solver, **options)
+    def failing(solver, problem, options):
+        assert solver == "CLARABEL"
+        raise cp.SolverError("no")
 
-    monkeypatch.setattr(gtv.GTVProblem, "solve", failing)
+    monkeypatch.setattr(_exact, "solve_reference", failing)
     assert problem.solve("EXACT").exact.value == exact.exact.value
 
 

@@ -1,0 +1,187 @@
+"""A method whose iterates are polished once in a while: when, for how long, and what becomes of it.
+
+Polishing takes the time of hundreds of iterations and gives a point, and a flow that nearly proves
+it, which iterations alone would need thousands for; or it gives nothing, where the clusters are not
+known yet. So it comes at growing intervals, and all of it may take the time of a multiple of the
+iterations. Everything is counted, nothing is timed: the same run polishes at the same iterations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.driver._limits import Limits
+from gtvcvx.solvers.driver._method import Iteration, Proposal
+from gtvcvx.solvers.driver._schedule import Schedule
+
+
+@dataclass(frozen=True)
+class PolishingSettings:
+    """When iterates are polished.
+
+    Attributes
+    ----------
+    first, warm_first : int
+        Iterations before the first polish: some hundred tell which nodes are alike; from a warm
+        start that is nearly known.
+    growth : float
+        The next polish comes when the iterations are so many times as many.
+    share : float
+        All polishes together may take the time of so many times the iterations.
+    credible_overload : float
+        Flows that are above the capacities by this share of them all say that no clusters were
+        found.
+    gap_of_overload : float
+        Relative gap over overload that is expected of the first polished pairs.
+    point_ease : float
+        With a polished point the gap is that of the flow alone, which is this share of the whole.
+    """
+
+    first: int = 500
+    warm_first: int = 20
+    growth: float = 2.0
+    share: float = 2.0
+    credible_overload: float = 0.1
+    gap_of_overload: float = 0.05
+    point_ease: float = 0.5
+
+
+DEFAULTS = PolishingSettings()
+
+
+class PolishedPair(NamedTuple):
+    """What a polisher returns: a better point, and a flow that nearly proves it."""
+
+    w: FloatArray  # (n, d)
+    conserved: FloatArray  # (m, d), nearly on flow conservation
+    inside: FloatArray  # (m, d), within capacity
+    overload: float  # of the conserved flow over the capacities, as a share of them all
+    cost: float = 0.0  # how many iterations would have taken about as long
+
+
+class Polisher(Protocol):
+    """Improves iterates by other means than a method's own."""
+
+    def polish(
+        self, w: FloatArray, u: FloatArray, allowed: float, seconds: float, weight: float
+    ) -> PolishedPair | None:
+        """Return a better pair, or None, also if it would cost more iterations than allowed.
+
+        Or more seconds, of which there may be infinitely many.
+        """
+
+
+class Polished:
+    """An iteration that goes on from polished points, and proposes them.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    method : Iteration
+    polisher : Polisher
+    settings : PolishingSettings
+    """
+
+    finished = False
+
+    def __init__(
+        self,
+        problem: GTVProblem,
+        method: Iteration,
+        polisher: Polisher,
+        settings: PolishingSettings = DEFAULTS,
+    ) -> None:
+        self._problem, self._method, self._polisher = problem, method, polisher
+        self._settings = settings
+        self._next = settings.warm_first if method.warm else settings.first
+        self._cost = 0.0  # of all polishes, in iterations
+        self._pair: PolishedPair | None = None  # found after the last iteration
+        self._point: FloatArray | None = None  # of the last pair that was gone on from
+        self.stride = method.stride
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations so far."""
+        return self._method.n_iter
+
+    def begin(self, limits: Limits, rel_gap: float) -> None:
+        """Get ready for a run under limits."""
+        self._limits = limits
+        self._method.begin(limits, rel_gap)
+        # Polished pairs are checked when their overload promises enough, and seldom otherwise.
+        self._schedule = Schedule(limits, ratio=self._settings.gap_of_overload)
+
+    def run(self, n_iter: int) -> None:
+        """Do n_iter iterations, from the polished pair if there is one; polish if it is time."""
+        if self._pair is not None:
+            self._go_on_from(self._pair)
+        self._method.run(n_iter)
+        if self._polish_due():
+            self._polish()
+
+    def _go_on_from(self, pair: PolishedPair) -> None:
+        self._method.move_to(pair.w, pair.inside)
+        self._method.schedule.eased(self._settings.point_ease)
+        self._point, self._pair = pair.w, None
+
+    def _polish_due(self) -> bool:
+        method = self._method
+        return (
+            method.n_iter % self.stride == 0
+            and method.n_iter >= self._next
+            and self._allowance > 0.0
+            and not self._limits.expired
+            and not method.due()
+            and not method.schedule.nearly_done(method.n_iter, method.residual())
+        )
+
+    @property
+    def _allowance(self) -> float:
+        """Iterations whose time the next polish may take.
+
+        A warm start is credited with those that a first polish would have waited for.
+        """
+        waited = max(self.n_iter, self._settings.first if self._method.warm else 0)
+        return self._settings.share * waited - self._cost
+
+    def _polish(self) -> None:
+        method = self._method
+        pair = self._polisher.polish(
+            method.w, method.u, self._allowance, self._limits.seconds_left, method.weight
+        )
+        self._next = int(self._settings.growth * method.n_iter)
+        if pair is not None:
+            self._cost += pair.cost
+            if pair.overload <= self._settings.credible_overload:
+                self._pair = pair
+
+    def due(self) -> bool:
+        """Say whether the polished pair, or the iterate, is worth a check."""
+        if self._pair is not None:
+            return self._schedule.promising(self.n_iter, self._pair.overload)
+        return self._method.due()
+
+    def proposal(self) -> Proposal:
+        """Return the polished pair, or the iterate; the last polished point if that is better."""
+        found = self._method.proposal()
+        if self._pair is not None:
+            expected = self._schedule.expected_gap(self._pair.overload)
+            found = Proposal(self._pair.w, self._pair.conserved, expected)
+        value = self._problem.value
+        if self._point is not None and value(self._point) < value(found.w):
+            return found._replace(w=self._point)
+        return found
+
+    def learn(self, rel_gap: float) -> None:
+        """Take note of the gap of what was proposed."""
+        if self._pair is not None:
+            self._schedule.checked(self.n_iter, rel_gap, self._pair.overload)
+        else:
+            self._method.learn(rel_gap)
+
+    def info(self) -> dict[str, Any]:
+        """Return the particulars of the method."""
+        return self._method.info()

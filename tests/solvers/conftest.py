@@ -1,0 +1,23 @@
+"""What the tests of solvers share."""
+
+import dataclasses
+
+import pytest
+
+
+@pytest.fixture
+def tuned(monkeypatch):
+    """Return a function that changes the default settings of a class, until the test ends."""
+
+    def tune(kind, **changes):
+        init = kind.__init__
+        if init.__kwdefaults__:
+            changed = {**init.__kwdefaults__}
+            changed["settings"] = dataclasses.replace(changed["settings"], **changes)
+            monkeypatch.setattr(init, "__kwdefaults__", changed)
+        else:
+            *others, settings = init.__defaults__
+            changed = (*others, dataclasses.replace(settings, **changes))
+            monkeypatch.setattr(init, "__defaults__", changed)
+
+    return tune
