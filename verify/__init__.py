@@ -18,8 +18,8 @@ _LAZY = {
     "OptimalityReport": "verify.certificates._optimality",
     "optimality": "verify.certificates._optimality",
     "well_connected": "verify.partitions.well_connected._check",
-    "recovers": "verify.partitions.well_connected._check",
-    "critical_lambda": "verify.partitions.well_connected._check",
+    "recovers": "verify.partitions.recovery._recovers",
+    "critical_lambda": "verify.partitions.recovery._critical_lambda",
 }
 
 __all__ = ["Result", "check", *_LAZY]

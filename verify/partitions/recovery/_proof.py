@@ -19,17 +19,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
+from verify.certificates._certificate import Certificate
+from verify.certificates._certify import certify
 from verify.partitions._data import ProblemData
 from verify.partitions._rounding import gamma
 from verify.partitions.constants._enclosures import dual_norm
-
-if TYPE_CHECKING:
-    from verify.certificates._certificate import Certificate
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,6 @@ def prove_recovery(
     rtol
         Tolerance of the certificate.
     """
-    from verify.certificates._certify import certify
-
     certificate = certify(plain, w, u, rtol)
     certified = certificate.status == "CERTIFIED" and certificate.exact
     room = np.zeros(0)

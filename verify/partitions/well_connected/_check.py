@@ -15,16 +15,10 @@ from verify._arrays import FloatArray, IntArray
 from verify.instance._instance import plain_data
 from verify.partitions._data import Partition, ProblemData, read_partition, read_problem
 from verify.partitions._local_losses import LocalLosses
-from verify.partitions._report import (
-    ClusterReport,
-    NodeSets,
-    WellConnectedReport,
-)
+from verify.partitions._report import ClusterReport, NodeSets, WellConnectedReport
 from verify.partitions._rounding import Enclosure, gamma
 from verify.partitions.constants._rational import RationalConstants, rational_constants
 from verify.partitions.constants._theorem import TheoremConstants, theorem_constants
-from verify.partitions.recovery._critical_lambda import critical_lambda
-from verify.partitions.recovery._recovers import recovers
 from verify.partitions.well_connected._best_sink import ClusterGraph, cluster_graphs
 from verify.partitions.well_connected._decide import Decision, decide, least_lambda
 from verify.partitions.well_connected._demands import (
@@ -35,8 +29,6 @@ from verify.partitions.well_connected._demands import (
     single_node_witness,
     witness_document,
 )
-
-__all__ = ["critical_lambda", "recovers", "well_connected"]
 
 
 def well_connected(problem: object, partition: object) -> WellConnectedReport:

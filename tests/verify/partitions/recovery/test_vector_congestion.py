@@ -10,8 +10,8 @@ import pytest
 from verify.partitions._data import read_problem
 from verify.partitions.constants._enclosures import dual_norm
 from verify.partitions.recovery import _vector_flow as vector_flow
+from verify.partitions.recovery._recovers import recovers
 from verify.partitions.recovery._vector_congestion import electrical_congestion
-from verify.partitions.well_connected._check import recovers
 
 NORMS = ("l2", "linf", "l1")
 

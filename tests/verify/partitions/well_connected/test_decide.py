@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from verify.kernel.partitions import check_cluster
 from verify.partitions._rounding import Enclosure
+from verify.partitions.recovery._recovers import recovers
 from verify.partitions.well_connected._best_sink import ClusterGraph, best_sink
-from verify.partitions.well_connected._check import recovers, well_connected
+from verify.partitions.well_connected._check import well_connected
 from verify.partitions.well_connected._decide import Decision, decide
 
 MULTIPLIER = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))

@@ -11,7 +11,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from verify.partitions.well_connected._check import critical_lambda, recovers, well_connected
+from verify.partitions.recovery._critical_lambda import critical_lambda
+from verify.partitions.recovery._recovers import recovers
+from verify.partitions.well_connected._check import well_connected
 
 MULTIPLIER = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 PENALTIES = {"l1": 1, "l2": 2, "linf": "inf"}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import verify
-from verify.partitions.well_connected._check import recovers
+from verify.partitions.recovery._recovers import recovers
 
 
 def instance(seed: int, norm: str, lam: float) -> tuple[dict[str, Any], Any]:

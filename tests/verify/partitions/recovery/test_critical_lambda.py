@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from verify.partitions.recovery._critical_lambda import lower_bound, upper_bound
+from verify.partitions.recovery._critical_lambda import critical_lambda, lower_bound, upper_bound
+from verify.partitions.recovery._recovers import recovers
 from verify.partitions.well_connected._best_sink import ClusterGraph
-from verify.partitions.well_connected._check import critical_lambda, recovers, well_connected
+from verify.partitions.well_connected._check import well_connected
 
 NORMS = ("l1", "l2", "linf")
 

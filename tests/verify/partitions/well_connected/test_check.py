@@ -317,6 +317,8 @@ def test_names_are_exported() -> None:
 
     assert verify.well_connected is well_connected
     assert {"well_connected", "recovers", "critical_lambda"} <= set(dir(verify))
+    for name, home in verify._LAZY.items():  # from where it is written
+        assert getattr(verify, name).__module__ == home
 
 
 def test_what_is_no_problem_is_a_type_error() -> None:
