@@ -42,7 +42,15 @@ def test_no_file_imports_the_solver(path: Path) -> None:
 
 
 def test_there_is_a_kernel_to_check() -> None:
-    assert {"checker.py", "numbers.py", "losses.py", "partitions.py"} <= {p.name for p in PARTS}
+    names = {
+        "checker.py",
+        "documents.py",
+        "losses.py",
+        "matrices.py",
+        "numbers.py",
+        "partitions.py",
+    }
+    assert names <= {p.name for p in PARTS}
 
 
 @pytest.mark.parametrize("path", KERNEL, ids=lambda p: p.name)
@@ -51,6 +59,17 @@ def test_kernel_imports_the_standard_library_only(path: Path) -> None:
         top = module.split(".")[0]
         own = module == "verify" or module.startswith("verify.kernel")
         assert own or top in sys.stdlib_module_names, module
+
+
+@pytest.mark.parametrize(("file", "other"), [("checker", "partitions"), ("partitions", "checker")])
+def test_certificates_and_partitions_are_decided_apart(file: str, other: str) -> None:
+    tree = ast.parse((FOLDER / "kernel" / f"{file}.py").read_text(encoding="utf-8"))
+    names = [a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names]
+    assert names
+    assert other not in {
+        *names,
+        *(m.split(".")[-1] for m in _imports(FOLDER / f"kernel/{file}.py")),
+    }
 
 
 def test_kernel_files_use_no_third_party_module_at_run_time() -> None:

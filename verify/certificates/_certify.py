@@ -22,7 +22,8 @@ from verify.instance import _integers as integers
 from verify.instance._constraints import Constraints
 from verify.instance._instance import Instance, load
 from verify.instance._integers import Exact
-from verify.kernel import checker as kernel
+from verify.kernel import Result, check
+from verify.kernel.checker import SCHEMA
 from verify.kernel.data import digest
 from verify.kernel.numbers import round_down, round_up, sqrt_up
 
@@ -78,7 +79,7 @@ def certify(
     document = _document(inst, _hex(point) if exact is None else _texts(exact), rtol)
     sources = Search(inst, problem, point, u, float(rtol), constraints, own=search)
     if constraints.any and not near:
-        result = kernel.check(document)
+        result = check(document)
         if result.status == "REFUTED":
             return replace(_Builder(sources, document).finish(_Proof(result)), w=given)
     if inst.opaque or not inst.penalty.exact:
@@ -93,7 +94,7 @@ def certify(
 class _Proof:
     """A witness as the document has it, with what the kernel says of the document."""
 
-    result: kernel.Result
+    result: Result
     dual: dict[str, Any] | None = None
     flow: ExactFlow | None = None
 
@@ -130,7 +131,7 @@ class _Builder:
                     return self.finish(proof)
         if waiting is not None:
             proof = self._better(proof, waiting)
-        return self._refute(proof or _Proof(kernel.check(self.document)))
+        return self._refute(proof or _Proof(check(self.document)))
 
     def _given(self, w: Exact | None, u: Exact | None) -> _Proof | None:
         if w is None or u is None:
@@ -159,7 +160,7 @@ class _Builder:
         """Let the kernel judge the document with this witness; None if it is not valid."""
         r = [integers.texts(v, k) for v, k in zip(flow.r, flow.k_r, strict=True)]
         dual = {"u": integers.texts(flow.u, flow.k), "r": r}
-        result = kernel.check({**self.document, "dual": dual})
+        result = check({**self.document, "dual": dual})
         if result.status == "REFUTED":  # that our witness is false says nothing about w
             self.notes.append(f"the builder's witness was refused: {result.reason}")
             return None
@@ -173,7 +174,7 @@ class _Builder:
             _, exact = self.search.constraints.moved(points[0])
             table = _hex(points[0]) if exact is None else _texts(exact)
             better = {"dual": proof.dual, "better": table}
-            refuted = kernel.check({**self.document, **better})
+            refuted = check({**self.document, **better})
             if refuted.status == "REFUTED":
                 self.document |= better
                 return self.finish(_Proof(refuted, proof.dual, proof.flow), points[0])
@@ -249,7 +250,7 @@ def _distance(given: FloatArray, w: FloatArray, exact: Exact | None) -> float:
 
 def _document(inst: Instance, w: list[Any], rtol: float) -> dict[str, Any]:
     return {
-        "schema": kernel.SCHEMA,
+        "schema": SCHEMA,
         "sha256": digest(inst.plain),
         "data": inst.plain,
         "claim": {"rtol": float(rtol).hex(), "upper": None, "lower": None},
@@ -285,7 +286,7 @@ def _estimate(search: Search, document: dict[str, Any]) -> Certificate:
     gap = upper - lower
     return Certificate(
         status="UNPROVED",
-        reason=f"{kernel.check(document).reason}; the bounds are float estimates",
+        reason=f"{check(document).reason}; the bounds are float estimates",
         upper=upper,
         lower=lower,
         gap=gap,

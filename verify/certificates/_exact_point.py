@@ -11,7 +11,7 @@ from verify.instance import _integers as integers
 from verify.instance._instance import Instance
 from verify.instance._integers import Exact
 from verify.instance._terms import pseudo_inverse
-from verify.kernel.checker import sweep
+from verify.kernel.matrices import sweep
 from verify.kernel.numbers import whole
 
 GRID_BITS = 100  # u and r are rounded to 2^-100 of their largest entry

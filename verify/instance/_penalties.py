@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import FloatArray
-from verify.kernel.checker import sweep
+from verify.kernel.matrices import sweep
 from verify.kernel.numbers import Verdict
 
 

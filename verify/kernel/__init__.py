@@ -1,9 +1,10 @@
 """The exact checker: trusted, small, and on the Python standard library alone.
 
-`verify.kernel.checker` decides on certificates and hands documents about partitions on to
-`verify.kernel.partitions`; numbers, data, losses and constants are what both are made of.
+`documents` opens the door, `checker` decides on certificates and `partitions` on documents about
+partitions; numbers, data, losses, matrices and constants are what both are made of.
 """
 
-from verify.kernel.checker import Result, check
+from verify.kernel.documents import check
+from verify.kernel.result import Result
 
 __all__ = ["Result", "check"]

@@ -1,4 +1,4 @@
-"""The exact kernel: decides whether a certificate proves that w is nearly optimal.
+"""The exact kernel on certificates: decides whether one proves that w is nearly optimal.
 
 Trusted and small: standard library alone, exact rational arithmetic or outward enclosures, and no
 number of the producer is believed.  With every loss written as blocks h_k(B_k w) the problem is
@@ -17,114 +17,32 @@ The file format, each conjugate and the meaning of each answer are in SCHEMA.md.
 
 from __future__ import annotations
 
-import json
-import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
 from math import lcm
 from typing import Any
 
 from verify.kernel import losses, numbers
-from verify.kernel import partitions as connectivity
-from verify.kernel.data import canonical, digest, keys
+from verify.kernel.data import NORM_OF_P, canonical, digest, keys
 from verify.kernel.losses import Table, dot, false, sum_norm
+from verify.kernel.matrices import sweep
 from verify.kernel.numbers import Bounds, Number, Verdict, exactly, malformed, quotients
+from verify.kernel.result import Result
 
 SCHEMA = "gtv-certificate/1"
-_NORM_OF_P = {"0x1.0000000000000p+0": "l1", "0x1.0000000000000p+1": "l2", "inf": "linf"}
 
 
-@dataclass(frozen=True)
-class Result:
-    """Answer of the kernel; bounds are None where none was proved.
-
-    Attributes
-    ----------
-    status : "CERTIFIED", "REFUTED" or "UNPROVED"
-    reason : one sentence
-    upper, lower : lower <= min P and P(w) <= upper
-    rtol : the tolerance that was asked for
-    distance_squared : bound on ||w - w_hat||^2 where every node has a point or a ridge term
-    """
-
-    status: str
-    reason: str
-    upper: Fraction | None = None
-    lower: Fraction | None = None
-    rtol: Fraction | None = None
-    distance_squared: Fraction | None = None
-
-    @property
-    def gap(self) -> Fraction | None:
-        """Upper minus lower bound, signed."""
-        return None if self.upper is None or self.lower is None else self.upper - self.lower
-
-    @property
-    def rel_gap(self) -> Fraction | None:
-        """Gap divided by max(1, |upper|)."""
-        gap = self.gap
-        if gap is None or self.upper is None:
-            return None
-        return gap / max(Fraction(1), abs(self.upper))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return status, reason and the figures as outward-rounded floats (or None)."""
-        out: dict[str, Any] = {"status": self.status, "reason": self.reason}
-        for name in ("upper", "gap", "rel_gap", "rtol"):
-            value = getattr(self, name)
-            out[name] = None if value is None else numbers.round_up(value)
-        out["lower"] = None if self.lower is None else numbers.round_down(self.lower)
-        squared = self.distance_squared
-        return {**out, "distance_bound": None if squared is None else numbers.sqrt_up(squared)}
-
-
-def check(
-    document: Mapping[str, Any] | str | os.PathLike[str],
-    data: Mapping[str, Any] | None = None,
-    rtol: float | None = None,
+def check_certificate(
+    document: object, data: Mapping[str, Any] | None = None, rtol: float | None = None
 ) -> Result:
-    """Check a certificate document, a dict or the path of a JSON file.
-
-    Documents about a partition (schema "gtv-connectivity/1", `verify.kernel.partitions`) get the
-    same three answers, without bounds.
-
-    Parameters
-    ----------
-    document : the certificate
-    data : plain problem data, for a document that does not embed them (otherwise both must agree)
-    rtol : tolerance to use instead of the document's own
-
-    Returns
-    -------
-    Result
-        CERTIFIED: gap <= rtol max(1, |upper|).  REFUTED: w is proved not to be within rtol, or the
-        document is malformed or false; the reason begins with which of the three.
-        UNPROVED: neither, for instance a loss without a rule.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    """
+    """Check a certificate, a mapping as SCHEMA.md has it; see `verify.check`."""
     try:
-        doc = document if isinstance(document, Mapping) else _load(document)
-        if isinstance(doc, Mapping) and doc.get("schema") == connectivity.SCHEMA:
-            return Result(*connectivity.check_document(doc, data))
-        return _check(doc, data, rtol)
+        return _check(document, data, rtol)
     except Verdict as answer:
-        return Result(answer.status, str(answer))
-
-
-def _load(path: str | os.PathLike[str]) -> Any:
-    with open(path, "rb") as file:
-        raw = file.read()
-    try:
-        return json.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise malformed(f"not a JSON text: {error}") from None
+        return Result(answer.status, answer.reason)
 
 
 def _single(value: object, name: str) -> Fraction:
@@ -226,7 +144,7 @@ class Problem:
             raise Verdict("UNPROVED", f"no exact rule for the penalty {data['penalty']['name']!r}")
         if self.phi == "pnorm":
             # In one dimension every p-norm is the absolute value.
-            self.phi = "l1" if self.d == 1 else _NORM_OF_P.get(data["penalty"]["p"], "pnorm")
+            self.phi = "l1" if self.d == 1 else NORM_OF_P.get(data["penalty"]["p"], "pnorm")
             if self.phi == "pnorm":
                 raise Verdict("UNPROVED", "no exact rule for the p-norm unless p is 1, 2 or inf")
         if self.phi == "quadratic":
@@ -262,12 +180,12 @@ class Problem:
         u, k = numbers.table(flows, len(self.edges), self.d, "dual.u")
         lists = numbers.as_list(witnesses, len(self.terms), "dual.r")
         conjugates = [self._conjugate(u, k)]
-        balances = [(self._divergence(u), k)]
+        images = [(self._divergence(u), k)]
         for number, (term, r) in enumerate(zip(self.terms, lists, strict=True)):
             bound, image, k_image = term.dual(r, f"dual.r[{number}]")
             conjugates.append(bound)
-            balances.append((image, k_image))
-        self._check_balance(balances)
+            images.append((image, k_image))
+        self._check_conservation(images)
         return -sum(conjugates, Fraction(0))
 
     def _divergence(self, u: Table) -> dict[int, list[Number]]:
@@ -279,12 +197,12 @@ class Problem:
                 tail[c] -= x
         return out
 
-    def _check_balance(self, balances: list[tuple[dict[int, list[Number]], int]]) -> None:
+    def _check_conservation(self, images: list[tuple[dict[int, list[Number]], int]]) -> None:
         """Check  sum_k B_k^T r_k + D^T u = 0  at every node, in every coordinate."""
-        k = max(k for _, k in balances)
-        for i in set(chain.from_iterable(b for b, _ in balances)):
+        k = max(k for _, k in images)
+        for i in set(chain.from_iterable(b for b, _ in images)):
             for c in range(self.d):
-                if sum(b[i][c] * (1 << (k - k_b)) for b, k_b in balances if i in b):
+                if sum(b[i][c] * (1 << (k - k_b)) for b, k_b in images if i in b):
                     raise false(f"the flow is not conserved at node {i}, coordinate {c}")
 
     def _conjugate(self, u: Table, k: int) -> Fraction:
@@ -334,34 +252,3 @@ class Problem:
 
 def _max_norm(v: list[Number]) -> Number:
     return max(-x if x < 0 else x for x in v)
-
-
-def sweep(q: Sequence[Sequence[Number]]) -> tuple[list[list[Fraction]], list[int]]:
-    """Sweep a symmetric matrix: prove it positive semidefinite and invert it on its range.
-
-    Returns (S, J): J are the pivots, S_JJ = (Q_JJ)^-1 and S_NJ = Q_NJ (Q_JJ)^-1 for the others N;
-    a vector v is in the range of Q iff v_N = S_NJ v_J, and then v^T Q^+ v = v_J^T S_JJ v_J.
-    """
-    d, pivots = len(q), []
-    s = [[Fraction(x) for x in row] for row in q]
-    while left := [j for j in range(d) if j not in pivots]:
-        k = max(left, key=lambda j: s[j][j])
-        rest = [s[i][j] for i in left for j in left]
-        if min(s[j][j] for j in left) < 0 or (s[k][k] == 0 and any(rest)):
-            raise Verdict("UNPROVED", "Q is not positive semidefinite in exact arithmetic")
-        if s[k][k] == 0:
-            break
-        pivot, column = s[k][k], [s[i][k] for i in range(d)]
-        row = list(s[k])
-        for i in range(d):
-            for j in range(d):
-                if i != k and j != k:
-                    s[i][j] -= column[i] * row[j] / pivot
-            s[i][k] = column[i] / pivot
-        s[k] = [x / pivot for x in row]
-        s[k][k] = -1 / pivot
-        pivots.append(k)
-    for i in pivots:
-        for j in pivots:
-            s[i][j] = -s[i][j]
-    return s, sorted(pivots)

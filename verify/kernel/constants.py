@@ -22,17 +22,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import lcm
 from typing import Any, NamedTuple
 
 from verify.kernel import numbers
-from verify.kernel.data import TERMS
+from verify.kernel.data import NORM_OF_P, TERMS
 from verify.kernel.losses import spread
+from verify.kernel.matrices import Matrix, Vector, definite, inverted, largest_sign_form
 from verify.kernel.numbers import Verdict
 
-Vector = list[Fraction]
-Matrix = list[Vector]
-NORM_OF_P = {"0x1.0000000000000p+0": "l1", "0x1.0000000000000p+1": "l2", "inf": "linf"}
 _QUADRATIC = ("squared", "point", "ridge")
 #: Up to this dimension sign vectors are enumerated (2^(d-1) of them).
 SIGN_DIMENSION = 8
@@ -275,62 +272,3 @@ def _absolute_sum(h: Matrix) -> Fraction:
 
 def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
     return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
-
-
-def definite(matrix: Matrix) -> tuple[bool, bool]:
-    """Whether a symmetric matrix is positive semidefinite, and whether it is definite.
-
-    Fraction-free elimination: the pivots are those of L D L^T, each times the one before it.
-    """
-    scale = lcm(*(x.denominator for row in matrix for x in row))
-    work = [[x.numerator * (scale // x.denominator) for x in row] for row in matrix]
-    previous, singular = 1, False
-    for k, row in enumerate(work):
-        pivot = row[k]
-        if pivot < 0:
-            return False, False
-        if pivot == 0:
-            if any(row[k:]):
-                return False, False
-            singular = True
-            continue
-        for i in range(k + 1, len(work)):
-            below = work[i]
-            factor = below[k]
-            for j in range(i, len(work)):
-                below[j] = (below[j] * pivot - factor * row[j]) // previous
-                work[j][i] = below[j]
-        previous = pivot
-    return True, not singular
-
-
-def inverted(matrix: Matrix) -> Matrix | None:
-    """Return the inverse of a symmetric positive definite matrix; None if it is not definite."""
-    d = len(matrix)
-    work = [[*row, *(Fraction(i == j) for j in range(d))] for i, row in enumerate(matrix)]
-    for i in range(d):
-        pivot = work[i][i]
-        if pivot <= 0:
-            return None
-        work[i] = [x / pivot for x in work[i]]
-        for k in range(d):
-            factor = work[k][i]
-            if k != i and factor:
-                work[k] = [x - factor * y for x, y in zip(work[k], work[i], strict=True)]
-    return [row[d:] for row in work]
-
-
-def largest_sign_form(matrix: Matrix) -> Fraction:
-    """max_s s^T M s over the sign vectors s, one sign changed at a time (Gray code)."""
-    d = len(matrix)
-    scale = lcm(*(x.denominator for row in matrix for x in row))
-    m = [[x.numerator * (scale // x.denominator) for x in row] for row in matrix]
-    s, image = [1] * d, [sum(row) for row in m]
-    value = best = sum(image)
-    for step in range(1, 1 << (d - 1)):
-        j = (step & -step).bit_length() - 1
-        value -= 4 * (s[j] * image[j] - m[j][j])
-        s[j] = -s[j]
-        image = [x + 2 * s[j] * row[j] for x, row in zip(image, m, strict=True)]
-        best = max(best, value)
-    return Fraction(best, scale)

@@ -19,6 +19,11 @@ from verify.kernel.numbers import as_list, malformed
 
 SCHEMA = "gtv-problem/1"
 PENALTIES = ("l1", "l2", "linf", "squared", "quadratic", "pnorm", "opaque")
+NORM_OF_P = {
+    "0x1.0000000000000p+0": "l1",
+    "0x1.0000000000000p+1": "l2",
+    "inf": "linf",
+}  # canonical p
 # Arrays of each kind of loss term, and whether their rows are d wide (None: either).
 TERMS: dict[str, dict[str, bool | None]] = {
     "squared": {"X": True, "y": False},

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from verify.kernel import constants as kernel
 from verify.kernel.partitions import check_cluster
 from verify.partitions.well_connected._check import well_connected
 
@@ -191,28 +190,3 @@ def test_disconnected_clusters_need_no_constants() -> None:
     data["terms"].append({"kind": "logistic", "node": [0], "X": [[1.0, 0.0]], "y": [1.0]})
     witness = well_connected(data, [0, 1, 1, 1, 0, 1]).clusters[0].witness()
     assert check_cluster(data, witness).status == "CERTIFIED"
-
-
-@pytest.mark.parametrize("d", range(1, 6))
-def test_elimination_agrees_with_eigenvalues(d: int) -> None:
-    rng = np.random.default_rng(d)
-    seen = set()
-    for _ in range(60):
-        x = rng.integers(-3, 4, (int(rng.integers(1, d + 2)), d))
-        h = x.T @ x - int(rng.integers(0, 3)) * np.eye(d, dtype=np.int64)
-        matrix = [[Fraction(v, 8) for v in row] for row in h.tolist()]
-        least = np.linalg.eigvalsh(h.astype(float))[0]
-        answer = kernel.definite(matrix)
-        assert answer == (least > -1e-9, least > 1e-9)
-        seen.add(answer)
-        signs = itertools.product((-1, 1), repeat=d)
-        largest = max(int(np.array(s) @ h @ np.array(s)) for s in signs)
-        assert kernel.largest_sign_form(matrix) == Fraction(largest, 8)
-        inverse = kernel.inverted(matrix)
-        assert (inverse is not None) == (least > 1e-9)
-        if inverse is not None:
-            product = [
-                [sum(a * b for a, b in zip(r, c, strict=True)) for c in matrix] for r in inverse
-            ]
-            assert product == [[Fraction(i == j) for j in range(d)] for i in range(d)]
-    assert seen == {(True, True), (True, False), (False, False)}

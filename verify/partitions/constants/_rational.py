@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import IntArray
-from verify.kernel.constants import SIGN_DIMENSION, inverted, largest_sign_form
+from verify.kernel.constants import SIGN_DIMENSION
+from verify.kernel.matrices import inverted, largest_sign_form
 from verify.partitions._data import ProblemData
 
 Vector = list[Fraction]
