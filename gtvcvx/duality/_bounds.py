@@ -46,7 +46,7 @@ SCALING_GAP = 1e-2
 
 @dataclass(frozen=True)
 class Gap:
-    """Duality gap of a pair (w, u), u feasible, split over nodes and edges (spec: section 2)."""
+    """Duality gap of a pair (w, u), u feasible, split over nodes and edges."""
 
     node: FloatArray  # (n,), each >= 0
     edge: FloatArray  # (m,), each >= 0

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg as la
 
 from verify._arrays import BoolArray, FloatArray, IntArray
-from verify.certificates._exact_point import State
+from verify.certificates._exact_point import ExactPoint
 from verify.certificates._forest import Forest, spanning_forest
 from verify.instance import _integers as integers
 from verify.kernel.numbers import whole
@@ -17,11 +17,11 @@ from verify.kernel.numbers import whole
 ATTEMPTS = 20  # to find blocks that can take a load and stay in their domains
 WELL = 1e-4  # condition of blocks that need no better ones; excludes multipliers at an end
 Load = list[int | Fraction]
-Row = tuple[int, int]  # (term, number of the block: a data row, or a coordinate of a node)
+BlockIndex = tuple[int, int]  # (term, number of the block: a data row, or a coordinate of a node)
 
 
 class Absorber:
-    """Routes and absorbs the residual of a state, component by component.
+    """Routes and absorbs the residual of a dual point, component by component.
 
     Identity blocks (point, ridge, and whatever else has room in every coordinate) take what arrives
     at their node.  Components without such a node have a single root, where a few blocks, data rows
@@ -29,22 +29,22 @@ class Absorber:
     """
 
     def __init__(
-        self, state: State, slack: FloatArray, active: BoolArray, component: IntArray
+        self, point: ExactPoint, slack: FloatArray, active: BoolArray, component: IntArray
     ) -> None:
-        self.state, self.inst, self.component = state, state.inst, component
+        self.point, self.inst, self.component = point, point.inst, component
         self.block = self._blocks()
-        self.whole: BoolArray = np.asarray(np.all(self.block >= 0, axis=1))
+        self.absorbing: BoolArray = np.asarray(np.all(self.block >= 0, axis=1))
         self.roots = self._roots()
         self.forest: Forest = spanning_forest(self.inst.edges, slack, active, self.roots, component)
 
     def run(self) -> None:
-        """Make the residual of the state exactly zero."""
-        if self.state.free:
-            self._settle_free_coordinates()
-        rho: list[Load] = self.state.residual().tolist()
-        forest, u = self.forest, self.state.u
+        """Make the residual of the point exactly zero."""
+        if self.point.free:
+            self._move_into_range()
+        rho: list[Load] = self.point.residual().tolist()
+        forest, u = self.forest, self.point.u
         for i in reversed(forest.order):
-            e, row = forest.link[i], rho[i]
+            e, row = forest.parent_edge[i], rho[i]
             if e >= 0:
                 target, sign = rho[forest.parent[i]], forest.sign[i]
                 for j, x in enumerate(row):
@@ -63,7 +63,7 @@ class Absorber:
             for t, term in enumerate(self.inst.terms):
                 if term.x is None and (term.domain is not None) == limited:
                     ease = np.zeros(out.shape)
-                    ease[term.node] = self.state.ease[t]
+                    ease[term.node] = self.point.ease[t]
                     easier = ease > best
                     best[easier], block[easier] = ease[easier], t
             # A vanishing ridge pays r^2 / (2 mu), and an l1 block at its end has no room.
@@ -73,11 +73,11 @@ class Absorber:
 
     def _roots(self) -> BoolArray:
         """Return the roots: every absorbing node, else the best conditioned of a component."""
-        roots = self.whole.copy()
+        roots = self.absorbing.copy()
         count = int(self.component.max(initial=-1)) + 1
         served = np.zeros(count, dtype=bool)
         served[self.component[roots]] = True
-        eigenvalues = self.state.eigenvalues
+        eigenvalues = self.point.eigenvalues
         low, size = eigenvalues[:, 0], np.maximum(eigenvalues[:, -1], 0)
         top = max(size.max(initial=0.0), 1e-300)
         score = np.where(low > 1e-6 * size, 2 + low / top, np.where(size > 0, 1 + size / top, 0))
@@ -87,116 +87,116 @@ class Absorber:
         roots[first[~served]] = True
         return roots
 
-    def _settle_free_coordinates(self) -> None:
+    def _move_into_range(self) -> None:
         """Put sum_k B_k^T r_k of every node into the range of a singular Q.
 
         The flow stays in that range, so no edge can carry the rest away.
         """
-        state = self.state
-        image = state.image()
+        point = self.point
+        image = point.image()
         for i in range(self.inst.n):
             defect: Load = [0] * self.inst.d
-            for j, x in zip(state.free, state.defect(image[i]), strict=True):
+            for j, x in zip(point.free, point.defect(image[i]), strict=True):
                 defect[j] = -x
             if not any(defect):
                 continue
-            if (self.block[i, state.free] >= 0).all():
-                self._change(i, defect)
+            if (self.block[i, point.free] >= 0).all():
+                self._add_to_identity_blocks(i, defect)
                 continue
             members = np.array([i])
             found = self._solve_stacked(i, members, [0] * self.inst.d, [], set())
             if found is not None:
                 self._add(*found)
-            if found is None or not all(self._can_stay(t, b) for t, b in found[0]):
-                self._clear(members)
+            if found is None or not all(self._is_recoverable(t, b) for t, b in found[0]):
+                self._zero_multipliers(members)
 
     def _absorb(self, root: int, load: Load) -> None:
         """Let the identity blocks of the root or a few blocks of the component take a load."""
-        if self.whole[root]:
-            self._change(root, load)
+        if self.absorbing[root]:
+            self._add_to_identity_blocks(root, load)
             return
         members = self.forest.members[self.component[root]]
-        avoided: set[Row] = set()
+        avoided: set[BlockIndex] = set()
         for _ in range(ATTEMPTS):
-            if self.state.free:
-                found = self._solve_stacked(root, members, load, self.state.pivots, avoided)
+            if self.point.free:
+                found = self._solve_stacked(root, members, load, self.point.pivots, avoided)
             else:
                 found = self._solve(root, members, load, avoided)
             if found is None:
                 break
             chosen, solution = found
             self._add(chosen, solution)
-            if all(self._can_stay(t, b) for t, b in chosen):
+            if all(self._is_recoverable(t, b) for t, b in chosen):
                 for node, image in self._images(chosen, solution).items():
-                    self._carry(node, image)
+                    self._route_to_root(node, image)
                 return
-            crossed = [row for row in chosen if not self._can_stay(*row)]
+            crossed = [row for row in chosen if not self._is_recoverable(*row)]
             self._add(chosen, [-x for x in solution])
             for t, b in crossed:  # they end at zero, which is where they would have crossed
-                image = [-x * self.state.r[t].flat[b] for x in self.state.vector(t, b)]
-                self.state.r[t].flat[b] = 0
-                self._carry(self.state.node(t, b), image)
+                image = [-x * self.point.r[t].flat[b] for x in self.point.vector(t, b)]
+                self.point.r[t].flat[b] = 0
+                self._route_to_root(self.point.node(t, b), image)
                 load = [x - y for x, y in zip(load, image, strict=True)]
             avoided |= set(crossed)
-        self._give_up(members)
+        self._zero_component(members)
 
-    def _change(self, node: int, load: Load) -> None:
+    def _add_to_identity_blocks(self, node: int, load: Load) -> None:
         """Add a load to the multipliers of the identity blocks at a node."""
         for j, x in enumerate(load):
             if x:
                 t = int(self.block[node, j])
                 row = int(np.searchsorted(self.inst.terms[t].node, node))
-                self.state.r[t][row, j] += x
+                self.point.r[t][row, j] += x
 
-    def _carry(self, node: int, load: Load) -> None:
+    def _route_to_root(self, node: int, load: Load) -> None:
         """Route a load that appeared at a node to the root of its tree."""
         forest = self.forest
-        while (e := forest.link[node]) >= 0:
+        while (e := forest.parent_edge[node]) >= 0:
             for j, x in enumerate(load):
-                self.state.u[e, j] -= forest.sign[node] * x
+                self.point.u[e, j] -= forest.sign[node] * x
             node = forest.parent[node]
 
-    def _add(self, chosen: list[Row], solution: list[Fraction]) -> None:
+    def _add(self, chosen: list[BlockIndex], solution: list[Fraction]) -> None:
         """Change the multipliers of blocks."""
         for (t, b), step in zip(chosen, solution, strict=True):
-            self.state.r[t].flat[b] += step
+            self.point.r[t].flat[b] += step
 
-    def _images(self, chosen: list[Row], solution: list[Fraction]) -> dict[int, Load]:
+    def _images(self, chosen: list[BlockIndex], solution: list[Fraction]) -> dict[int, Load]:
         """Return per node the image of the changes of its blocks, summed over one denominator."""
         common = lcm(*(x.denominator for x in solution))
         sums: dict[int, integers.Exact] = {}
         for (t, b), step in zip(chosen, solution, strict=True):
-            image = self.state.vector(t, b) * int(step * common)
-            node = self.state.node(t, b)
+            image = self.point.vector(t, b) * int(step * common)
+            node = self.point.node(t, b)
             sums[node] = sums[node] + image if node in sums else image
         return {i: [whole(Fraction(x, common)) for x in v] for i, v in sums.items()}
 
-    def _can_stay(self, t: int, b: int) -> bool:
+    def _is_recoverable(self, t: int, b: int) -> bool:
         """Whether a multiplier is in its domain, or beyond an end that shrinking brings back."""
         found = self.inst.terms[t].domain
-        return found is None or found.recoverable(self.state.r[t].flat[b], self.state.k_r(t), b)
+        return found is None or found.recoverable(self.point.r[t].flat[b], self.point.k_r(t), b)
 
-    def _give_up(self, members: IntArray) -> None:
+    def _zero_component(self, members: IntArray) -> None:
         """Set flow and multipliers of a component to zero: every block at its own minimum.
 
         Separable logistic data leave nothing better: r = 0 is then the only feasible multiplier.
         """
-        inside = self._clear(members)
-        self.state.u[inside[self.inst.edges[:, 0]]] = 0
+        inside = self._zero_multipliers(members)
+        self.point.u[inside[self.inst.edges[:, 0]]] = 0
 
-    def _clear(self, members: IntArray) -> BoolArray:
+    def _zero_multipliers(self, members: IntArray) -> BoolArray:
         """Set the multipliers of nodes to zero; returns their mask (n,)."""
         inside = np.zeros(self.inst.n, dtype=bool)
         inside[members] = True
         for t, term in enumerate(self.inst.terms):
-            self.state.r[t][inside[term.node]] = 0
+            self.point.r[t][inside[term.node]] = 0
         return inside
 
     # --- a few blocks ------------------------------------------------------------------------
 
     def _solve(
-        self, root: int, members: IntArray, load: Load, avoided: set[Row]
-    ) -> tuple[list[Row], list[Fraction]] | None:
+        self, root: int, members: IntArray, load: Load, avoided: set[BlockIndex]
+    ) -> tuple[list[BlockIndex], list[Fraction]] | None:
         """Find changes of the multipliers of a few blocks whose images add up to the load."""
         candidates = [row for row in self._candidates(root, members) if row not in avoided]
         width = self.inst.d
@@ -205,7 +205,7 @@ class Absorber:
             # X in units 2^-k_x and r in units 2^-(k - k_x): every product is in units 2^-k.
             columns = np.empty((self.inst.d, len(chosen)), dtype=object)
             for c, (t, b) in enumerate(chosen):
-                columns[:, c] = self.state.vector(t, b)
+                columns[:, c] = self.point.vector(t, b)
             solution = integers.solve(columns, np.array(load, dtype=object))
             if solution is not None:
                 return chosen, solution
@@ -214,8 +214,8 @@ class Absorber:
             width *= 2
 
     def _solve_stacked(
-        self, root: int, members: IntArray, load: Load, fixed: list[int], avoided: set[Row]
-    ) -> tuple[list[Row], list[Fraction]] | None:
+        self, root: int, members: IntArray, load: Load, fixed: list[int], avoided: set[BlockIndex]
+    ) -> tuple[list[BlockIndex], list[Fraction]] | None:
         """As `_solve` for a singular Q: every node's image stays in the range of Q.
 
         Equations: the load in the `fixed` coordinates, and per node the defect of its image in the
@@ -228,7 +228,7 @@ class Absorber:
             chosen = [row for row in self._blocks_at(nodes) if row not in avoided]
             columns, goal = self._stacked(nodes, chosen, load, fixed)
             scale = lcm(*(Fraction(g).denominator for g in goal))
-            solution = integers.solve(columns, _whole(goal * scale))
+            solution = integers.solve(columns, _as_ints(goal * scale))
             if solution is not None:
                 return chosen, [x / scale for x in solution]
             if count >= len(order):
@@ -236,33 +236,33 @@ class Absorber:
             count *= 2
 
     def _stacked(
-        self, nodes: IntArray, chosen: list[Row], load: Load, fixed: list[int]
+        self, nodes: IntArray, chosen: list[BlockIndex], load: Load, fixed: list[int]
     ) -> tuple[integers.Exact, integers.Exact]:
         """Return the integer matrix and the right-hand side of `_solve_stacked`."""
-        state = self.state
-        first, width = len(fixed), len(state.free)
-        common = lcm(*(a.denominator for row in state.lift for a in row))
+        point = self.point
+        first, width = len(fixed), len(point.free)
+        common = lcm(*(a.denominator for row in point.lift for a in row))
         columns = np.zeros((first + len(nodes) * width, len(chosen)), dtype=object)
         goal = np.zeros(len(columns), dtype=object)
         goal[:first] = [load[j] for j in fixed]
-        image = state.image()
+        image = point.image()
         base = {int(i): first + p * width for p, i in enumerate(nodes)}
         for c, (t, b) in enumerate(chosen):
-            x = state.vector(t, b)
+            x = point.vector(t, b)
             columns[:first, c] = x[fixed]
-            start = base[state.node(t, b)]
-            columns[start : start + width, c] = [v * common for v in state.defect(x)]
+            start = base[point.node(t, b)]
+            columns[start : start + width, c] = [v * common for v in point.defect(x)]
         for i, start in base.items():
-            goal[start : start + width] = [-v * common for v in state.defect(image[i])]
-        return _whole(columns), goal
+            goal[start : start + width] = [-v * common for v in point.defect(image[i])]
+        return _as_ints(columns), goal
 
-    def _candidates(self, root: int, members: IntArray) -> list[Row]:
+    def _candidates(self, root: int, members: IntArray) -> list[BlockIndex]:
         """Return blocks of the component, best pivots first.
 
         The blocks of the root if they span well; otherwise blocks near the root in the tree; in the
         end all blocks of the component.
         """
-        found: list[Row] = []
+        found: list[BlockIndex] = []
         for nodes in (np.array([root]), members[: 20 * self.inst.d + 20], members):
             rows = self._blocks_at(nodes)
             if not rows:
@@ -275,23 +275,23 @@ class Absorber:
                     break
         return found
 
-    def _blocks_at(self, nodes: IntArray) -> list[Row]:
+    def _blocks_at(self, nodes: IntArray) -> list[BlockIndex]:
         """Return the blocks at nodes whose multipliers can change, the easiest first."""
-        rows: list[Row] = []
+        rows: list[BlockIndex] = []
         for t, term in enumerate(self.inst.terms):
             start = np.searchsorted(term.node, nodes)
             stop = np.searchsorted(term.node, nodes, side="right")
             width = 1 if term.x is not None else self.inst.d
             ranges = zip(start * width, stop * width, strict=True)
             rows += [(t, b) for first, last in ranges for b in range(first, last)]
-        ease = np.array([self.state.ease[t].flat[b] for t, b in rows])
+        ease = np.array([self.point.ease[t].flat[b] for t, b in rows])
         return [rows[i] for i in np.argsort(-ease, kind="stable") if ease[i] > 0]
 
-    def _weighted(self, rows: list[Row]) -> FloatArray:
+    def _weighted(self, rows: list[BlockIndex]) -> FloatArray:
         """Return the blocks times the square roots of their eases: cheap pivots are large."""
         out = np.zeros((len(rows), self.inst.d))
         for p, (t, b) in enumerate(rows):
-            x, weight = self.inst.terms[t].x, np.sqrt(self.state.ease[t].flat[b])
+            x, weight = self.inst.terms[t].x, np.sqrt(self.point.ease[t].flat[b])
             if x is None:
                 out[p, b % self.inst.d] = weight
             else:
@@ -299,6 +299,6 @@ class Absorber:
         return out
 
 
-def _whole(a: integers.Exact) -> integers.Exact:
+def _as_ints(a: integers.Exact) -> integers.Exact:
     """Return integral Fractions as ints."""
     return np.array([int(x) for x in a.ravel()], dtype=object).reshape(a.shape)

@@ -15,7 +15,13 @@ import numpy as np
 
 from verify._arrays import FloatArray
 from verify.certificates._certificate import Certificate
-from verify.certificates._dual_points import Candidate, Search, as_point, exact_pair, overflowing
+from verify.certificates._dual_points import (
+    Candidate,
+    DualSearch,
+    as_point,
+    exact_pair,
+    overflowing,
+)
 from verify.certificates._exact_flow import ExactFlow, NoWitness, exact_flow
 from verify.certificates._repair import gaps
 from verify.instance import _integers as integers
@@ -77,7 +83,7 @@ def certify(
     elif exact_w is not None:  # the builder's floats must be feasible, as the ratios should be
         point, _ = constraints.moved(given)
     document = _document(inst, _hex(point) if exact is None else _texts(exact), rtol)
-    sources = Search(inst, problem, point, u, float(rtol), constraints, own=search)
+    sources = DualSearch(inst, problem, point, u, float(rtol), constraints, own=search)
     if constraints.any and not near:
         result = check(document)
         if result.status == "REFUTED":
@@ -106,7 +112,7 @@ class _Proof:
 class _Builder:
     """Writes documents with one witness after the other until w is certified or refuted."""
 
-    def __init__(self, search: Search, document: dict[str, Any]) -> None:
+    def __init__(self, search: DualSearch, document: dict[str, Any]) -> None:
         self.search, self.document = search, document
         self.inst, self.w, self.rtol = search.inst, search.w, search.rtol
         self.notes: list[str] = []
@@ -260,7 +266,7 @@ def _document(inst: Instance, w: list[Any], rtol: float) -> dict[str, Any]:
     }
 
 
-def _estimate(search: Search, document: dict[str, Any]) -> Certificate:
+def _estimate(search: DualSearch, document: dict[str, Any]) -> Certificate:
     """Return float bounds, marked as not proved, where the kernel has no rule."""
     inst, problem, w, flow, rtol = search.inst, search.problem, search.w, search.u, search.rtol
     upper, lower = np.inf, -np.inf

@@ -98,7 +98,7 @@ class Candidate:
     lower: float
 
 
-class Search:
+class DualSearch:
     """Lazily repairs flows from one source after the other.
 
     Attributes

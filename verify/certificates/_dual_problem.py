@@ -45,10 +45,10 @@ def solve_dual(inst: Instance, **options: Any) -> DualSolution | None:
     """
     objective: list[Any] = []
     constraints: list[Any] = []
-    balance: Any = np.zeros((inst.n, inst.d))
+    residual: Any = np.zeros((inst.n, inst.d))
     for part in inst.parts:
         r = cp.Variable(part.shape)
-        balance = balance + _pull(part, r)
+        residual = residual + _pull(part, r)
         cost, domain = _conjugate(part, r)
         objective += cost
         constraints += domain
@@ -56,12 +56,12 @@ def solve_dual(inst: Instance, **options: Any) -> DualSolution | None:
     if len(inst.edges):
         flow, cost, domain = _flow(inst)
         if not isinstance(flow, np.ndarray):
-            balance = balance + inst.incidence.T @ flow
+            residual = residual + inst.incidence.T @ flow
         objective += cost
         constraints += domain
-    if isinstance(balance, np.ndarray):  # no edges and no losses: every w is optimal
-        return DualSolution(flow, balance)
-    conservation = balance == 0
+    if isinstance(residual, np.ndarray):  # no edges and no losses: every w is optimal
+        return DualSolution(flow, residual)
+    conservation = residual == 0
     problem = cp.Problem(cp.Minimize(sum(objective, cp.Constant(0))), [conservation, *constraints])
     tight = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
     try:

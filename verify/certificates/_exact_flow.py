@@ -1,8 +1,8 @@
 """From a float flow and float multipliers to exact ones.
 
 Per connected component, in exact arithmetic: the conservation residual of the rounded (u, r)
-(`_state`); its routing along a spanning tree of the edges with most slack and its absorption at
-the root (`_absorb`); and one dyadic factor that moves the component into its capacities, which
+(`_exact_point`); its routing along a spanning tree of the edges with most slack and its absorption
+at the root (`_absorb`); and one dyadic factor that moves the component into its capacities, which
 keeps the homogeneous equations (here).
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from verify._arrays import BoolArray, FloatArray, IntArray
 from verify.certificates._absorb import Absorber
-from verify.certificates._exact_point import State
+from verify.certificates._exact_point import ExactPoint
 from verify.certificates._forest import components
 from verify.instance import _integers as integers
 from verify.instance._instance import Instance, floats
@@ -61,40 +61,40 @@ def exact_flow(
     NoWitness
         The flow is far above the capacities.
     """
-    state = State(inst, u, r, w)
-    state.refine()
+    point = ExactPoint(inst, u, r, w)
+    point.refine()
     _, component = components(inst.edges[active], inst.n)
     penalty = inst.penalty
     slack = inst.cap - penalty.dual_norm(u) if penalty.bounded else inst.cap
-    Absorber(state, slack, active, component).run()
-    _shrink(state, component)
-    return ExactFlow(state.u, state.k, state.r, [state.k_r(t) for t in range(len(inst.terms))])
+    Absorber(point, slack, active, component).run()
+    _shrink(point, component)
+    return ExactFlow(point.u, point.k, point.r, [point.k_r(t) for t in range(len(inst.terms))])
 
 
-def _shrink(state: State, component: IntArray) -> None:
+def _shrink(point: ExactPoint, component: IntArray) -> None:
     """Scale components whose flow is above a capacity by a dyadic theta < 1."""
-    excess = _excess(state, component)
-    if not excess.any():
+    shrinkage = _needed_shrinkage(point, component)
+    if not shrinkage.any():
         return
     bits = 60
-    theta = (1 << bits) - np.ceil(excess * 2.0**bits).astype(np.int64)
+    theta = (1 << bits) - np.ceil(shrinkage * 2.0**bits).astype(np.int64)
     if (theta <= 0).any():
         raise NoWitness("the flow is far above the capacities")
     factor = theta.astype(object)
-    state.u *= factor[component[state.inst.edges[:, 0]]][:, None]
-    for t, term in enumerate(state.inst.terms):
+    point.u *= factor[component[point.inst.edges[:, 0]]][:, None]
+    for t, term in enumerate(point.inst.terms):
         each = factor[component[term.node]]
-        state.r[t] = state.r[t] * (each if state.r[t].ndim == 1 else each[:, None])
-    state.k += bits
+        point.r[t] = point.r[t] * (each if point.r[t].ndim == 1 else each[:, None])
+    point.k += bits
 
 
-def _excess(state: State, component: IntArray) -> FloatArray:
+def _needed_shrinkage(point: ExactPoint, component: IntArray) -> FloatArray:
     """Return per component how much its flow and its multipliers must shrink.
 
     Floats select what is close to its capacity; whether it is above is decided exactly.  A
     multiplier beyond an end that is zero would have to shrink to nothing.
     """
-    inst = state.inst
+    inst = point.inst
     out = np.zeros(component.max(initial=0) + 1)
     if inst.penalty.bounded and len(inst.edges):
         lam, k_lam = integers.dyadic(np.array([float.fromhex(inst.plain["lam"])]))
@@ -103,26 +103,28 @@ def _excess(state: State, component: IntArray) -> FloatArray:
         power = 2 if inst.penalty.q == 2 else 1
 
         def above(e: IntArray) -> Exact:
-            flow = np.abs(state.u[e] * (1 << k_cap)) ** power
+            flow = np.abs(point.u[e] * (1 << k_cap)) ** power
             norm = flow.max(axis=1) if inst.penalty.q == np.inf else flow.sum(axis=1)
-            return norm > (cap[e] * (1 << state.k)) ** power
+            return norm > (cap[e] * (1 << point.k)) ** power
 
-        size = inst.penalty.dual_norm(integers.to_floats(state.u, state.k))
-        _collect(out, size, inst.cap, above, component[inst.edges[:, 0]])
+        size = inst.penalty.dual_norm(integers.to_floats(point.u, point.k))
+        _raise_where_above(out, size, inst.cap, above, component[inst.edges[:, 0]])
     for t, term in enumerate(inst.terms):
         if term.domain is None or len(term.node) == 0:
             continue
-        k, (lo, hi) = state.k_r(t), term.domain.floats()
-        r = integers.to_floats(state.r[t], k)
+        k, (lo, hi) = point.k_r(t), term.domain.floats()
+        r = integers.to_floats(point.r[t], k)
         each = np.broadcast_to(component[term.node].reshape(-1, *[1] * (r.ndim - 1)), r.shape)
         for size, limit, over in zip(
-            (-r, r), (-lo, hi), term.domain.outside(state.r[t], k), strict=True
+            (-r, r), (-lo, hi), term.domain.outside(point.r[t], k), strict=True
         ):
-            _collect(out, size.ravel(), limit.ravel(), over.ravel().__getitem__, each.ravel())
+            _raise_where_above(
+                out, size.ravel(), limit.ravel(), over.ravel().__getitem__, each.ravel()
+            )
     return out
 
 
-def _collect(
+def _raise_where_above(
     out: FloatArray,
     size: FloatArray,
     limit: FloatArray,

@@ -17,7 +17,7 @@ from verify.kernel.numbers import whole
 GRID_BITS = 100  # u and r are rounded to 2^-100 of their largest entry
 
 
-class State:
+class ExactPoint:
     """An exact (u, r) under construction.
 
     Attributes

@@ -18,14 +18,14 @@ class Forest:
     Attributes
     ----------
     order : nodes, every parent before its children
-    parent, link, sign : per node its parent, the edge to it (-1 at a root) and +1 if the node is
-        the head of that edge, else -1
+    parent, parent_edge, sign : per node its parent, the edge to it (-1 at a root) and +1 if the
+        node is the head of that edge, else -1
     members : per component its nodes in breadth-first order from the roots
     """
 
     order: list[int]
     parent: list[int]
-    link: list[int]
+    parent_edge: list[int]
     sign: list[int]
     members: list[IntArray]
 
@@ -65,8 +65,8 @@ def spanning_forest(
     nodes, parent = np.arange(n), parent[:n]
     key = edges[:, 0] * n + edges[:, 1]
     first, second = np.minimum(nodes, parent), np.maximum(nodes, parent)
-    link = np.where(parent < n, np.searchsorted(key, first * n + second), -1)
+    parent_edge = np.where(parent < n, np.searchsorted(key, first * n + second), -1)
     breadth = order[1:][np.argsort(component[order[1:]], kind="stable")]
     members = np.split(breadth, np.cumsum(np.bincount(component))[:-1])
     sign = np.where(nodes == first, 1, -1)
-    return Forest(order[1:].tolist(), parent.tolist(), link.tolist(), sign.tolist(), members)
+    return Forest(order[1:].tolist(), parent.tolist(), parent_edge.tolist(), sign.tolist(), members)

@@ -1,15 +1,15 @@
-"""Multipliers of the nodes' losses from the balance at each node, all nodes at once.
+"""Multipliers of the nodes' losses from flow conservation, all nodes at once.
 
 Where a loss has a kink at w (an absolute value at zero, a hinge at its margin, a bound that is
-reached) w does not say what its multiplier is; the flow that leaves the node does.  Per node
+reached) w does not say what its multiplier is; the flow that leaves the node does. Per node
 
     minimize    sum_k h_k*(r_k) - <r_k, B_k w>      subject to    sum_k B_k^T r_k = s_i
 
 is solved by an infeasible primal-dual interior point method (Wright, "Primal-Dual Interior-Point
-Methods", chapter 6), with the displacement v of w as the multiplier of the balance: smooth blocks
+Methods", chapter 6), with the displacement v of w as the multiplier of the equations: smooth blocks
 have r = h'(B (w + v)), and every finite end of an interval has a slack and a multiplier of its own.
-A term eps ||v||^2/2 keeps all systems solvable: where the balance is out of reach it is missed by
-as little as possible.
+A term eps ||v||^2/2 keeps all systems solvable: where the equations have no solution they are
+missed by as little as possible.
 """
 
 from __future__ import annotations
@@ -20,25 +20,27 @@ from verify._arrays import BoolArray, FloatArray
 from verify.instance._blocks import Part
 
 ROUNDS = 80
-START = 0.01  # of force times length: the complementarity products to begin with
-PATIENCE = 5  # rounds for the balance to come twice as close
-EPS = 1e-12  # of the typical curvature: what the balance may be missed by for a unit of v
+START = 0.01  # of the typical dual times primal size: the complementarity products to begin with
+PATIENCE = 5  # rounds for the residual of the equations to halve
+EPS = 1e-12  # of the typical curvature: residual of the equations that a unit of v may leave
 STIFFEST = 1e8  # times the typical curvature: no block follows a displacement more readily
 
 
-def balanced(parts: list[Part], w: FloatArray, target: FloatArray, ends: float) -> list[FloatArray]:
+def node_multipliers(
+    parts: list[Part], w: FloatArray, target: FloatArray, tolerance: float
+) -> list[FloatArray]:
     """Return multipliers per part with sum_k B_k^T r_k = target, of least total gap at w.
 
     Parameters
     ----------
     parts : none of them an equation
     w, target : (n, d)
-    ends : complementarity products, each the gap that a multiplier may leave at one end
+    tolerance : complementarity products, each the gap that a multiplier may leave at one end
     """
     n = len(w)
     scale = _Scale(parts, w, target)
     eps = EPS * scale.curvature
-    blocks = [_Blocks(part, w, scale) for part in parts]
+    blocks = [_Iterate(part, w, scale) for part in parts]
     v = np.zeros_like(w)
     best, stale, length = np.full(n, np.inf), np.zeros(n), np.full(n, 0.5)
     for _ in range(ROUNDS):
@@ -46,29 +48,29 @@ def balanced(parts: list[Part], w: FloatArray, target: FloatArray, ends: float) 
         missed = np.abs(error).max(axis=1)
         stale = np.where(missed < 0.5 * best, 0, stale + 1)
         best = np.minimum(missed, best)
-        mean, least = _products(blocks, n)
-        hopeful = (missed > 1e-13 * scale.force) & (stale < PATIENCE)
-        going = (mean > ends) | (_off(blocks, v) > 10 * ends) | hopeful
+        mean, least = _complementarity(blocks, n)
+        hopeful = (missed > 1e-13 * scale.dual) & (stale < PATIENCE)
+        going = (mean > tolerance) | (_stationarity(blocks, v) > 10 * tolerance) | hopeful
         if not going.any():
             break
         # Short steps come from products of very different size: then even them out first.
         share = np.where(least > 0.05 * mean, 0.1, 0.5)
-        centre = np.maximum(np.maximum(share, 1 - length) * mean, 0.3 * ends)
-        step = _step(blocks, v, centre, error, eps)
+        centre = np.maximum(np.maximum(share, 1 - length) * mean, 0.3 * tolerance)
+        step = _newton_step(blocks, v, centre, error, eps)
         length = going.astype(np.float64)
         for b in blocks:
-            b.turn(step)
-            b.part.least(length, b.limit())
+            b.set_direction(step)
+            b.part.least(length, b.longest_step())
         v = v + length[:, None] * step
         for b in blocks:
-            b.move(length, v)
+            b.advance(length, v)
     return [b.part.function.clip(b.r) for b in blocks]
 
 
-def _step(
-    blocks: list[_Blocks], v: FloatArray, centre: FloatArray, error: FloatArray, eps: FloatArray
+def _newton_step(
+    blocks: list[_Iterate], v: FloatArray, centre: FloatArray, error: FloatArray, eps: FloatArray
 ) -> FloatArray:
-    """Return the change of v that balances the nodes to first order, (n, d)."""
+    """Return the change of v that solves the equations of all nodes to first order, (n, d)."""
     matrix = eps[:, None, None] * np.eye(v.shape[1])
     for b in blocks:
         b.linearize(v, centre)
@@ -79,78 +81,79 @@ def _step(
     return np.asarray(np.linalg.solve(matrix, error[:, :, None])[:, :, 0])
 
 
-def _products(blocks: list[_Blocks], n: int) -> tuple[FloatArray, FloatArray]:
+def _complementarity(blocks: list[_Iterate], n: int) -> tuple[FloatArray, FloatArray]:
     """Return the mean and the least complementarity product per node, zero where there is none."""
     total, count, least = np.zeros(n), np.zeros(n), np.full(n, np.inf)
     for b in blocks:
         for end in b.ends:
-            product = end.slack * end.force
+            product = end.slack * end.multiplier
             total += b.part.per_node(product)
             count += b.part.per_node(end.where.astype(np.float64))
             b.part.least(least, np.where(end.where, product, np.inf))
     return total / np.maximum(count, 1), least
 
 
-def _off(blocks: list[_Blocks], v: FloatArray) -> FloatArray:
+def _stationarity(blocks: list[_Iterate], v: FloatArray) -> FloatArray:
     """Return the largest residual of stationarity per node, times the width it costs."""
     out = np.zeros(len(v))
     for b in blocks:
-        held = sum(end.sign * end.force for end in b.ends)
-        b.part.largest(out, np.abs(b.pull(v) - held) * b.width)
+        held = sum(end.sign * end.multiplier for end in b.ends)
+        b.part.largest(out, np.abs(b.slope_left(v) - held) * b.width)
     return out
 
 
 class _Scale:
-    """Typical sizes per node: of the balance and multipliers, of w and z - y, and their ratio."""
+    """Typical sizes per node: of flows and multipliers, of w and z - y, and their ratio."""
 
     def __init__(self, parts: list[Part], w: FloatArray, target: FloatArray) -> None:
-        force, length = np.abs(target).max(axis=1), np.abs(w).max(axis=1)
+        dual, primal = np.abs(target).max(axis=1), np.abs(w).max(axis=1)
         for part in parts:
             f = part.function
             for r in (f.clip(part.slope(w)), f.size()):
-                force = np.maximum(force, np.abs(part.pull(r)).max(axis=1))
-                part.largest(force, np.abs(r))
-            part.largest(length, np.abs(part.push(w) - f.y))
-        self.force = np.maximum(force, 1e-6 * force.max(initial=0.0) + 1e-290)
-        self.length = np.maximum(length, 1e-6 * length.max(initial=0.0) + 1e-290)
-        self.curvature = self.force / self.length
+                dual = np.maximum(dual, np.abs(part.pull(r)).max(axis=1))
+                part.largest(dual, np.abs(r))
+            part.largest(primal, np.abs(part.push(w) - f.y))
+        self.dual = np.maximum(dual, 1e-6 * dual.max(initial=0.0) + 1e-290)
+        self.primal = np.maximum(primal, 1e-6 * primal.max(initial=0.0) + 1e-290)
+        self.curvature = self.dual / self.primal
 
 
 class _End:
     """Upper (sign 1) or lower (-1) ends of the intervals of one part, `where` they are finite.
 
-    `slack` is the distance of r, and `force` the multiplier that keeps it positive.
+    `slack` is the distance of r, and `multiplier` that of the constraint slack >= 0.
     """
 
     def __init__(self, sign: int, where: BoolArray, slack: FloatArray, product: FloatArray) -> None:
         self.sign, self.where = sign, where
         self.slack = np.where(where, slack, 1.0)
-        self.force = np.where(where, product / self.slack, 0.0)
+        self.multiplier = np.where(where, product / self.slack, 0.0)
 
     def aim(self, centre: FloatArray) -> None:
-        """Aim at a complementarity product."""
-        self.aimed = np.where(self.where, centre / self.slack, 0.0)
+        """Aim at a complementarity product: set the multiplier that gives it."""
+        self.central = np.where(self.where, centre / self.slack, 0.0)
 
-    def turn(self, dr: FloatArray) -> None:
+    def set_direction(self, dr: FloatArray) -> None:
         """Set the directions that belong to a change of r."""
         self.d_slack = -self.sign * dr
-        self.d_force = self.aimed - self.force * (1 + self.d_slack / self.slack)
+        self.d_multiplier = self.central - self.multiplier * (1 + self.d_slack / self.slack)
 
-    def limit(self, out: FloatArray) -> FloatArray:
-        """Return `out` lowered to the longest steps that keep slack and force positive."""
-        for value, change in ((self.slack, self.d_slack), (self.force, self.d_force)):
+    def longest_step(self, out: FloatArray) -> FloatArray:
+        """Return `out` lowered to the longest steps that keep slack and multiplier positive."""
+        pairs = (self.slack, self.d_slack), (self.multiplier, self.d_multiplier)
+        for value, change in pairs:
             falls = self.where & (change < 0)
             longest = -0.99 * value / np.where(falls, change, -1.0)
             out = np.where(falls, np.minimum(out, longest), out)
         return out
 
-    def move(self, length: FloatArray) -> None:
+    def advance(self, length: FloatArray) -> None:
         """Take the step."""
         self.slack = np.where(self.where, self.slack + length * self.d_slack, 1.0)
-        self.force = np.where(self.where, self.force + length * self.d_force, 0.0)
+        self.multiplier = np.where(self.where, self.multiplier + length * self.d_multiplier, 0.0)
 
 
-class _Blocks:
+class _Iterate:
     """The iterate of one part: r, and the ends of its interval."""
 
     def __init__(self, part: Part, w: FloatArray, scale: _Scale) -> None:
@@ -159,13 +162,13 @@ class _Blocks:
         self.free = f.limited & (f.lo < f.hi)  # entries with an iterate of their own
         self.fixed = f.limited & ~self.free
         above, below = (self.free & np.isfinite(end) for end in (f.hi, f.lo))
-        force = np.broadcast_to(part.of_nodes(scale.force), part.shape)
+        size = np.broadcast_to(part.of_nodes(scale.dual), part.shape)
         self.soft = 1 / (STIFFEST * part.of_nodes(scale.curvature))
-        self.width = np.minimum(np.minimum(f.hi, force) - np.maximum(f.lo, -force), force)
+        self.width = np.minimum(np.minimum(f.hi, size) - np.maximum(f.lo, -size), size)
         margin = np.where(above & below, 0.25, 1.0) * self.width
         inside = np.clip(f.slope(self.z), f.lo + margin, f.hi - margin)
         self.r = self._with_smooth(inside, self.z)
-        product = START * part.of_nodes(scale.force * scale.length)
+        product = START * part.of_nodes(scale.dual * scale.primal)
         self.ends = (
             _End(1, above, np.maximum(f.hi - self.r, margin), product),
             _End(-1, below, np.maximum(self.r - f.lo, margin), product),
@@ -175,8 +178,8 @@ class _Blocks:
         """Return r at the free entries, the slope at z at smooth ones, zero at the others."""
         return np.where(self.free, r, np.where(self.fixed, 0.0, self.part.function.slope(z)))
 
-    def pull(self, v: FloatArray) -> FloatArray:
-        """Return B (w + v) - (h*)'(r): what the ends have to hold."""
+    def slope_left(self, v: FloatArray) -> FloatArray:
+        """Return B (w + v) - (h*)'(r): what the multipliers of the ends have to add up to."""
         f = self.part.function
         return np.where(self.free, self.z + self.part.push(v) - f.y - f.bend * self.r, 0.0)
 
@@ -186,28 +189,28 @@ class _Blocks:
         each = np.broadcast_to(self.part.of_nodes(centre), self.part.shape)
         up.aim(each)
         down.aim(each)
-        stiff = f.bend + up.force / up.slack + down.force / down.slack
+        stiff = f.bend + up.multiplier / up.slack + down.multiplier / down.slack
         smooth = f.curvature(self.z + self.part.push(v))
         self.theta = np.where(self.free, 1 / (stiff + self.soft), smooth)
-        self.offset = np.where(self.free, self.pull(v) - up.aimed + down.aimed, 0.0)
+        self.offset = np.where(self.free, self.slope_left(v) - up.central + down.central, 0.0)
 
-    def turn(self, step: FloatArray) -> None:
+    def set_direction(self, step: FloatArray) -> None:
         """Set the directions that belong to a displacement of w."""
         self.image = self.part.push(step)
         self.dr = np.where(self.free, self.theta * (self.image + self.offset), 0.0)
         for end in self.ends:
-            end.turn(self.dr)
+            end.set_direction(self.dr)
 
-    def limit(self) -> FloatArray:
+    def longest_step(self) -> FloatArray:
         """Return the longest step that each block allows."""
         out = 1 / np.maximum(np.abs(self.image) / self.part.function.reach, 1.0)
         for end in self.ends:
-            out = end.limit(out)
+            out = end.longest_step(out)
         return out
 
-    def move(self, length: FloatArray, v: FloatArray) -> None:
+    def advance(self, length: FloatArray, v: FloatArray) -> None:
         """Take the step."""
         each = self.part.of_nodes(length)
         self.r = self._with_smooth(self.r + each * self.dr, self.z + self.part.push(v))
         for end in self.ends:
-            end.move(each)
+            end.advance(each)

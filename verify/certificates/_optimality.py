@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import FloatArray
-from verify.certificates._node_multipliers import balanced
+from verify.certificates._node_multipliers import node_multipliers
 from verify.certificates._repair import anchored
 from verify.instance._constraints import Constraints
 from verify.instance._instance import Instance, as_table, load
@@ -38,7 +38,7 @@ class OptimalityReport:
         hinge, l1, box, simplex) of h(B w_i) + h*(q) - <q, B w_i>, with q these multipliers: how far
         they are from being subgradients; kappa ||w_i||_1 - <q_i, w_i> for an l1 term
     feasibility : (n,) largest violation of a bound or of the sum of a simplex by w_i
-    capacity : (m,) excess of ||u_e||_* over lam A_e; for a quadratic penalty the largest entry of
+    capacity : (m,) how far ||u_e||_* is above lam A_e; for a quadratic penalty the largest entry of
         u_e - lam A_e Q D_e
     alignment : (m,) lam A_e phi(D_e) - <u_e, D_e>, zero for a quadratic penalty
     node_scale, edge_scale : (n,) and (m,) sizes that `stationarity` and `capacity` compare with
@@ -135,8 +135,8 @@ def _nodes(
         need = need - gradient
     if kinked:
         count = sum(part.function.y.size for part in kinked)
-        ends = 1e-14 * max(1.0, abs(inst.value(w))) / max(count, 1)
-        for part, q in zip(kinked, balanced(kinked, w, need, ends), strict=True):
+        tolerance = 1e-14 * max(1.0, abs(inst.value(w))) / max(count, 1)
+        for part, q in zip(kinked, node_multipliers(kinked, w, need, tolerance), strict=True):
             force = part.pull(q)
             scale = np.maximum(scale, np.abs(force).max(axis=1))
             need = need - force

@@ -62,7 +62,7 @@ class Projection:
         for part in self.parts:
             f, z = part.function, part.push(w)
             width = np.where(np.isfinite(f.hi - f.lo), f.hi - f.lo, middle) / middle
-            off = np.abs(f.excess(z)) > 1e-6 * np.maximum(np.abs(z), np.abs(f.y))
+            off = np.abs(f.kink_distance(z)) > 1e-6 * np.maximum(np.abs(z), np.abs(f.y))
             weight = np.clip(width, 1e-3, 1e3) * np.where(off, 1e-3, 1.0)
             room.append(np.where(f.limited & (f.lo < f.hi), weight, 0.0))
         return out, room

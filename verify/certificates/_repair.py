@@ -5,8 +5,8 @@ At an unlabelled or rank-deficient node i the conjugate L_i*(-(D^T u)_i) is fini
 The projection on these equations and the projection on the capacities are alternated with
 over-relaxation; multipliers with an interval of their own (an absolute value, a hinge, an l1 norm,
 a bound) take part as edges to a ground node whose capacities are the ends.  What the losses absorb
-is shared out among their blocks: by `_balance` where there are such intervals, else by Newton
-steps, which give the witnesses r.
+is shared out among their blocks: by `_node_multipliers` where there are such intervals, else by
+Newton steps, which give the witnesses r.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
 from verify.certificates._forest import components
-from verify.certificates._node_multipliers import balanced
+from verify.certificates._node_multipliers import node_multipliers
 from verify.certificates._projection import Projection, pulled
 from verify.instance._blocks import Part
 from verify.instance._functions import Piecewise
@@ -91,7 +91,7 @@ def anchored(inst: Instance, w: FloatArray) -> list[Part]:
 
 
 class Repair:
-    """Repairs flows for one problem and one point w; the factorizations are kept."""
+    """Repairs flows for one problem and one point w; the factorizations are made once."""
 
     def __init__(self, inst: Instance, w: FloatArray) -> None:
         self.inst, self.w = inst, w
@@ -164,12 +164,12 @@ class Repair:
         return self.evaluate(u, q, self.theta(u, q))
 
     def _multipliers(self, u: FloatArray) -> list[FloatArray]:
-        """Return multipliers per part that balance the flow where that is possible."""
+        """Return multipliers per part that conserve the flow where that is possible."""
         if not self.projection.limited:
             return [np.zeros(part.shape) for part in self.parts]
         count = sum(part.function.y.size for part in self.parts)
-        ends = 1e-12 * max(1.0, abs(self.inst.value(self.w))) / max(count, 1)
-        return balanced(self.parts, self.w, -self.inst.divergence(u), ends)
+        tolerance = 1e-12 * max(1.0, abs(self.inst.value(self.w))) / max(count, 1)
+        return node_multipliers(self.parts, self.w, -self.inst.divergence(u), tolerance)
 
     def evaluate(self, u: FloatArray, q: list[FloatArray], theta: FloatArray) -> FloatFlow:
         """Scale into the capacities, find the witnesses r and the gap."""

@@ -55,7 +55,7 @@ class Function:
         """Return h(z) + h*(r) - r z."""
         raise NotImplementedError
 
-    def excess(self, z: FloatArray) -> FloatArray:
+    def kink_distance(self, z: FloatArray) -> FloatArray:
         """Return how far z is beyond the points where h' is inside the interval, signed."""
         return np.zeros(z.shape)
 
@@ -111,17 +111,17 @@ class Piecewise(Function):
         """Return c where the interval is the real line."""
         return np.where(self.limited, 0.0, self.c)
 
-    def excess(self, z: FloatArray) -> FloatArray:
+    def kink_distance(self, z: FloatArray) -> FloatArray:
         """Return z - y less what a quadratic takes."""
         t = z - self.y
         inside = self.bend * np.where(self.curved, self.slope(z), 0.0)
         return np.where(self.limited, t - inside, 0.0)
 
     def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
-        """Return (s - r) e + (s - r)^2/(2c) with s the slope at z and e its excess."""
+        """Return (s - r) e + (s - r)^2/(2c) with s the slope at z and e its kink distance."""
         with np.errstate(invalid="ignore", over="ignore"):
             off = self.slope(z) - r
-            linear = np.where(off == 0, 0.0, off * self.excess(z))
+            linear = np.where(off == 0, 0.0, off * self.kink_distance(z))
             return np.maximum(linear, 0) + self.bend / 2 * off * off
 
 

@@ -42,10 +42,10 @@ def to_floats(v: Exact, k: int) -> FloatArray:
     """Return v 2^-k rounded to floats; tiny values underflow to zero."""
     if v.size == 0:
         return np.zeros(v.shape)
-    excess = max(0, int(np.abs(v).max()).bit_length() - 1000)
-    small = v // (1 << excess) if excess else v
+    dropped = max(0, int(np.abs(v).max()).bit_length() - 1000)
+    small = v // (1 << dropped) if dropped else v
     with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(small.astype(np.float64), excess - k)
+        return np.ldexp(small.astype(np.float64), dropped - k)
 
 
 def grid_exponent(a: FloatArray, bits: int) -> int:

@@ -138,10 +138,10 @@ def project_l1(u: FloatArray, radius: FloatArray) -> FloatArray:
     """Return the Euclidean projection of each row on the l1 ball of its radius."""
     size = np.abs(u)
     ordered = -np.sort(-size, axis=1)
-    excess = np.cumsum(ordered, axis=1) - radius[:, None]
+    above = np.cumsum(ordered, axis=1) - radius[:, None]
     steps = np.arange(1, u.shape[1] + 1)
-    active = np.maximum((ordered * steps > excess).sum(axis=1), 1)
-    level = excess[np.arange(len(u)), active - 1] / active
+    active = np.maximum((ordered * steps > above).sum(axis=1), 1)
+    level = above[np.arange(len(u)), active - 1] / active
     outside = size.sum(axis=1) > radius
     shrunk = np.sign(u) * np.maximum(size - np.maximum(level, 0)[:, None], 0)
     return np.where(outside[:, None], shrunk, u)

@@ -83,7 +83,7 @@ def test_forest_spans_with_the_largest_slack(seed: int) -> None:
     roots = np.zeros(30, dtype=bool)
     roots[np.unique(component, return_index=True)[1]] = True
     forest = spanning_forest(edges, slack, active, roots, component)
-    links = [e for e in forest.link if e >= 0]
+    links = [e for e in forest.parent_edge if e >= 0]
     assert len(links) == 30 - count
     assert active[links].all()
     graph = nx.Graph()
@@ -94,9 +94,9 @@ def test_forest_spans_with_the_largest_slack(seed: int) -> None:
     assert slack[links].sum() == pytest.approx(tree.size(weight="weight"))
     seen: set[int] = set()
     for i in forest.order:
-        assert forest.link[i] < 0 or forest.parent[i] in seen
+        assert forest.parent_edge[i] < 0 or forest.parent[i] in seen
         seen.add(i)
-    for i, e in enumerate(forest.link):
+    for i, e in enumerate(forest.parent_edge):
         if e >= 0:
             head, tail = (i, forest.parent[i]) if forest.sign[i] > 0 else (forest.parent[i], i)
             assert edges[e].tolist() == [head, tail]

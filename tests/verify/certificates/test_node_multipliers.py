@@ -1,4 +1,4 @@
-"""Multipliers from the balance at the nodes, and the scalar functions they belong to."""
+"""Multipliers from flow conservation at the nodes, and the scalar functions they belong to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from _plain_instances import KINKED, Data, instance, solve
 from scipy.optimize import linprog
 
-from verify.certificates._node_multipliers import balanced
+from verify.certificates._node_multipliers import node_multipliers
 from verify.certificates._repair import Repair, anchored
 from verify.instance._blocks import Part
 from verify.instance._constraints import Constraints
@@ -18,7 +18,7 @@ from verify.instance._instance import Instance, load
 
 
 def _least_gap(parts: list[Part], w: np.ndarray, target: np.ndarray, i: int) -> float | None:
-    """Return the least total gap of node i by linear programming; None if out of balance."""
+    """Return the least total gap of node i by linear programming; None if flow is not conserved."""
     cost, columns, bounds, constant = [], [], [], 0.0
     for part in parts:
         f, z = part.function, part.push(w)
@@ -60,7 +60,7 @@ def test_multipliers_have_the_least_gap_at_any_point(kind: str, seed: int) -> No
     w = np.round(4 * np.clip(rng.standard_normal((n, d)), -0.4, 0.4)) / 10  # some bounds reached
     target = 0.05 * rng.standard_normal((n, d))
     parts = [part for part in inst.parts if not part.equation]
-    found = balanced(parts, w, target, 1e-14)
+    found = node_multipliers(parts, w, target, 1e-14)
     error = target - sum(p.pull(r) for p, r in zip(parts, found, strict=True))
     gap = sum(p.gaps(r, w) for p, r in zip(parts, found, strict=True))
     reached = 0
@@ -80,7 +80,7 @@ def test_multipliers_at_solutions_leave_no_gap(kind: str) -> None:
     w, u = solve(data)
     w, _ = Constraints(inst).moved(w)
     parts, target = anchored(inst, w), -inst.divergence(u)
-    found = balanced(parts, w, target, 1e-13)
+    found = node_multipliers(parts, w, target, 1e-13)
     error = target - sum((p.pull(r) for p, r in zip(parts, found, strict=True)), 0 * w)
     assert np.abs(np.einsum("nij,nj->ni", Repair(inst, w).range, error)).max() < 1e-6
     gap = sum(p.gaps(r, w).sum() for p, r in zip(parts, found, strict=True) if not p.equation)

@@ -122,7 +122,7 @@ def _one_node(d: int, *terms: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_kinks_have_the_alignment_that_the_balance_leaves() -> None:
-    """(|w| + |w - 1|)/2: flat from 0 to 1; elsewhere balanced multipliers are no subgradients."""
+    """(|w| + |w - 1|)/2: flat from 0 to 1; elsewhere conserving multipliers are no subgradients."""
     rows = {"kind": "absolute", "node": [0, 0], "X": [[1.0], [1.0]], "y": [0.0, 1.0]}
     data, u = _one_node(1, rows), np.zeros((0, 1))
     for w in (0.0, 0.3, 1.0):

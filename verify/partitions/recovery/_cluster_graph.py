@@ -7,6 +7,7 @@ flow between them is not determined by their difference.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from verify._arrays import FloatArray, IntArray
 from verify.partitions._data import Partition, ProblemData
 from verify.partitions._local_losses import LocalLosses, row_groups
 from verify.partitions.constants._theorem import cluster_sum, minimizers
-from verify.partitions.recovery._newton import polish
+from verify.partitions.recovery._newton import newton_on_face
 
 #: Cluster parameters closer than this (relative) count as equal.
 TOLERANCE = 1e-6
@@ -61,7 +62,7 @@ def solve_cluster_graph(
     if not len(pairs):
         return ClusterGraphSolution(start, pairs, weights, np.zeros((0, data.dim)), pair_of)
     w, flow = _solve(data, parts, losses, start, pairs, weights)
-    w = polish(w, pairs, data.lam * weights, losses, parts, str(data.norm), same_below(w))
+    w = newton_on_face(w, pairs, data.lam * weights, losses, parts, str(data.norm), same_below(w))
     return ClusterGraphSolution(w, pairs, weights, flow, pair_of)
 
 
@@ -104,7 +105,7 @@ def _solve(
     weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return w~ and the flow between neighbouring clusters; the unknown is the step from start."""
-    import cvxpy as cp
+    import cvxpy as cp  # takes a second
 
     k, d = start.shape
     step = cp.Variable((k, d))
@@ -128,9 +129,7 @@ def _solve(
 
 def run_clarabel(problem: Any) -> str:
     """Solve a CVXPY problem as accurately as Clarabel can; the status, CVXPY's word for it."""
-    import warnings
-
-    import cvxpy as cp
+    import cvxpy as cp  # takes a second
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says it
@@ -146,7 +145,7 @@ def _loss_expression(
     data: ProblemData, parts: Partition, losses: LocalLosses, start: FloatArray, step: Any
 ) -> Any:
     """Sum of the cluster losses at start + step, up to a constant."""
-    import cvxpy as cp
+    import cvxpy as cp  # takes a second
 
     k, d = start.shape
     smooth = [term for term in data.terms if term["kind"] != "logistic"]

@@ -209,20 +209,20 @@ def _solve_cone(
     graph: ClusterGraph, gradients: FloatArray, extra: FloatArray, norm: str
 ) -> tuple[FloatArray, FloatArray]:
     """Solve the flow problem with CVXPY and Clarabel for v and multipliers y; approximate."""
-    import cvxpy as cp
+    import cvxpy as cp  # takes a second
 
     n, d = gradients.shape
     m = len(graph.edges)
     order: Any = {"l1": "inf", "l2": 2, "linf": 1}[norm]
     scale = float(np.abs(gradients).max()) or 1.0
     flow, lam = cp.Variable((m, d)), cp.Variable(nonneg=True)
-    balance: Any = _incidence(graph).T @ flow
+    net_flow: Any = _incidence(graph).T @ flow
     constraints = [cp.norm(flow, order, axis=1) <= lam * graph.weights]
     if extra.any():
         slack = cp.Variable((n, d))
-        balance = balance + slack
+        net_flow = net_flow + slack
         constraints.append(cp.norm(slack, order, axis=1) <= lam * extra)
-    conservation = balance == -gradients / scale
+    conservation = net_flow == -gradients / scale
     run_clarabel(cp.Problem(cp.Minimize(lam), [conservation, *constraints]))
     y = -np.asarray(conservation.dual_value).reshape(n, d)
     return scale * np.asarray(flow.value).reshape(m, d), y

@@ -21,7 +21,7 @@ _STEPS = 20
 _LARGEST = 3000
 
 
-def polish(
+def newton_on_face(
     w: FloatArray,
     pairs: IntArray,
     capacity: FloatArray,

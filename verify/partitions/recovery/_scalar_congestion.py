@@ -21,8 +21,8 @@ from verify.partitions._rounding import UNIT
 from verify.partitions.well_connected._best_sink import scale_exponent
 
 _STEPS = 500
-#: Supplies that add up to less than this (relative) count as balanced.
-BALANCED = 1e-9
+#: Supplies whose sum is less than this (relative) count as adding up to zero.
+ZERO_SUM = 1e-9
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def least_congestion(
         crossing = inside[edges[:, 0]] != inside[edges[:, 1]]
         cut = float(weights[crossing & ordinary].sum())
         lack = float(supply[inside].sum()) - float(fixed[crossing & ~ordinary].sum())
-        if cut == 0.0 and lack > max(BALANCED * total, negligible):
+        if cut == 0.0 and lack > max(ZERO_SUM * total, negligible):
             return Congestion(inf, np.zeros(m), inside)
         if cut == 0.0 or not lack > t * cut:
             break

@@ -8,10 +8,10 @@ cap_e is an upper bound of t; and any potentials give the lower bound
 
     <s, y>  /  sum over e of cap_e phi((D y)_e).
 
-Both come close to each other when the conductance of crowded edges is lowered again and again, the
-multiplicative weights of Christiano, Kelner, Madry, Spielman, Teng, "Electrical flows, Laplacian
-systems, and faster approximation of maximum flow in undirected graphs" (2011). Each round costs one
-Laplacian solve by conjugate gradients, started at the last potentials.
+Both come close to each other when the conductance of congested edges is lowered again and again,
+the multiplicative weights of Christiano, Kelner, Madry, Spielman, Teng, "Electrical flows,
+Laplacian systems, and faster approximation of maximum flow in undirected graphs" (2011). Each round
+costs one Laplacian solve by conjugate gradients, started at the last potentials.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def electrical_congestion(
         below = float((capacity * _size(jump, norm)).sum())
         lower = max(lower, float((supply * y).sum()) / below if below > 0.0 else 0.0)
         if upper < best.upper:
-            rest = _balanced(supply - transposed @ flow, component)
+            rest = _centered(supply - transposed @ flow, component)
             flow += conductance[:, None] * (incidence @ _solve(laplacian, rest, 0.0 * y, _CG_TOL))
             upper = float((dual_norm(flow, norm) / capacity).max(initial=0.0))
             if upper < best.upper:
@@ -114,7 +114,7 @@ def _size(vectors: FloatArray, norm: str) -> FloatArray:
     return np.asarray(np.linalg.norm(vectors, order, axis=1))
 
 
-def _balanced(values: FloatArray, component: Int32Array) -> FloatArray:
+def _centered(values: FloatArray, component: Int32Array) -> FloatArray:
     """Take the mean over each component off: a Laplacian system has no solution otherwise."""
     totals = np.zeros((component.max() + 1, values.shape[1]))
     np.add.at(totals, component, values)

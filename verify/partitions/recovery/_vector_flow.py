@@ -23,7 +23,7 @@ from verify.partitions.recovery._cluster_graph import (
     run_clarabel,
     same_below,
 )
-from verify.partitions.recovery._scalar_congestion import BALANCED, least_congestion
+from verify.partitions.recovery._scalar_congestion import ZERO_SUM, least_congestion
 from verify.partitions.recovery._vector_congestion import electrical_congestion
 
 #: Vector flows with more entries than this are too large for the cone solver.
@@ -132,9 +132,9 @@ def _least_congestion(
 ) -> tuple[float, float, FloatArray]:
     """Find min t for one group of clusters, as bounds, and a flow on its edges."""
     nothing = np.zeros((len(edges), data.dim))
-    place = np.searchsorted(nodes, data.edges[edges])
+    ends = np.searchsorted(nodes, data.edges[edges])
     adjacency = sp.coo_array(
-        (np.ones(len(edges)), (place[:, 0], place[:, 1])), shape=(len(nodes), len(nodes))
+        (np.ones(len(edges)), (ends[:, 0], ends[:, 1])), shape=(len(nodes), len(nodes))
     )
     count, component = connected_components(adjacency.tocsr(), directed=False)
     totals = np.zeros((count, data.dim))
@@ -145,20 +145,20 @@ def _least_congestion(
     if not len(edges):
         return 0.0, 0.0, nothing
     # rounding in w~ leaves a total that is not quite zero
-    balanced = supply - (totals / np.bincount(component, minlength=count)[:, None])[component]
+    centered = supply - (totals / np.bincount(component, minlength=count)[:, None])[component]
     scalar = data.norm == "l1" or data.dim == 1
     partial = flows.direction[edges][flows.undetermined[edges]].any()
     if not scalar and not partial and len(edges) * data.dim > LARGE:
-        return _electrical_congestion(data, flows, place, edges, balanced)
+        return _electrical_congestion(data, flows, ends, edges, centered)
     solve = _scalar_congestion if scalar else _cone_congestion
-    congestion, flow = solve(data, flows, place, edges, balanced)
+    congestion, flow = solve(data, flows, ends, edges, centered)
     return congestion, congestion, flow
 
 
 def _electrical_congestion(
     data: ProblemData,
     flows: BetweenClusters,
-    place: IntArray,
+    ends: IntArray,
     edges: IntArray,
     supply: FloatArray,
 ) -> tuple[float, float, FloatArray]:
@@ -168,7 +168,7 @@ def _electrical_congestion(
     here. That is no difference at t = 1, where the verdict is made, nor for lower bounds above 1.
     """
     capacity = data.lam * data.weights[edges]
-    found = electrical_congestion(place, capacity, supply, str(data.norm))
+    found = electrical_congestion(ends, capacity, supply, str(data.norm))
     free = flows.undetermined[edges]
     if not free.any():
         return found.lower, found.upper, found.flow
@@ -180,7 +180,7 @@ def _electrical_congestion(
 def _scalar_congestion(
     data: ProblemData,
     flows: BetweenClusters,
-    place: IntArray,
+    ends: IntArray,
     edges: IntArray,
     supply: FloatArray,
 ) -> tuple[float, FloatArray]:
@@ -189,15 +189,15 @@ def _scalar_congestion(
     weights = data.weights[edges]
     free = flows.undetermined[edges]
     # what is left of a supply that saturated edges take is rounding
-    negligible = BALANCED * (float(np.abs(supply).sum()) + data.lam * float(weights.sum()))
+    negligible = ZERO_SUM * (float(np.abs(supply).sum()) + data.lam * float(weights.sum()))
     congestion = 0.0
     u = np.zeros((len(edges), d))
     for j in range(d):
         sign = np.where(free, flows.direction[edges, j], 0.0)
         known = data.lam * weights * sign
-        rest = supply[:, j] - divergence(place, known[:, None], n)[:, 0]
+        rest = supply[:, j] - divergence(ends, known[:, None], n)[:, 0]
         fixed = np.where(free, np.where(sign == 0.0, data.lam * weights, 0.0), np.nan)
-        found = least_congestion(place, data.lam * weights, fixed, rest, negligible)
+        found = least_congestion(ends, data.lam * weights, fixed, rest, negligible)
         if found.t == inf:
             return inf, np.zeros((len(edges), d))
         congestion = max(congestion, found.t)
@@ -208,19 +208,19 @@ def _scalar_congestion(
 def _cone_congestion(
     data: ProblemData,
     flows: BetweenClusters,
-    place: IntArray,
+    ends: IntArray,
     edges: IntArray,
     supply: FloatArray,
 ) -> tuple[float, FloatArray]:
     """Solve min t subject to conservation and capacities, in units of lambda."""
-    import cvxpy as cp
+    import cvxpy as cp  # takes a second
 
     m, n = len(edges), len(supply)
     rows = np.arange(m)
     incidence = sp.csr_array(
         (
             np.repeat([1.0, -1.0], m),
-            (np.concatenate([rows, rows]), np.concatenate([place[:, 0], place[:, 1]])),
+            (np.concatenate([rows, rows]), np.concatenate([ends[:, 0], ends[:, 1]])),
         ),
         shape=(m, n),
     )
@@ -246,7 +246,7 @@ def _faces(
     data: ProblemData, flow: Any, weights: FloatArray, signs: FloatArray, order: Any
 ) -> list[Any]:
     """Constrain u_e to A_e dphi(jump) on edges between clusters that leave it undetermined."""
-    import cvxpy as cp
+    import cvxpy as cp  # takes a second
 
     constraints = [cp.norm(flow, order, axis=1) <= weights]
     if not signs.any():
