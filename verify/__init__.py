@@ -1,7 +1,7 @@
 """Independent verification of generalized total variation (GTV) solutions.
 
 Nothing here imports the solver package `gtvcvx`; problems come in as plain data (SCHEMA.md) or as
-objects with a method `to_data`.  `verify.check` is the exact kernel and needs the standard library
+objects with a method `to_data`. `verify.check` is the exact kernel and needs the standard library
 alone; everything else loads NumPy, SciPy or CVXPY on first use.
 """
 

@@ -2,7 +2,7 @@
 
 `check` needs the standard library alone (`python -S -m verify ...` works from a copy of this
 folder); `conformance` runs a solver of yours, `python -m verify conformance module:callable`, and
-needs NumPy, SciPy and CVXPY.  Exit status: 0 certified or passed, 1 not proved, refuted or failed,
+needs NumPy, SciPy and CVXPY. Exit status: 0 certified or passed, 1 not proved, refuted or failed,
 2 bad usage or unreadable input.
 """
 

@@ -6,8 +6,8 @@ A test asks for the fixture ``certified`` and calls it like `verify.assert_certi
     def test_fit(certified):
         certified(problem, w, u)
 
-The marker sets the tolerance of a test, class or module.  ``--gtv-certificates=DIR`` saves every
-certificate, also those of failing tests.  The summary counts them, on the workers of pytest-xdist
+The marker sets the tolerance of a test, class or module. ``--gtv-certificates=DIR`` saves every
+certificate, also those of failing tests. The summary counts them, on the workers of pytest-xdist
 too: what is known of a certificate travels as a user property of the test's report, which also puts
 it into JUnit XML files.
 
@@ -106,8 +106,10 @@ class Certified:
 
     Attributes
     ----------
-    rtol : tolerance of the marker ``gtv``, else 1e-6
-    certificates : what the test has asked for so far, those that failed included
+    rtol : float
+        Tolerance of the marker ``gtv``, else 1e-6.
+    certificates : list of Certificate
+        What the test has asked for so far, those that failed included.
     """
 
     def __init__(self, item: pytest.Item, rtol: float, folder: Path | None) -> None:
@@ -122,8 +124,10 @@ class Certified:
 
         Parameters
         ----------
-        problem, w, u : see `verify.certify`
-        rtol : tolerance of this call in place of the marker's
+        problem, w, u : object or mapping, array_like, array_like
+            See `verify.certify`.
+        rtol : float or None
+            Tolerance of this call in place of the marker's.
 
         Returns
         -------

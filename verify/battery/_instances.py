@@ -1,6 +1,6 @@
 """The battery of `verify.conformance`: small seeded instances of many shapes, as plain data.
 
-Most families draw a graph and data of clusters that share parameters, with noise.  The family
+Most families draw a graph and data of clusters that share parameters, with noise. The family
 "planted" goes the other way: it chooses w and a flow u first, and then the data that make the pair
 optimal (`verify.battery._planted`).
 """
@@ -40,16 +40,26 @@ class Family:
 
     Attributes
     ----------
-    shape : draws the graph and its clusters
-    dim : d
-    rows : least and largest number of data points m_i of a node with squared error
-    labelled : share of the nodes that have data, among those that may
-    lam : the regularization parameter
-    decades : weights are 10^x with x uniform in [-decades, decades]; 0: uniform in [0.5, 2]
-    ties : small integers for all data and weights, so that exact ties occur
-    losses : kinds of losses that make sense here
-    names : nodes have labels
-    planted : w and u are chosen first
+    shape : callable
+        Draws the graph and its clusters.
+    dim : int
+        Number d of dimensions.
+    rows : (int, int)
+        Least and largest number of data points m_i of a node with squared error.
+    labelled : float
+        Share of the nodes that have data, among those that may.
+    lam : float
+        The regularization parameter.
+    decades : float
+        Weights are 10^x with x uniform in [-decades, decades]; 0: uniform in [0.5, 2].
+    ties : bool
+        Small integers for all data and weights, so that exact ties occur.
+    losses : tuple of str
+        Kinds of losses that make sense here.
+    names : bool
+        Nodes have labels.
+    planted : bool
+        w and u are chosen first.
     """
 
     shape: Callable[[np.random.Generator], Shape]
@@ -90,10 +100,14 @@ class Case:
 
     Attributes
     ----------
-    name : family, penalty and losses
-    losses : "squared", "point" or "mixed"
-    data : plain data of the problem
-    solution : the planted (w, u), else None
+    name : str
+        Family, penalty and losses.
+    losses : str
+        "squared", "point" or "mixed".
+    data : dict
+        Plain data of the problem.
+    solution : (ndarray, ndarray) or None
+        The planted (w, u), else None.
     """
 
     name: str

@@ -29,11 +29,16 @@ def planted(
 
     Parameters
     ----------
-    data : plain data but for the terms; penalty l1, l2, linf or squared
-    cluster : (n,) cluster of each node
-    points : nodes with a point loss
-    rows : node of each data point of the squared error, at least d a node; every node has data
-    rng : source of w, u and X
+    data : dict
+        Plain data but for the terms; penalty l1, l2, linf or squared.
+    cluster : ndarray of int, shape (n,)
+        Cluster of each node.
+    points : ndarray of int
+        Nodes with a point loss.
+    rows : ndarray of int
+        Node of each data point of the squared error, at least d a node; every node has data.
+    rng : numpy.random.Generator
+        Source of w, u and X.
     """
     n, d = data["n_nodes"], data["dim"]
     kind = data["penalty"]["kind"]

@@ -20,15 +20,22 @@ class Row:
 
     Attributes
     ----------
-    instance : name: family, penalty, losses
-    n, m, d : nodes, edges, dimension
-    penalty, losses : kinds
-    status : "CERTIFIED", "REFUTED" (a better point is known), "UNPROVED" (also: w is good enough
-        but the u that came with it proves nothing of the kind), "ERROR" (the solver raised an
-        exception, or returned NaN, infinity or another shape)
-    rel_gap : proved relative gap of w, rounded up; infinite if there is none
-    seconds : the solver's wall-clock time
-    reason : one sentence
+    instance : str
+        Name: family, penalty, losses.
+    n, m, d : int
+        Nodes, edges, dimension.
+    penalty, losses : str
+        Kinds.
+    status : str
+        "CERTIFIED", "REFUTED" (a better point is known), "UNPROVED" (also: w is good enough but the
+        u that came with it proves nothing of the kind), "ERROR" (the solver raised an exception, or
+        returned NaN, infinity or another shape).
+    rel_gap : float
+        Proved relative gap of w, rounded up; infinite if there is none.
+    seconds : float
+        The solver's wall-clock time.
+    reason : str
+        One sentence.
     """
 
     instance: str
@@ -49,11 +56,16 @@ class ConformanceReport:
 
     Attributes
     ----------
-    rows : results
-    planned : number of instances of the battery
-    rtol, seed : as asked for
-    seconds : wall-clock time of the whole run, proofs included
-    stopped : why not all instances ran: "time limit", "interrupted", or ""
+    rows : tuple of Row
+        Results.
+    planned : int
+        Number of instances of the battery.
+    rtol, seed : float and int
+        As asked for.
+    seconds : float
+        Wall-clock time of the whole run, proofs included.
+    stopped : str
+        Why not all instances ran: "time limit", "interrupted", or "".
     """
 
     rows: tuple[Row, ...]

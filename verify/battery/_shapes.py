@@ -18,9 +18,12 @@ class Shape:
 
     Attributes
     ----------
-    edges : (m, 2), head < tail, sorted
-    cluster : (n,) number of the cluster of each node
-    silent : (n,) nodes that may not have data
+    edges : ndarray of int, shape (m, 2)
+        Head < tail, sorted.
+    cluster : ndarray of int, shape (n,)
+        Number of the cluster of each node.
+    silent : ndarray of bool, shape (n,)
+        Nodes that may not have data.
     """
 
     edges: IntArray

@@ -24,7 +24,7 @@ class Absorber:
     """Routes and absorbs the residual of a dual point, component by component.
 
     Identity blocks (point, ridge, and whatever else has room in every coordinate) take what arrives
-    at their node.  Components without such a node have a single root, where a few blocks, data rows
+    at their node. Components without such a node have a single root, where a few blocks, data rows
     or single coordinates, take it through one rational solve.
     """
 
@@ -219,7 +219,7 @@ class Absorber:
         """As `_solve` for a singular Q: every node's image stays in the range of Q.
 
         Equations: the load in the `fixed` coordinates, and per node the defect of its image in the
-        free ones.  Takes the first nodes of the component, as few as suffice.
+        free ones. Takes the first nodes of the component, as few as suffice.
         """
         order = [root, *(int(i) for i in members if i != root)]
         count = 1

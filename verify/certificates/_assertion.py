@@ -18,10 +18,14 @@ def assert_certified(problem: Any, w: Any, u: Any = None, rtol: float = 1e-6) ->
 
     Parameters
     ----------
-    problem : plain data (verify/SCHEMA.md), or an object with `to_data` and perhaps `solve`
-    w : (n, d) the point
-    u : (m, d) edge flows of a dual solution, if known
-    rtol : tolerance on gap / max(1, |upper|)
+    problem : object or mapping
+        Plain data (verify/SCHEMA.md), or an object with `to_data` and perhaps `solve`.
+    w : array_like, shape (n, d)
+        The point.
+    u : array_like, shape (m, d), optional
+        Edge flows of a dual solution, if known.
+    rtol : float, default 1e-6
+        Tolerance on gap / max(1, |upper|).
 
     Returns
     -------

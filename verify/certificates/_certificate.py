@@ -18,22 +18,34 @@ class Certificate:
 
     Attributes
     ----------
-    status : "CERTIFIED" (within rtol), "REFUTED" (proved not to be) or "UNPROVED"
-    reason : one sentence
-    upper, lower : outward-rounded bounds: lower <= min P and P(w) <= upper
-    gap, rel_gap : the exact upper - lower, rounded up and signed, and gap / max(1, |upper|).  It is
-        0.0 exactly where both bounds are one rational number, even if that is not a double and
-        `upper` and `lower` are its two neighbours
-    exact : whether the bounds are proved by the kernel; False means float estimates
-    node_gaps, edge_gaps : (n,) and (m,), each >= 0; they add up to the gap up to float rounding
-    distance_bound : bound on ||w - w_hat||_F where every node's loss is strongly convex by a point
-        or ridge term, else None
-    w, u, r : the point (n, d), the flow (m, d) and the multipliers per loss term, in floats (the
-        document has the rational numbers)
-    better : a point (n, d) whose exact objective refutes w, or None
-    rtol : the tolerance of the claim
-    moved : largest change of an entry of w that put it exactly onto the constraints of its nodes
-    document : the certificate as `save` writes it
+    status : str
+        "CERTIFIED" (within rtol), "REFUTED" (proved not to be) or "UNPROVED".
+    reason : str
+        One sentence.
+    upper, lower : float
+        Outward-rounded bounds: lower <= min P and P(w) <= upper.
+    gap, rel_gap : float
+        The exact upper - lower, rounded up and signed, and gap / max(1, |upper|). It is 0.0 exactly
+        where both bounds are one rational number, even if that is not a double and `upper` and
+        `lower` are its two neighbours.
+    exact : bool
+        Whether the bounds are proved by the kernel; False means float estimates.
+    node_gaps, edge_gaps : ndarray, shapes (n,) and (m,)
+        Each >= 0; they add up to the gap up to float rounding.
+    distance_bound : float or None
+        Bound on ||w - w_hat||_F where every node's loss is strongly convex by a point or ridge
+        term, else None.
+    w, u, r : ndarray, ndarray, tuple of ndarray
+        The point (n, d), the flow (m, d) and the multipliers per loss term, in floats (the document
+        has the rational numbers).
+    better : ndarray or None
+        A point (n, d) whose exact objective refutes w, or None.
+    rtol : float
+        The tolerance of the claim.
+    moved : float
+        Largest change of an entry of w that put it exactly onto the constraints of its nodes.
+    document : dict
+        The certificate as `save` writes it.
     """
 
     status: str
@@ -58,7 +70,7 @@ class Certificate:
         """Write the document as JSON, whole or not at all.
 
         A new file gets the permissions that the umask leaves, an existing one keeps its own, and a
-        link is followed.  ValueError if the path is there but is not a regular file.
+        link is followed. ValueError if the path is there but is not a regular file.
         """
         write_json(self.document, path)
 

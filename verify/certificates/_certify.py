@@ -1,7 +1,7 @@
 """Certificates: from any w, or (w, u), to a document that the exact kernel accepts or refutes.
 
 The builder is untrusted: it repairs flows in floats, makes them exact, writes the document, and
-takes every figure and the verdict from the kernel.  Rational pairs (w, u) go to the kernel as they
+takes every figure and the verdict from the kernel. Rational pairs (w, u) go to the kernel as they
 are, so an exact solution gets a certificate whose gap is zero.
 """
 
@@ -43,21 +43,26 @@ def certify(
 
     Parameters
     ----------
-    problem : plain data (verify/SCHEMA.md), or an object with `to_data` and perhaps `solve`
-    w : (n, d) the point, from any source: floats, or only ints and `fractions.Fraction` (as nested
-        lists or an object array), which are not rounded.  Floats that break a box or a simplex by
-        no more than max(rtol, 1e-9) max(1, |w_i|) are first moved onto it, exactly, and all that is
-        proved is about the moved point (`w` in floats, the document has it exactly, `moved` is how
-        far); what breaks one by more is REFUTED, because P is infinite there.
-    u : (m, d) edge flows of a dual solution, if known.  Where they are missing or do not suffice,
-        `problem.solve(rtol=...).u` is asked for, and without it the dual is solved by CVXPY.
-        Where both w and u are rational and the losses are quadratic, they are tried first as they
-        are, with the gradients at w as multipliers: for an exact solution the gap is 0, and
-        rtol = 0 is proved.
-    rtol : tolerance on gap / max(1, |upper|)
-    search : False forbids to look for another flow or a better point: nothing is solved, and the
-        answer is CERTIFIED if the given u, repaired, proves w, otherwise UNPROVED, and REFUTED
-        only where w breaks a constraint
+    problem : object or mapping
+        Plain data (verify/SCHEMA.md), or an object with `to_data` and perhaps `solve`.
+    w : array_like, shape (n, d)
+        The point, from any source: floats, or only ints and `fractions.Fraction` (as nested lists
+        or an object array), which are not rounded. Floats that break a box or a simplex by no more
+        than max(rtol, 1e-9) max(1, |w_i|) are first moved onto it, exactly, and all that is proved
+        is about the moved point (`w` in floats, the document has it exactly, `moved` is how far);
+        what breaks one by more is REFUTED, because P is infinite there.
+    u : array_like, shape (m, d), optional
+        Edge flows of a dual solution, if known. Where they are missing or do not suffice,
+        `problem.solve(rtol=...).u` is asked for, and without it the dual is solved by CVXPY. Where
+        both w and u are rational and the losses are quadratic, they are tried first as they are,
+        with the gradients at w as multipliers: for an exact solution the gap is 0, and rtol = 0 is
+        proved.
+    rtol : float, default 1e-6
+        Tolerance on gap / max(1, |upper|).
+    search : bool, default True
+        False forbids to look for another flow or a better point: nothing is solved, and the answer
+        is CERTIFIED if the given u, repaired, proves w, otherwise UNPROVED, and REFUTED only where
+        w breaks a constraint.
 
     Returns
     -------

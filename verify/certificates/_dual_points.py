@@ -68,7 +68,7 @@ def _as_ratios(value: Any, shape: tuple[int, int]) -> Exact | None:
 def exact_pair(inst: Instance, w: Exact, u: Exact) -> ExactFlow | None:
     """Return the flow u with the losses' gradients at w as multipliers, nothing rounded.
 
-    At a rational solution this is a witness of gap zero: conservation is stationarity.  None where
+    At a rational solution this is a witness of gap zero: conservation is stationarity. None where
     a loss has no rational gradient; whether the pair is a witness is for the kernel to say.
     """
     r: list[Exact] = []
@@ -86,10 +86,14 @@ class Candidate:
 
     Attributes
     ----------
-    flow : float flow, multipliers and their gap at `point`
-    point : (n, d) the point that the multipliers were made for, close to a solution at best
-    active : (m,) edges that residuals may be routed along
-    lower : float estimate of the bound, P(point) - gap
+    flow : FloatFlow
+        Float flow, multipliers and their gap at `point`.
+    point : ndarray, shape (n, d)
+        The point that the multipliers were made for, close to a solution at best.
+    active : ndarray of bool, shape (m,)
+        Edges that residuals may be routed along.
+    lower : float
+        Float estimate of the bound, P(point) - gap.
     """
 
     flow: FloatFlow
@@ -103,9 +107,12 @@ class DualSearch:
 
     Attributes
     ----------
-    own : whether to look beyond the caller's flow
-    points : solutions found on the way, candidates for a refutation
-    notes : why a source had nothing, for the reader
+    own : bool
+        Whether to look beyond the caller's flow.
+    points : list of ndarray
+        Solutions found on the way, candidates for a refutation.
+    notes : list of str
+        Why a source had nothing, for the reader.
     """
 
     def __init__(

@@ -40,8 +40,10 @@ def solve_dual(inst: Instance, **options: Any) -> DualSolution | None:
 
     Parameters
     ----------
-    inst : the problem
-    **options : passed on to `cvxpy.Problem.solve`
+    inst : Instance
+        The problem.
+    **options
+        Passed on to `cvxpy.Problem.solve`.
     """
     objective: list[Any] = []
     constraints: list[Any] = []

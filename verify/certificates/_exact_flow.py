@@ -50,11 +50,16 @@ def exact_flow(
 
     Parameters
     ----------
-    inst : the problem
-    u : (m, d) float flow, conserved up to rounding, zero on inactive edges
-    r : float multipliers, one array per term
-    w : (n, d) the point, for the curvature of the losses
-    active : (m,) edges that residuals may be routed along
+    inst : Instance
+        The problem.
+    u : ndarray, shape (m, d)
+        Float flow, conserved up to rounding, zero on inactive edges.
+    r : list of ndarray
+        Float multipliers, one array per term.
+    w : ndarray, shape (n, d)
+        The point, for the curvature of the losses.
+    active : ndarray of bool, shape (m,)
+        Edges that residuals may be routed along.
 
     Raises
     ------
@@ -91,7 +96,7 @@ def _shrink(point: ExactPoint, component: IntArray) -> None:
 def _needed_shrinkage(point: ExactPoint, component: IntArray) -> FloatArray:
     """Return per component how much its flow and its multipliers must shrink.
 
-    Floats select what is close to its capacity; whether it is above is decided exactly.  A
+    Floats select what is close to its capacity; whether it is above is decided exactly. A
     multiplier beyond an end that is zero would have to shrink to nothing.
     """
     inst = point.inst

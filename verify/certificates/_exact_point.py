@@ -22,13 +22,18 @@ class ExactPoint:
 
     Attributes
     ----------
-    u : (m, d) integers in units 2^-k
-    r : per term integers in units 2^-k_r(t), such that B^T r is in units 2^-k
-    x : data rows per term in units 2^-k_x[t]; None for identity blocks
-    ease, hessian, eigenvalues : how easily each multiplier changes by little (`Term.ease`), the sum
-        of B^T diag(ease) B per node and its eigenvalues, in floats
-    free, lift : for a singular quadratic penalty the coordinates N of SCHEMA.md that follow from
-        the others J on the range of Q, as v_N = lift v_J; otherwise `free` is empty
+    u : ndarray, shape (m, d)
+        Integers in units 2^-k.
+    r : list of ndarray
+        Per term integers in units 2^-k_r(t), such that B^T r is in units 2^-k.
+    x : list of Exact | None
+        Data rows per term in units 2^-k_x[t]; None for identity blocks.
+    ease, hessian, eigenvalues : list of ndarray, ndarray, ndarray
+        How easily each multiplier changes by little (`Term.ease`), the sum of B^T diag(ease) B per
+        node and its eigenvalues, in floats.
+    free, lift : list of int and list of lists of Fraction
+        For a singular quadratic penalty the coordinates N of SCHEMA.md that follow from the others
+        J on the range of Q, as v_N = lift v_J; otherwise `free` is empty.
     """
 
     def __init__(self, inst: Instance, u: FloatArray, r: list[FloatArray], w: FloatArray) -> None:

@@ -17,10 +17,13 @@ class Forest:
 
     Attributes
     ----------
-    order : nodes, every parent before its children
-    parent, parent_edge, sign : per node its parent, the edge to it (-1 at a root) and +1 if the
-        node is the head of that edge, else -1
-    members : per component its nodes in breadth-first order from the roots
+    order : list of int
+        Nodes, every parent before its children.
+    parent, parent_edge, sign : list of int
+        Per node its parent, the edge to it (-1 at a root) and +1 if the node is the head of that
+        edge, else -1.
+    members : list of ndarray of int
+        Per component its nodes in breadth-first order from the roots.
     """
 
     order: list[int]
@@ -44,11 +47,16 @@ def spanning_forest(
 
     Parameters
     ----------
-    edges : (m, 2), sorted lexicographically
-    slack : (m,) room between flow and capacity: what is routed there needs no scaling
-    active : (m,) edges that may be used
-    roots : (n,) at least one root in every component; a node is routed to one of them
-    component : (n,) labels of the components of the active edges
+    edges : ndarray of int, shape (m, 2)
+        Sorted lexicographically.
+    slack : ndarray, shape (m,)
+        Room between flow and capacity: what is routed there needs no scaling.
+    active : ndarray of bool, shape (m,)
+        Edges that may be used.
+    roots : ndarray of bool, shape (n,)
+        At least one root in every component; a node is routed to one of them.
+    component : ndarray of int, shape (n,)
+        Labels of the components of the active edges.
     """
     n = len(roots)
     chosen = np.flatnonzero(active)

@@ -33,9 +33,11 @@ def node_multipliers(
 
     Parameters
     ----------
-    parts : none of them an equation
-    w, target : (n, d)
-    tolerance : complementarity products, each the gap that a multiplier may leave at one end
+    parts : list of Part
+        None of them an equation.
+    w, target : ndarray, shape (n, d)
+    tolerance : float
+        Complementarity products, each the gap that a multiplier may leave at one end.
     """
     n = len(w)
     scale = _Scale(parts, w, target)

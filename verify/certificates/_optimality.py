@@ -8,7 +8,7 @@ With s_i = -(D^T u)_i the pair is optimal iff
 
 [GTV] (28) has the first two and, in place of the third, D_e = 0 where the flow is below capacity.
 That follows from alignment but does not imply it: on a saturated edge D_e must also point along
-the flow.  For a quadratic penalty the second and third read u_e = lam A_e Q D_e.
+the flow. For a quadratic penalty the second and third read u_e = lam A_e Q D_e.
 """
 
 from __future__ import annotations
@@ -32,17 +32,24 @@ class OptimalityReport:
 
     Attributes
     ----------
-    stationarity : (n,) largest entry of s_i minus the gradients of the differentiable terms at w_i
-        minus the multipliers of the others, in their domains, that leave the least of it
-    node_alignment : (n,) sum over the blocks that are not differentiable (of absolute, quantile,
-        hinge, l1, box, simplex) of h(B w_i) + h*(q) - <q, B w_i>, with q these multipliers: how far
-        they are from being subgradients; kappa ||w_i||_1 - <q_i, w_i> for an l1 term
-    feasibility : (n,) largest violation of a bound or of the sum of a simplex by w_i
-    capacity : (m,) how far ||u_e||_* is above lam A_e; for a quadratic penalty the largest entry of
-        u_e - lam A_e Q D_e
-    alignment : (m,) lam A_e phi(D_e) - <u_e, D_e>, zero for a quadratic penalty
-    node_scale, edge_scale : (n,) and (m,) sizes that `stationarity` and `capacity` compare with
-    value : P(w), or P at the nearest feasible point where w breaks a constraint
+    stationarity : ndarray, shape (n,)
+        Largest entry of s_i minus the gradients of the differentiable terms at w_i minus the
+        multipliers of the others, in their domains, that leave the least of it.
+    node_alignment : ndarray, shape (n,)
+        Sum over the blocks that are not differentiable (of absolute, quantile, hinge, l1, box,
+        simplex) of h(B w_i) + h*(q) - <q, B w_i>, with q these multipliers: how far they are from
+        being subgradients; kappa ||w_i||_1 - <q_i, w_i> for an l1 term.
+    feasibility : ndarray, shape (n,)
+        Largest violation of a bound or of the sum of a simplex by w_i.
+    capacity : ndarray, shape (m,)
+        How far ||u_e||_* is above lam A_e; for a quadratic penalty the largest entry of u_e - lam
+        A_e Q D_e.
+    alignment : ndarray, shape (m,)
+        lam A_e phi(D_e) - <u_e, D_e>, zero for a quadratic penalty.
+    node_scale, edge_scale : ndarray, shapes (n,) and (m,)
+        Sizes that `stationarity` and `capacity` compare with.
+    value : float
+        P(w), or P at the nearest feasible point where w breaks a constraint.
     """
 
     stationarity: FloatArray
@@ -75,9 +82,10 @@ def optimality(problem: Any, w: Any, u: Any) -> OptimalityReport:
 
     Parameters
     ----------
-    problem : plain data (verify/SCHEMA.md) or an object with `to_data`
-    w : (n, d)
-    u : (m, d)
+    problem : object or mapping
+        Plain data (verify/SCHEMA.md) or an object with `to_data`.
+    w : array_like, shape (n, d)
+    u : array_like, shape (m, d)
 
     Raises
     ------

@@ -17,17 +17,25 @@ class Projection:
 
     Parameters
     ----------
-    inst : the problem
-    parts : what its terms are sums of, without equations
-    w : (n, d) the point, which says what multipliers are at a kink
-    active : (m,) edges whose flow may move
-    eigen : eigenvectors (n, d, d) of the Hessians, and (n, d) which of them span N_i
+    inst : Instance
+        The problem.
+    parts : list of Part
+        What its terms are sums of, without equations.
+    w : ndarray, shape (n, d)
+        The point, which says what multipliers are at a kink.
+    active : ndarray of bool, shape (m,)
+        Edges whose flow may move.
+    eigen : (ndarray, ndarray of bool)
+        Eigenvectors (n, d, d) of the Hessians, and (n, d) which of them span N_i.
 
     Attributes
     ----------
-    sigma : (m,) how freely each edge moves
-    room : per part how freely each limited multiplier moves, zero for the others
-    limited : whether there is any
+    sigma : ndarray, shape (m,)
+        How freely each edge moves.
+    room : list of ndarray
+        Per part how freely each limited multiplier moves, zero for the others.
+    limited : bool
+        Whether there is any.
     """
 
     def __init__(
@@ -136,7 +144,7 @@ def conjugate_gradients(
 ) -> FloatArray:
     """Solve a consistent positive semidefinite system; `inverse` is the Jacobi preconditioner.
 
-    Stops at ||residual|| <= rtol ||rhs|| in the preconditioned norm.  Sums are NumPy's own: BLAS
+    Stops at ||residual|| <= rtol ||rhs|| in the preconditioned norm. Sums are NumPy's own: BLAS
     dot products of this length spend their time waiting for threads on a busy machine.
     """
     scale = float(np.abs(rhs).max(initial=0.0))  # squares of tiny flows must not underflow

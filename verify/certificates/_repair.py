@@ -4,7 +4,7 @@ At an unlabelled or rank-deficient node i the conjugate L_i*(-(D^T u)_i) is fini
 -(D^T u)_i lies in the range of the loss, so N_i^T (D^T u)_i = 0 with N_i a basis of the null space.
 The projection on these equations and the projection on the capacities are alternated with
 over-relaxation; multipliers with an interval of their own (an absolute value, a hinge, an l1 norm,
-a bound) take part as edges to a ground node whose capacities are the ends.  What the losses absorb
+a bound) take part as edges to a ground node whose capacities are the ends. What the losses absorb
 is shared out among their blocks: by `_node_multipliers` where there are such intervals, else by
 Newton steps, which give the witnesses r.
 """

@@ -16,13 +16,17 @@ class Blocks:
 
     Parameters
     ----------
-    node : (N,) nodes of the blocks, nondecreasing; increasing where x is None
-    x : (N, d) data rows, each one block; None for the identity, d blocks a node
-    n, d : numbers of nodes and dimensions
+    node : ndarray of int, shape (N,)
+        Nodes of the blocks, nondecreasing; increasing where x is None.
+    x : ndarray of shape (N, d) or None
+        Data rows, each one block; None for the identity, d blocks a node.
+    n, d : int
+        Numbers of nodes and dimensions.
 
     Attributes
     ----------
-    shape : of a multiplier per block, (N,) or (N, d)
+    shape : tuple of int
+        Of a multiplier per block, (N,) or (N, d).
     """
 
     def __init__(self, node: IntArray, x: FloatArray | None, n: int, d: int) -> None:

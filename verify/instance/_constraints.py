@@ -17,8 +17,10 @@ class Constraints:
 
     Attributes
     ----------
-    lower, upper : (n, d) the intersection of all boxes of a node; a simplex has lower >= 0
-    summed, totals : the nodes with a simplex, and its total (several are not intersected)
+    lower, upper : ndarray, shape (n, d)
+        The intersection of all boxes of a node; a simplex has lower >= 0.
+    summed, totals : ndarray of int and ndarray
+        The nodes with a simplex, and its total (several are not intersected).
     """
 
     def __init__(self, inst: Instance) -> None:
@@ -56,8 +58,8 @@ class Constraints:
     def moved(self, w: FloatArray) -> tuple[FloatArray, Exact | None]:
         """Return the nearest feasible point in floats, and exactly where floats miss it.
 
-        Bounds are doubles, so clipping is exact.  The sum of a simplex is made exact by one
-        coordinate with room that takes what rounding left over.  Where the constraints of a node
+        Bounds are doubles, so clipping is exact. The sum of a simplex is made exact by one
+        coordinate with room that takes what rounding left over. Where the constraints of a node
         contradict each other, no point is feasible, and this one is not either.
         """
         if not self.any:

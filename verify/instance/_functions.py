@@ -17,10 +17,14 @@ class Function:
 
     Attributes
     ----------
-    y : as in h*(r) = r y + (a function that has its minimum or its vertex at r = 0)
-    lo, hi : the interval of r, possibly infinite; lo <= 0 <= hi
-    bend : second derivative of h* where that is constant, else zero
-    reach : changes of z up to this are small for a quadratic model of h
+    y : ndarray
+        As in h*(r) = r y + (a function that has its minimum or its vertex at r = 0).
+    lo, hi : ndarray
+        The interval of r, possibly infinite; lo <= 0 <= hi.
+    bend : ndarray
+        Second derivative of h* where that is constant, else zero.
+    reach : float
+        Changes of z up to this are small for a quadratic model of h.
     """
 
     reach = np.inf
@@ -72,8 +76,8 @@ class Function:
 class Piecewise(Function):
     """h(z) = max over lo <= r <= hi of r (z - y) - r^2/(2c), so h*(r) = r y + r^2/(2c).
 
-    c = inf leaves out the square: slopes lo left of y and hi right of it.  An infinite slope makes
-    a constraint.  Where c is finite and the interval is the real line, h(z) = (c/2) (z - y)^2.
+    c = inf leaves out the square: slopes lo left of y and hi right of it. An infinite slope makes
+    a constraint. Where c is finite and the interval is the real line, h(z) = (c/2) (z - y)^2.
     """
 
     def __init__(self, y: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> None:

@@ -24,12 +24,18 @@ class Instance:
 
     Attributes
     ----------
-    plain : canonical plain data (what the certificate embeds and hashes)
-    n, d : numbers of nodes and dimensions
-    edges : (m, 2), head < tail
-    cap : (m,) capacities lam A_e in floats (infinite where that overflows)
-    penalty, terms : float views of the penalty and of the loss terms that have one
-    opaque : names of the losses, and of the penalty, that cannot be written down
+    plain : dict
+        Canonical plain data (what the certificate embeds and hashes).
+    n, d : int
+        Numbers of nodes and dimensions.
+    edges : ndarray of int, shape (m, 2)
+        Head < tail.
+    cap : ndarray, shape (m,)
+        Capacities lam A_e in floats (infinite where that overflows).
+    penalty, terms : Penalty and tuple of Term
+        Float views of the penalty and of the loss terms that have one.
+    opaque : tuple of str
+        Names of the losses, and of the penalty, that cannot be written down.
     """
 
     plain: dict[str, Any]
@@ -96,7 +102,8 @@ def load(problem: Any) -> Instance:
 
     Parameters
     ----------
-    problem : object with a method `to_data`, or the dict itself
+    problem : object or mapping
+        Object with a method `to_data`, or the dict itself.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Exact arithmetic in bulk: arrays of Python integers over one power of two.
 
 A float array becomes an object array of integers, value v 2^-k; sums and products of such arrays
-are exact and vectorized.  Where a division was needed an entry may be a Fraction instead.
+are exact and vectorized. Where a division was needed an entry may be a Fraction instead.
 """
 
 from __future__ import annotations

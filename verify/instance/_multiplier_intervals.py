@@ -19,9 +19,12 @@ class Domain:
 
     Attributes
     ----------
-    lo, hi : the ends times m, integers in units 2^-k; zero where there is none
-    below, above : whether there is a lower and an upper end
-    m : divisors of the ends
+    lo, hi : ndarray of int and Fraction
+        The ends times m, integers in units 2^-k; zero where there is none.
+    below, above : ndarray of bool
+        Whether there is a lower and an upper end.
+    m : ndarray of int and Fraction
+        Divisors of the ends.
     """
 
     lo: Exact

@@ -1,6 +1,6 @@
 """Builder's view of the loss terms of the data: their blocks, multipliers, domains and node gaps.
 
-A term has one multiplier per block in the document.  For the float computations it is a sum of
+A term has one multiplier per block in the document. For the float computations it is a sum of
 parts with scalar functions: a box is an upper and a lower half (an equation where both bounds are
 equal), and a simplex the half w >= 0 and the equation sum_j w_j = total.
 """
@@ -29,8 +29,10 @@ class Term(Blocks):
 
     Attributes
     ----------
-    parts : what it is the sum of
-    domain : the intervals of its multipliers; None where they are the real line
+    parts : tuple of Part
+        What it is the sum of.
+    domain : Domain or None
+        The intervals of its multipliers; None where they are the real line.
     """
 
     def __init__(self, blocks: Blocks, parts: tuple[Part, ...], domain: Domain | None) -> None:
@@ -62,7 +64,7 @@ class Term(Blocks):
         """Return how easily each multiplier changes by little, of `shape`, zero: not at all.
 
         The curvature where h* is smooth around r (a change costs its square over twice that), else
-        the room to the ends of the interval.  At an end both are minute; least at the end zero,
+        the room to the ends of the interval. At an end both are minute; least at the end zero,
         because scaling the dual point brings back what is beyond another end only.
         """
         curvature = self.parts[0].curvature(w)

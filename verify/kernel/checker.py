@@ -1,13 +1,13 @@
 """The exact kernel on certificates: decides whether one proves that w is nearly optimal.
 
 Trusted and small: standard library alone, exact rational arithmetic or outward enclosures, and no
-number of the producer is believed.  With every loss written as blocks h_k(B_k w) the problem is
+number of the producer is believed. With every loss written as blocks h_k(B_k w) the problem is
 
     P(w) = sum_k h_k(B_k w) + sum_e lam A_e phi(w_head(e) - w_tail(e))
 
 and its proof one multiplier r_k per loss block and one flow u_e per edge (Fenchel duality; for one
 block a node this is the dual (24) of SarcheshmehPour, Tian, Zhang, Jung, "Clustered Federated
-Learning via Generalized Total Variation Minimization").  The kernel checks at every node
+Learning via Generalized Total Variation Minimization"). The kernel checks at every node
 
     sum_k B_k^T r_k + (D^T u)_i = 0  exactly,      and  ||u_e||_* <= lam A_e  where phi is a norm,
 

@@ -1,8 +1,8 @@
 """Canonical form and hash of the plain problem data that a certificate speaks about.
 
 `canonical` is the gate: what passes it is a well-formed convex problem except for a quadratic
-penalty that is not positive semidefinite, which the kernel decides.  (It may still be infeasible:
-disjoint boxes at one node.)  Standard library only.
+penalty that is not positive semidefinite, which the kernel decides. (It may still be infeasible:
+disjoint boxes at one node.) Standard library only.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _not_negative(x: float) -> bool:
 
 
 _POSITIVE = (_is_positive, "must be positive")
-# Per kind and array, what its entries must be.  (Entries of k x d forms may also be zero.)
+# Per kind and array, what its entries must be. (Entries of k x d forms may also be zero.)
 RANGES: dict[str, dict[str, tuple[Callable[[float], bool], str]]] = {
     "logistic": {"y": (lambda y: y in (0, 1), "must be 0 or 1")},
     "hinge": {"y": (lambda y: y in (-1, 1), "must be -1 or 1")},

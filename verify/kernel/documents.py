@@ -28,14 +28,17 @@ def check(
 
     Parameters
     ----------
-    document : the certificate
-    data : plain problem data, for a document that does not embed them (otherwise both must agree)
-    rtol : tolerance to use instead of the document's own
+    document : mapping, str or path
+        The document.
+    data : mapping, optional
+        Plain problem data, for a document that does not embed them (otherwise both must agree).
+    rtol : float, optional
+        Tolerance to use instead of the document's own.
 
     Returns
     -------
     Result
-        CERTIFIED: gap <= rtol max(1, |upper|).  REFUTED: w is proved not to be within rtol, or the
+        CERTIFIED: gap <= rtol max(1, |upper|). REFUTED: w is proved not to be within rtol, or the
         document is malformed or false; the reason begins with which of the three.
         UNPROVED: neither, for instance a loss without a rule.
 

@@ -2,7 +2,7 @@
 
 Every double is a dyadic rational, so tables of doubles become integers over one power of two.
 Square roots come from `math.isqrt`, logarithms and exponentials from `decimal`, whose results are
-correctly rounded; both are widened outwards.  Standard library only, no floating-point arithmetic.
+correctly rounded; both are widened outwards. Standard library only, no floating-point arithmetic.
 """
 
 from __future__ import annotations

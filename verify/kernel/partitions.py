@@ -14,7 +14,7 @@ b_i the weight of the edges from i to other clusters and |dC| the sum of all b_i
 
 Cuts, boundaries and demands are recomputed from the problem data in exact arithmetic, and the
 constants alpha, beta and delta of the witness are verified against the data
-(`verify.kernel.constants`).  The file format is in docs/theorem2.md. Standard library only.
+(`verify.kernel.constants`). The file format is in docs/theorem2.md. Standard library only.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def check_document(document: Mapping[str, Any], data: Mapping[str, Any] | None =
 
     Parameters
     ----------
-    document
+    document : mapping
         "schema", "sha256" (of the canonical data), "claim", "clusters" (a witness each, as
         :func:`check_cluster` takes it), optionally "data" and "producer". The claim
         "well-connected" needs witnesses that all clusters of a partition of the nodes are
         well-connected, the opposite claim one cluster that is not.
-    data
+    data : mapping, optional
         Plain data of the problem, if the document does not embed them; otherwise both must agree.
     """
 
@@ -101,9 +101,9 @@ def check_cluster(data: Mapping[str, Any], witness: Mapping[str, Any]) -> Answer
 
     Parameters
     ----------
-    data
+    data : mapping
         Plain data of the problem.
-    witness
+    witness : mapping
         "claim", "cluster" (node indices), "alpha" (number, or null for infinity), "beta" and
         "delta" (a number for each node of the cluster), "center" (d numbers: about the minimizer of
         the cluster's losses) and "modulus" (a lower bound on alpha), either of them null where

@@ -15,11 +15,16 @@ class Result:
 
     Attributes
     ----------
-    status : "CERTIFIED", "REFUTED" or "UNPROVED"
-    reason : one sentence
-    upper, lower : lower <= min P and P(w) <= upper
-    rtol : the tolerance that was asked for
-    distance_squared : bound on ||w - w_hat||^2 where every node has a point or a ridge term
+    status : str
+        "CERTIFIED", "REFUTED" or "UNPROVED".
+    reason : str
+        One sentence.
+    upper, lower : Fraction or None
+        Lower <= min P and P(w) <= upper.
+    rtol : Fraction or None
+        The tolerance that was asked for.
+    distance_squared : Fraction or None
+        Bound on ||w - w_hat||^2 where every node has a point or a ridge term.
     """
 
     status: str

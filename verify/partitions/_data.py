@@ -23,11 +23,11 @@ class ProblemData:
 
     Attributes
     ----------
-    edges, weights
+    edges, weights : ndarray of int and ndarray
         (m, 2) and (m,).
-    norm
+    norm : str or None
         "l1", "l2" or "linf"; None if the penalty is none of them, with ``norm_reason``.
-    names
+    names : list of hashable
         (n,) labels of the nodes, as a list.
     """
 
@@ -49,11 +49,11 @@ class Partition:
 
     Attributes
     ----------
-    keys
+    keys : list of hashable
         Label of each cluster; 0..k-1 for a list of node lists.
-    cluster_of
-        (n,) position of each node's cluster in ``keys``.
-    names
+    cluster_of : ndarray of int, shape (n,)
+        Position of each node's cluster in ``keys``.
+    names : list of hashable
         Node labels, for messages.
     """
 
@@ -87,7 +87,7 @@ def read_problem(problem: object) -> ProblemData:
 
     Parameters
     ----------
-    problem
+    problem : object or mapping
         The dict of ``problem.to_data()``, or any object that has that method.
 
     Raises
@@ -209,9 +209,9 @@ def read_partition(partition: object, names: list[Hashable]) -> Partition:
 
     Parameters
     ----------
-    partition
+    partition : array_like or list of lists
         (n,) labels, one per node, or a sequence of sequences of node labels.
-    names
+    names : list of hashable
         Labels of the nodes.
 
     Raises

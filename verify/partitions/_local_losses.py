@@ -35,19 +35,19 @@ class LocalLosses:
 
     Parameters
     ----------
-    n_nodes, dim
+    n_nodes, dim : int
         Numbers n of nodes and d of dimensions.
-    terms
+    terms : Sequence[Mapping[str, Any]]
         The list ``terms`` of the plain data.
 
     Attributes
     ----------
-    upper, lower
-        (n, d, d) Hessian bounds; the same array if no loss is logistic.
-    error
-        (n,) bound on the spectral norm (hence on each entry) of the rounding error in both.
-    nonsmooth
-        (n,) what keeps the loss of a node from being covered ("" if nothing does).
+    upper, lower : ndarray, shape (n, d, d)
+        Hessian bounds; the same array if no loss is logistic.
+    error : ndarray, shape (n,)
+        Bound on the spectral norm (hence on each entry) of the rounding error in both.
+    nonsmooth : ndarray of str, shape (n,)
+        What keeps the loss of a node from being covered ("" if nothing does).
     """
 
     def __init__(self, n_nodes: int, dim: int, terms: Sequence[Mapping[str, Any]]) -> None:

@@ -60,43 +60,43 @@ class ClusterReport:
 
     Attributes
     ----------
-    label
+    label : hashable
         The cluster's label in the partition.
-    nodes
+    nodes : list of hashable
         Its nodes.
-    holds
+    holds : bool
         Whether C is proved to be well-connected.
-    decided
+    decided : bool
         False in the rare case that rounding keeps both verdicts from being proved.
-    reason
+    reason : str
         Why the verdict is what it is, in one sentence.
-    applies
+    applies : bool
         Whether the theorem applies (else ``reason`` says why not). A cluster of one node holds
         vacuously even if it does not apply; its error bound is then infinite.
-    i0
+    i0 : hashable or None
         A node to which all demands can be routed; None if there is none.
-    margin
+    margin : float
         max over i0 of min over A of cut(A) / d(A): the factor by which all demands could grow. C is
         well-connected if and only if the margin is above 1.
-    tightest_set
+    tightest_set : list of hashable
         The set A that attains the margin (empty for a single node).
-    violating_sets
+    violating_sets : NodeSets
         If C is not well-connected, sets A with cut(A) <= d(A) that have no node in common, so that
         every candidate i0 lies outside one of them.
-    lam_min
+    lam_min : float
         C is well-connected for every lambda above it; inf if there is none (or, for weights that
         differ by 1e15 and more, if none could be proved).
-    error_bound
+    error_bound : float
         |dC| lambda / alpha, a bound on ||w_hat_i - w_bar_c|| in the penalty's norm for every i in
         C, provided ALL clusters of the partition are well-connected.
-    error_bound_printed
+    error_bound_printed : float
         Twice that, (36) as printed in the paper.
-    alpha
+    alpha : float
         Strong convexity of the cluster's sum of losses, rounded down.
-    beta, delta
+    beta, delta : ndarray
         (len(nodes),) smoothness of the local losses, and dual norms of their gradients at the
         cluster's minimizer, rounded up.
-    boundary
+    boundary : float
         |dC|, the weight of the edges that leave C.
     """
 
@@ -191,16 +191,16 @@ class WellConnectedReport:
 
     Attributes
     ----------
-    holds
+    holds : bool
         Whether every cluster is proved to be well-connected. Then every solution of the GTV problem
         is constant on each cluster.
-    clusters
+    clusters : dict of hashable to ClusterReport
         Report of each cluster by its label (0..k-1 for a list of node lists).
-    reason
+    reason : str
         Why it does not hold; empty if it does.
-    lam
+    lam : float
         The problem's lambda.
-    norm
+    norm : str
         The penalty's norm, in which all constants are taken; "" if the penalty is no known norm.
     """
 
@@ -216,7 +216,7 @@ class WellConnectedReport:
 
         Parameters
         ----------
-        embed
+        embed : bool, default True
             Whether the document contains the problem data; without them they are to be passed to
             ``verify.check``.
 

@@ -106,10 +106,10 @@ def inverse(matrices: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatA
 
     Parameters
     ----------
-    matrices
-        (k, d, d) floating-point matrices.
-    error
-        (k,) bound on each entry of the difference to the true matrix.
+    matrices : ndarray, shape (k, d, d)
+        Floating-point matrices.
+    error : ndarray, shape (k,)
+        Bound on each entry of the difference to the true matrix.
 
     Returns
     -------

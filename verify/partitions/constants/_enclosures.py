@@ -57,11 +57,11 @@ def smoothness(hessians: FloatArray, error: FloatArray, norm: str) -> Enclosure:
 
     Parameters
     ----------
-    hessians
-        (n, d, d) symmetric positive semidefinite, in floating point.
-    error
-        (n,) bound on the spectral norm (hence on every entry) of the rounding error in each.
-    norm
+    hessians : ndarray, shape (n, d, d)
+        Symmetric positive semidefinite, in floating point.
+    error : ndarray, shape (n,)
+        Bound on the spectral norm (hence on every entry) of the rounding error in each.
+    norm : str
         "l2", "l1" or "linf".
     """
     d = hessians.shape[-1]

@@ -21,16 +21,16 @@ class TheoremConstants:
 
     Attributes
     ----------
-    alpha
+    alpha : Enclosure
         (k,) strong convexity of each cluster's sum of losses.
-    beta, delta
+    beta, delta : Enclosure
         (n,) smoothness of each local loss and dual norm of its gradient at the cluster's minimizer.
-    centers
-        (k, d) approximate cluster minimizers w_bar_c.
-    gradients, spread
+    centers : ndarray, shape (k, d)
+        Approximate cluster minimizers w_bar_c.
+    gradients, spread : ndarray
         (n, d) computed gradients there, and (n,) bounds on the dual norm of their differences to
         the gradients at the true minimizers.
-    reasons
+    reasons : list of str
         For each cluster why the theorem does not apply; empty where it does.
     """
 

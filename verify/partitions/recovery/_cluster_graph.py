@@ -30,14 +30,14 @@ class ClusterGraphSolution:
 
     Attributes
     ----------
-    w
-        (k, d) cluster parameters w~.
-    pairs, weights
+    w : ndarray, shape (k, d)
+        Cluster parameters w~.
+    pairs, weights : ndarray of int and ndarray
         (p, 2) neighbouring clusters a < b, and (p,) the summed weights A~.
-    flow
-        (p, d) flow from a to b, in the sense of the dual problem.
-    pair_of
-        (m,) pair of each edge of the graph, -1 for the edges inside clusters.
+    flow : ndarray, shape (p, d)
+        Flow from a to b, in the sense of the dual problem.
+    pair_of : ndarray of int, shape (m,)
+        Pair of each edge of the graph, -1 for the edges inside clusters.
     """
 
     w: FloatArray

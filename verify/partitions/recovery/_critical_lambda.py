@@ -46,13 +46,13 @@ class CriticalLambda:
 
     Attributes
     ----------
-    lower
+    lower : float
         For no lambda below it is any solution constant on all clusters.
-    upper
+    upper : float
         For every lambda above it every solution is constant on each cluster; inf if not proved.
-    clusters
+    clusters : dict of hashable to (float, float)
         (lower, upper) by cluster label.
-    reason
+    reason : str
         Why nothing is proved about some cluster; empty if bounds were computed for all.
     """
 
@@ -91,10 +91,10 @@ def critical_lambda(problem: object, partition: object = None) -> CriticalLambda
 
     Parameters
     ----------
-    problem
+    problem : object or mapping
         A GTV problem with a method ``to_data()``, or its plain data; its lambda is not used. Smooth
         losses and the l1, l2 or linf penalty.
-    partition
+    partition : array_like or list of lists, optional
         (n,) labels or a list of lists of nodes. Default: the connected components, for which the
         bounds agree up to the accuracy of the solver. For clusters with a boundary they are those
         of the module's text, and may be far apart.
@@ -255,15 +255,15 @@ def lower_bound(
 
     Parameters
     ----------
-    graph
+    graph : ClusterGraph
         A cluster, with inner weights.
-    gradients, spread
+    gradients, spread : ndarray
         (n_c, d) gradients g, each known up to ``spread`` (n_c,) in the dual norm.
-    extra
-        (n_c,) upper bounds of the c_i.
-    y
-        (n_c, d) test vectors.
-    norm
+    extra : ndarray, shape (n_c,)
+        Upper bounds of the c_i.
+    y : ndarray, shape (n_c, d)
+        Test vectors.
+    norm : str
         Norm of the penalty.
     """
     n, d = gradients.shape

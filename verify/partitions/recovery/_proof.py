@@ -37,15 +37,15 @@ class RecoveryProof:
 
     Attributes
     ----------
-    holds
+    holds : bool
         Whether the certificate is CERTIFIED and its flow proves a finite ``spread``.
-    certificate
+    certificate : Certificate
         Of the pair (w, u), w constant on the clusters; ``certificate.save(path)`` writes it.
-    slack
+    slack : float
         Least 1 - ||u_e||_* / (lambda A_e) over the edges inside clusters, for the certified flow.
-    spread
-        Every solution w_hat has ||w_hat_i - w_hat_j|| <= spread, in the penalty's norm, for i and
-        j in the same cluster; inf if the slack is not positive or a cluster is not connected.
+    spread : float
+        Every solution w_hat has ||w_hat_i - w_hat_j|| <= spread, in the penalty's norm, for i and j
+        in the same cluster; inf if the slack is not positive or a cluster is not connected.
     """
 
     holds: bool
@@ -86,15 +86,15 @@ def prove_recovery(
 
     Parameters
     ----------
-    plain, data
+    plain, data : mapping and ProblemData
         The problem.
-    w, u
+    w, u : ndarray
         (n, d) constant on clusters, (m, d) flow.
-    inner
-        (m,) edges inside clusters.
-    connected
+    inner : ndarray of bool, shape (m,)
+        Edges inside clusters.
+    connected : bool
         Whether every cluster is connected.
-    rtol
+    rtol : float
         Tolerance of the certificate.
     """
     certificate = certify(plain, w, u, rtol)

@@ -41,32 +41,32 @@ class RecoveryReport:
 
     Attributes
     ----------
-    holds
+    holds : bool
         Whether every solution is constant on every cluster, to the accuracy of the solver;
         :meth:`prove` says what is proved.
-    decided
+    decided : bool
         False if the slack is within 1e-6 of zero or, on large clusters, the bounds on it have
         different signs; or if the test does not apply.
-    slack
+    slack : float
         1 - t, t the minimal congestion max ||u_e||_* / (lambda A_e) over the edges inside clusters;
         -inf if no flow exists at all. On large clusters that of the best flow found, a lower bound.
-    slack_upper
+    slack_upper : float
         Upper bound on the slack; equal to it unless a cluster is large.
-    slacks
+    slacks : dict of hashable to float
         The slack by cluster label; clusters joined by undetermined flows share theirs.
-    lemma3
+    lemma3 : bool
         Whether Lemma 3's scalar relaxation holds: the norms of the actual demands can be routed to
         one node of each cluster. Implied by Definition 1, implies ``holds``.
-    lemma3_margin
+    lemma3_margin : float
         The least factor, over the clusters, by which those demands could grow.
-    merged
+    merged : list of (hashable, hashable)
         Pairs of neighbouring clusters whose parameters are equal.
-    cluster_w
+    cluster_w : dict of hashable to ndarray
         Parameter vector w~ of each cluster by its label.
-    w, u
+    w, u : ndarray
         (n, d) the solution that is constant on clusters, and (m, d) the flow found (zeros inside
         clusters for which none exists); with slack >= 0 they are an optimal pair.
-    reason
+    reason : str
         Why the test does not hold or apply; empty if it holds.
     """
 
@@ -91,7 +91,7 @@ class RecoveryReport:
 
         Parameters
         ----------
-        rtol
+        rtol : float, default 1e-6
             Tolerance of the certificate; the bound uses the gap that it proves.
 
         Raises
@@ -150,10 +150,10 @@ def recovers(problem: object, partition: object) -> RecoveryReport:
 
     Parameters
     ----------
-    problem
+    problem : object or mapping
         A GTV problem with a method ``to_data()``, or its plain data; smooth losses and the l1, l2
         or linf penalty.
-    partition
+    partition : array_like or list of lists
         (n,) labels, one per node in the order of the problem's nodes, or a list of lists of nodes.
 
     Returns

@@ -45,16 +45,16 @@ def least_congestion(
 
     Parameters
     ----------
-    edges
-        (m, 2) edges of a graph on n nodes.
-    weights
-        (m,) A_e > 0.
-    fixed
-        (m,) fixed capacities K_e; NaN on ordinary edges.
-    supply
-        (n,) s; what keeps it from adding up to zero over a component stays where it is if it is
-        no more than 1e-9 of the total, else no flow exists.
-    negligible
+    edges : ndarray of int, shape (m, 2)
+        Edges of a graph on n nodes.
+    weights : ndarray, shape (m,)
+        A_e > 0.
+    fixed : ndarray, shape (m,)
+        Fixed capacities K_e; NaN on ordinary edges.
+    supply : ndarray, shape (n,)
+        s; what keeps it from adding up to zero over a component stays where it is if it is no more
+        than 1e-9 of the total, else no flow exists.
+    negligible : float
         Supplies that no edge can take count as rounding errors up to this size.
     """
     n, m = len(supply), len(edges)

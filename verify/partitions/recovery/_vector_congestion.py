@@ -52,13 +52,13 @@ def electrical_congestion(
 
     Parameters
     ----------
-    edges
-        (m, 2) edges of a graph on n nodes.
-    capacity
-        (m,) cap_e > 0.
-    supply
-        (n, d) s, adding up to zero over each connected component.
-    norm
+    edges : ndarray of int, shape (m, 2)
+        Edges of a graph on n nodes.
+    capacity : ndarray, shape (m,)
+        cap_e > 0.
+    supply : ndarray, shape (n, d)
+        s, adding up to zero over each connected component.
+    norm : str
         Norm phi of the penalty: "l1", "l2" or "linf".
 
     Returns

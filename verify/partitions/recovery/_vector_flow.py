@@ -35,17 +35,17 @@ class BetweenClusters:
 
     Attributes
     ----------
-    merged
-        (p,) pairs of clusters with equal parameters.
-    determined
-        (m,) edges between clusters whose flow is determined.
-    undetermined
-        (m,) the other edges between clusters.
-    flow
-        (m, d) flow of the determined edges; for the others the proportional split (51).
-    direction
-        (m, d) sign pattern of w~_head - w~_tail, zero where the coordinates agree (l1) or are not
-        of maximal size (linf).
+    merged : ndarray of bool, shape (p,)
+        Pairs of clusters with equal parameters.
+    determined : ndarray of bool, shape (m,)
+        Edges between clusters whose flow is determined.
+    undetermined : ndarray of bool, shape (m,)
+        The other edges between clusters.
+    flow : ndarray, shape (m, d)
+        Flow of the determined edges; for the others the proportional split (51).
+    direction : ndarray, shape (m, d)
+        Sign pattern of w~_head - w~_tail, zero where the coordinates agree (l1) or are not of
+        maximal size (linf).
     """
 
     def __init__(self, data: ProblemData, parts: Partition, cluster: ClusterGraphSolution) -> None:

@@ -55,9 +55,9 @@ def well_connected(problem: object, partition: object) -> WellConnectedReport:
 
     Parameters
     ----------
-    problem
+    problem : object or mapping
         A GTV problem with a method ``to_data()``, or its plain data.
-    partition
+    partition : array_like or list of lists
         (n,) labels, one per node in the order of the problem's nodes (such as those of
         ``solution.clusters()``), or a list of lists of nodes.
 

@@ -36,21 +36,21 @@ class Decision:
 
     Attributes
     ----------
-    holds
+    holds : bool
         Whether the cluster is proved to be well-connected.
-    decided
+    decided : bool
         False if neither verdict could be proved.
-    rational
+    rational : bool
         Whether the rational demands were needed: the witness then refers to those.
-    margin
+    margin : float
         Largest t up to which the demands t d_i can be routed to one sink.
-    sink
+    sink : int or None
         A valid i0, or None.
-    tight
-        (n_c,) the set that limits the margin.
-    flow, scale
+    tight : ndarray of bool, shape (n_c,)
+        The set that limits the margin.
+    flow, scale : list of int and int
         Witness of "yes": flow on the inner edges in units of 1 / scale.
-    sets, left_out
+    sets, left_out : list of ndarray of bool and ndarray of int
         Witness of "no".
     """
 
@@ -71,11 +71,11 @@ def decide(graph: ClusterGraph, demand: Enclosure, rational: RationalDemands) ->
 
     Parameters
     ----------
-    graph
+    graph : ClusterGraph
         The cluster.
-    demand
+    demand : Enclosure
         (n_c,) enclosures of the demands d_i, nonnegative and finite.
-    rational
+    rational : RationalDemands
         Called near ties only.
     """
     n = graph.n_nodes
@@ -202,10 +202,10 @@ def least_lambda(graph: ClusterGraph, base: FloatArray, delta: FloatArray) -> fl
 
     Parameters
     ----------
-    graph
+    graph : ClusterGraph
         A connected cluster, or one of a single node.
-    base, delta
-        (n_c,) upper bounds of b_i + beta_i |dC| / alpha and of delta_i.
+    base, delta : ndarray, shape (n_c,)
+        Upper bounds of b_i + beta_i |dC| / alpha and of delta_i.
 
     Notes
     -----
