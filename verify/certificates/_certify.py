@@ -88,7 +88,7 @@ def certify(
     elif exact_w is not None:  # the builder's floats must be feasible, as the ratios should be
         point, _ = constraints.moved(given)
     document = _document(inst, _hex(point) if exact is None else _texts(exact), rtol)
-    sources = DualSearch(inst, problem, point, u, float(rtol), constraints, own=search)
+    sources = DualSearch(inst, problem, point, u, float(rtol), constraints, may_solve=search)
     if constraints.any and not near:
         result = check(document)
         if result.status == "REFUTED":
@@ -280,7 +280,7 @@ def _estimate(search: DualSearch, document: dict[str, Any]) -> Certificate:
     if inst.opaque:
         if hasattr(problem, "value"):
             upper = float(problem.value(w))
-        if flow is None and search.own and hasattr(problem, "solve"):
+        if flow is None and search.may_solve and hasattr(problem, "solve"):
             flow = problem.solve(rtol=rtol).u
         if flow is not None and hasattr(problem, "lower_bound"):
             bound, flow = problem.lower_bound(flow)

@@ -107,7 +107,7 @@ class DualSearch:
 
     Attributes
     ----------
-    own : bool
+    may_solve : bool
         Whether to look beyond the caller's flow.
     points : list of ndarray
         Solutions found on the way, candidates for a refutation.
@@ -124,10 +124,10 @@ class DualSearch:
         rtol: float,
         constraints: Constraints,
         *,
-        own: bool = True,
+        may_solve: bool = True,
     ) -> None:
         self.inst, self.problem, self.w, self.u, self.rtol = inst, problem, w, u, rtol
-        self.constraints, self.own = constraints, own
+        self.constraints, self.may_solve = constraints, may_solve
         self.points: list[FloatArray] = []
         self.notes: list[str] = []
 
@@ -167,7 +167,7 @@ class DualSearch:
         inst = self.inst
         if self.u is not None:
             yield self.u, self.w
-        if not self.own:
+        if not self.may_solve:
             given = "no flow was given" if self.u is None else "the given flow does not suffice"
             self.notes.append(f"{given}, and search=False forbids to look for another")
             return

@@ -72,8 +72,8 @@ def smoothness(hessians: FloatArray, error: FloatArray, norm: str) -> Enclosure:
         top = np.diagonal(hessians, axis1=1, axis2=2).max(axis=1)
         lo, hi = top - error, top + error
     else:
-        top, spread = _largest_sign_form(hessians)
-        lo, hi = top - spread - d * error, top + spread + d * error
+        top, radius = _largest_sign_form(hessians)
+        lo, hi = top - radius - d * error, top + radius + d * error
     return Enclosure(np.maximum(lo, 0.0), np.maximum(hi, 0.0))
 
 
@@ -89,18 +89,18 @@ def strong_convexity(hessians: FloatArray, error: FloatArray, norm: str) -> Encl
         return spectral
     definite = spectral.lo > 0.0
     safe = np.where(definite[:, None, None], hessians, np.eye(d))
-    inverses, spread = inverse(safe, np.where(definite, error, 0.0))
+    inverses, radius = inverse(safe, np.where(definite, error, 0.0))
     if norm == "linf":
         top = np.diagonal(inverses, axis1=1, axis2=2).max(axis=1)
-        alpha = _reciprocal(top, spread)
+        alpha = _reciprocal(top, radius)
         # ||v||_2 >= ||v||_inf: the spectral constant is a lower bound, useful if H is near singular
         return _where(definite, Enclosure(np.maximum(alpha.lo, spectral.lo), alpha.hi))
     if d <= SIGN_DIMENSION:
         top, rounding = _largest_sign_form(inverses)
-        alpha = _reciprocal(top, rounding + d * d * spread)
+        alpha = _reciprocal(top, rounding + d * d * radius)
         return _where(definite, Enclosure(np.maximum(alpha.lo, spectral.lo / d), alpha.hi))
     total = np.abs(inverses).sum(axis=(1, 2))
-    alpha = _reciprocal(total, d * d * spread + gamma(d * d) * total)
+    alpha = _reciprocal(total, d * d * radius + gamma(d * d) * total)
     better = Enclosure(np.maximum(alpha.lo, spectral.lo / d), np.maximum(alpha.hi, spectral.hi / d))
     return _where(definite, better)
 
@@ -110,11 +110,11 @@ def _where(definite: BoolArray, alpha: Enclosure) -> Enclosure:
     return Enclosure(np.where(definite, alpha.lo * shrink, 0.0), alpha.hi / shrink)
 
 
-def _reciprocal(top: FloatArray, spread: FloatArray) -> Enclosure:
-    """Enclose 1 / x for x in top +- spread, x > 0."""
+def _reciprocal(top: FloatArray, radius: FloatArray) -> Enclosure:
+    """Enclose 1 / x for x in top +- radius, x > 0."""
     with np.errstate(divide="ignore"):
-        lo = 1.0 / ((top + spread) * (1.0 + gamma(3)) + TINY)
-        low = (top - spread) * (1.0 - gamma(3))
+        lo = 1.0 / ((top + radius) * (1.0 + gamma(3)) + TINY)
+        low = (top - radius) * (1.0 - gamma(3))
         hi = np.where(low > 0.0, 1.0 / np.where(low > 0.0, low, 1.0) * (1.0 + gamma(3)), np.inf)
     return Enclosure(lo, hi)
 

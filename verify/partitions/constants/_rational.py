@@ -111,8 +111,8 @@ def _alpha(total: Matrix, inverse: Matrix, norm: str, diagonal: bool) -> Fractio
         return 1 / largest_sign_form(inverse)
     if not diagonal:
         return None
-    spread = 1 / sum((abs(x) for row in inverse for x in row), Fraction(0))
-    return max(min(total[i][i] for i in range(d)) / d, spread)
+    crude = 1 / sum((abs(x) for row in inverse for x in row), Fraction(0))
+    return max(min(total[i][i] for i in range(d)) / d, crude)
 
 
 def _beta(hessian: Matrix, norm: str) -> Fraction:

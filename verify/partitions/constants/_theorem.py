@@ -27,7 +27,7 @@ class TheoremConstants:
         (n,) smoothness of each local loss and dual norm of its gradient at the cluster's minimizer.
     centers : ndarray, shape (k, d)
         Approximate cluster minimizers w_bar_c.
-    gradients, spread : ndarray
+    gradients, gradient_error : ndarray
         (n, d) computed gradients there, and (n,) bounds on the dual norm of their differences to
         the gradients at the true minimizers.
     reasons : list of str
@@ -39,7 +39,7 @@ class TheoremConstants:
     delta: Enclosure
     centers: FloatArray
     gradients: FloatArray
-    spread: FloatArray
+    gradient_error: FloatArray
     reasons: list[str]
 
 
@@ -85,15 +85,15 @@ def _theorem_constants(
         # the true minimizer is within ||grad f_c|| / alpha_c of the computed center
         distance = np.where(usable, residual / np.where(usable, alpha.lo, 1.0), 0.0)
     size = dual_norm(local.value, norm)
-    spread = dual_norm(local.error, norm) + gamma(d + 4) * size
-    spread = (spread + beta.hi * distance[partition.cluster_of]) * norm_rounding
+    gradient_error = dual_norm(local.error, norm) + gamma(d + 4) * size
+    gradient_error = (gradient_error + beta.hi * distance[partition.cluster_of]) * norm_rounding
     # from below with room for the kernel's cruder bound on beta, at most d times too large
-    least = np.maximum(size - d * spread * norm_rounding, 0.0)
-    delta = _drop_trivial(Enclosure(least, size + spread), upper, error)
+    least = np.maximum(size - d * gradient_error * norm_rounding, 0.0)
+    delta = _drop_trivial(Enclosure(least, size + gradient_error), upper, error)
     for c, reason in enumerate(reasons):
         if not reason and not np.isfinite(distance[c]):
             reasons[c] = "the constants overflow in floating point"
-    return TheoremConstants(alpha, beta, delta, centers, local.value, spread, reasons)
+    return TheoremConstants(alpha, beta, delta, centers, local.value, gradient_error, reasons)
 
 
 def cluster_sum(values: FloatArray, partition: Partition) -> FloatArray:

@@ -21,7 +21,7 @@ from verify.partitions.constants._theorem import cluster_sum, minimizers
 from verify.partitions.recovery._newton import newton_on_face
 
 #: Cluster parameters closer than this (relative) count as equal.
-TOLERANCE = 1e-6
+MERGE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,15 @@ def solve_cluster_graph(
     if not len(pairs):
         return ClusterGraphSolution(start, pairs, weights, np.zeros((0, data.dim)), pair_of)
     w, flow = _solve(data, parts, losses, start, pairs, weights)
-    w = newton_on_face(w, pairs, data.lam * weights, losses, parts, str(data.norm), same_below(w))
+    w = newton_on_face(
+        w, pairs, data.lam * weights, losses, parts, str(data.norm), merge_threshold(w)
+    )
     return ClusterGraphSolution(w, pairs, weights, flow, pair_of)
 
 
-def same_below(w: FloatArray) -> float:
+def merge_threshold(w: FloatArray) -> float:
     """Return the size up to which differences count as zero."""
-    return TOLERANCE * max(1.0, float(np.abs(w).max(initial=0.0)))
+    return MERGE_TOLERANCE * max(1.0, float(np.abs(w).max(initial=0.0)))
 
 
 def _cluster_pairs(data: ProblemData, parts: Partition) -> tuple[IntArray, FloatArray, IntArray]:

@@ -162,16 +162,16 @@ def _cluster_bounds(
     own = graph.nodes
     demands = demands_of(data, graph, constants, boundary, c)
     norm = str(data.norm)
-    gradients, spread = constants.gradients[own], constants.spread[own]
+    gradients, gradient_error = constants.gradients[own], constants.gradient_error[own]
     isolated = not boundary.hi[own].any()
     extra = np.zeros(len(own)) if isolated else demands.base_hi
     if graph.components[0] > 1:
-        return _lower_of_components(graph, gradients, spread, extra, norm), inf
+        return _lower_of_components(graph, gradients, gradient_error, extra, norm), inf
     solve = _solve_scalar if norm == "l1" or data.dim == 1 else _solve_cone
     flow, y = solve(graph, gradients, extra, norm)
-    lower = lower_bound(graph, gradients, spread, extra, y, norm)
+    lower = lower_bound(graph, gradients, gradient_error, extra, y, norm)
     if isolated:
-        upper = upper_bound(graph, gradients, spread, flow, norm)
+        upper = upper_bound(graph, gradients, gradient_error, flow, norm)
     else:
         upper = least_lambda(graph, demands.base_hi, demands.delta.hi)
     return lower, upper
@@ -246,7 +246,7 @@ def _norm(vectors: FloatArray, norm: str) -> FloatArray:
 def lower_bound(
     graph: ClusterGraph,
     gradients: FloatArray,
-    spread: FloatArray,
+    gradient_error: FloatArray,
     extra: FloatArray,
     y: FloatArray,
     norm: str,
@@ -257,8 +257,8 @@ def lower_bound(
     ----------
     graph : ClusterGraph
         A cluster, with inner weights.
-    gradients, spread : ndarray
-        (n_c, d) gradients g, each known up to ``spread`` (n_c,) in the dual norm.
+    gradients, gradient_error : ndarray
+        (n_c, d) gradients g, each known up to ``gradient_error`` (n_c,) in the dual norm.
     extra : ndarray, shape (n_c,)
         Upper bounds of the c_i.
     y : ndarray, shape (n_c, d)
@@ -272,7 +272,7 @@ def lower_bound(
         y = y - np.median(y, axis=0)
     size = _norm(y, norm)
     work = abs(float((gradients * y).sum()))
-    rounding = float(gamma(n * d + 4) * np.abs(gradients * y).sum() + (spread * size).sum())
+    rounding = float(gamma(n * d + 4) * np.abs(gradients * y).sum() + (gradient_error * size).sum())
     jump = y[graph.edges[:, 0]] - y[graph.edges[:, 1]]
     below = float((graph.weights * _norm(jump, norm)).sum() + (extra * size).sum())
     below *= 1.0 + float(gamma(len(jump) + n + d + 12))
@@ -283,7 +283,11 @@ def lower_bound(
 
 
 def upper_bound(
-    graph: ClusterGraph, gradients: FloatArray, spread: FloatArray, flow: FloatArray, norm: str
+    graph: ClusterGraph,
+    gradients: FloatArray,
+    gradient_error: FloatArray,
+    flow: FloatArray,
+    norm: str,
 ) -> float:
     """Bound max_e ||v_e||_* / A_e from above for a true flow v within rounding of ``flow``.
 
@@ -303,7 +307,7 @@ def upper_bound(
     ends = np.bincount(graph.edges.ravel(), minlength=n)
     absolute = np.abs(gradients) + abs(incidence).T @ np.abs(flow)
     unsure = dual_norm(np.abs(rest) + gamma(ends + 4)[:, None] * absolute, norm)
-    unsure = (unsure * (1.0 + gamma(d + 8)) + spread) * (1.0 + gamma(n + 8)) + TINY
+    unsure = (unsure * (1.0 + gamma(d + 8)) + gradient_error) * (1.0 + gamma(n + 8)) + TINY
     more = np.zeros(len(flow))
     for v in order[:0:-1]:
         more[tree_edge[v]] = unsure[v]
@@ -332,7 +336,11 @@ def _spanning_tree(
 
 
 def _lower_of_components(
-    graph: ClusterGraph, gradients: FloatArray, spread: FloatArray, extra: FloatArray, norm: str
+    graph: ClusterGraph,
+    gradients: FloatArray,
+    gradient_error: FloatArray,
+    extra: FloatArray,
+    norm: str,
 ) -> float:
     """Lower bound from test vectors that are constant on the components of a cluster."""
     count, label = graph.components
@@ -340,7 +348,7 @@ def _lower_of_components(
     for component in range(count):
         inside = label == component
         total = gradients[inside].sum(axis=0)
-        unsure = float(spread[inside].sum())
+        unsure = float(gradient_error[inside].sum())
         size = float(gamma(inside.sum() + 8) * np.abs(gradients[inside]).sum())
         above = float(dual_norm(total[None], norm)[0]) - 2.0 * (unsure + size) - TINY
         below = float(extra[inside].sum()) * (1.0 + float(gamma(inside.sum() + 4)))

@@ -111,9 +111,9 @@ def _derivatives(
             ),
             shape=(len(moving), k),
         )
-        spread = sp.kron(incidence, sp.eye_array(d), format="csr")
+        differences = sp.kron(incidence, sp.eye_array(d), format="csr")
         if len(moving):
-            curved = spread.T @ sp.block_diag(list(bend), format="csr") @ spread
+            curved = differences.T @ sp.block_diag(list(bend), format="csr") @ differences
     else:
         if norm == "linf":
             size = np.abs(jump)

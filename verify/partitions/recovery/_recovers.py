@@ -32,7 +32,7 @@ from verify.partitions.recovery._vector_flow import BetweenClusters, divergence,
 from verify.partitions.well_connected._best_sink import ClusterGraph, best_sink, cluster_graphs
 
 #: Slacks below this are undecided: the solver's accuracy.
-TOLERANCE = 1e-6
+SLACK_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class RecoveryReport:
         head = "recovered" if self.holds else f"not recovered: {self.reason}"
         if not self.decided:
             head = f"not decided: {self.reason}"
-        apart = self.slack_upper - self.slack > TOLERANCE
+        apart = self.slack_upper - self.slack > SLACK_TOLERANCE
         slack = f"{self.slack:.6g}" + (f" to {self.slack_upper:.6g}" if apart else "")
         lines = [f"exact recovery: {head}", f"  slack {slack} (needs > 0)"]
         lemma = "holds" if self.lemma3 else "does not hold"
@@ -189,8 +189,8 @@ def recovers(problem: object, partition: object) -> RecoveryReport:
     worst = parts.keys[int(np.argmin(slacks))]
     ends = parts.cluster_of[data.edges]
     return RecoveryReport(
-        holds=slack > TOLERANCE,
-        decided=slack > TOLERANCE or slack_upper < -TOLERANCE,
+        holds=slack > SLACK_TOLERANCE,
+        decided=slack > SLACK_TOLERANCE or slack_upper < -SLACK_TOLERANCE,
         slack=slack,
         slack_upper=slack_upper,
         slacks=dict(zip(parts.keys, slacks, strict=True)),
@@ -212,15 +212,15 @@ def recovers(problem: object, partition: object) -> RecoveryReport:
 
 
 def _reason(slack: float, slack_upper: float, worst: Hashable) -> str:
-    if slack > TOLERANCE:
+    if slack > SLACK_TOLERANCE:
         return ""
-    if slack_upper > TOLERANCE:
+    if slack_upper > SLACK_TOLERANCE:
         return f"the slack of cluster {worst!r} is between {slack:.6g} and {slack_upper:.6g}"
     if slack_upper == -inf:
         return f"cluster {worst!r} is disconnected and its parts do not balance"
-    if slack_upper >= -TOLERANCE:
-        return f"cluster {worst!r} is within {TOLERANCE:g} of a tie"
-    least = "" if slack_upper - slack <= TOLERANCE else "at least "
+    if slack_upper >= -SLACK_TOLERANCE:
+        return f"cluster {worst!r} is within {SLACK_TOLERANCE:g} of a tie"
+    least = "" if slack_upper - slack <= SLACK_TOLERANCE else "at least "
     return f"cluster {worst!r} needs {least}{1 - slack_upper:.6g} times the capacity of its edges"
 
 

@@ -18,16 +18,17 @@ from verify._arrays import FloatArray, IntArray
 from verify.partitions._data import Partition, ProblemData
 from verify.partitions.constants._enclosures import dual_norm
 from verify.partitions.recovery._cluster_graph import (
-    TOLERANCE,
     ClusterGraphSolution,
+    merge_threshold,
     run_clarabel,
-    same_below,
 )
 from verify.partitions.recovery._scalar_congestion import ZERO_SUM, least_congestion
 from verify.partitions.recovery._vector_congestion import electrical_congestion
 
 #: Vector flows with more entries than this are too large for the cone solver.
 LARGE = 20_000
+#: Supplies of a connected part that add up to more than this (relative) cannot be routed inside it.
+ROUTABLE = 1e-6
 
 
 class BetweenClusters:
@@ -52,7 +53,7 @@ class BetweenClusters:
         between = cluster.pair_of >= 0
         heads, tails = parts.cluster_of[data.edges[:, 0]], parts.cluster_of[data.edges[:, 1]]
         jump = cluster.w[heads] - cluster.w[tails]
-        threshold = same_below(cluster.w)
+        threshold = merge_threshold(cluster.w)
         pair_jump = cluster.w[cluster.pairs[:, 0]] - cluster.w[cluster.pairs[:, 1]]
         self.merged = np.abs(pair_jump).max(axis=1, initial=0.0) <= threshold
         same = np.abs(jump).max(axis=1) <= threshold
@@ -140,7 +141,7 @@ def _least_congestion(
     totals = np.zeros((count, data.dim))
     np.add.at(totals, component, supply)
     scale = max(float(np.abs(supply).sum()), data.lam * float(data.weights[edges].sum()))
-    if count > 1 and np.abs(totals).max() > TOLERANCE * scale:
+    if count > 1 and np.abs(totals).max() > ROUTABLE * scale:
         return inf, inf, nothing
     if not len(edges):
         return 0.0, 0.0, nothing
