@@ -193,35 +193,14 @@ class _Builder:
 
     def finish(self, proof: _Proof, better: FloatArray | None = None) -> Certificate:
         """Write the witness and the claim into the document, and say what was proved."""
-        result, flow = proof.result, proof.flow
-        inst = self.inst
-        u, r = np.zeros((len(inst.edges), inst.d)), [np.zeros(t.shape) for t in inst.terms]
-        node, edge = np.full(inst.n, np.inf), np.full(len(inst.edges), np.inf)
-        if flow is not None:
-            u, r = flow.floats()
-            with overflowing():
-                node, edge = gaps(inst, self.w, u, r)
-            if result.gap == 0:  # so are all its parts, which the floats above only come close to
-                node, edge = np.zeros_like(node), np.zeros_like(edge)
+        result = proof.result
+        u, r, node, edge = self._floats(proof)
         self.document["dual"] = proof.dual
-        upper = np.inf if result.upper is None else round_up(result.upper)
-        lower = -np.inf if result.lower is None else round_down(result.lower)
-        for name, rounded in (("upper", upper), ("lower", lower)):
-            value = getattr(result, name)
-            if (
-                value is not None
-            ):  # a ratio where a double would hide that the gap is 0, or overflow
-                is_ratio = result.gap == 0 or not np.isfinite(rounded)
-                text = integers.text(value, 0) if is_ratio else rounded.hex()
-                self.document["claim"][name] = text
+        upper, lower = self._claim(result)
         squared = result.distance_squared
-        reason = result.reason
-        if result.status == "UNPROVED":
-            notes = [*self.notes[-1:], *self.search.notes]
-            reason = f"{reason} ({'; '.join(notes)})" if notes else reason
         return Certificate(
             status=result.status,
-            reason=reason,
+            reason=self._reason(result),
             upper=upper,
             lower=lower,
             gap=np.inf if result.gap is None else round_up(result.gap),
@@ -237,6 +216,39 @@ class _Builder:
             rtol=self.rtol,
             document=self.document,
         )
+
+    def _floats(self, proof: _Proof) -> tuple[FloatArray, list[FloatArray], FloatArray, FloatArray]:
+        """Return u, r and the gaps per node and per edge in floats."""
+        inst = self.inst
+        m = len(inst.edges)
+        if proof.flow is None:
+            r = [np.zeros(t.shape) for t in inst.terms]
+            return np.zeros((m, inst.d)), r, np.full(inst.n, np.inf), np.full(m, np.inf)
+        u, r = proof.flow.floats()
+        if proof.result.gap == 0:  # so are all its parts, which floats only come close to
+            return u, r, np.zeros(inst.n), np.zeros(m)
+        with overflowing():
+            return u, r, *gaps(inst, self.w, u, r)
+
+    def _claim(self, result: Result) -> tuple[float, float]:
+        """Write the proved bounds into the document; return them rounded outwards."""
+        upper = np.inf if result.upper is None else round_up(result.upper)
+        lower = -np.inf if result.lower is None else round_down(result.lower)
+        for name, value, rounded in (
+            ("upper", result.upper, upper),
+            ("lower", result.lower, lower),
+        ):
+            if value is not None:
+                # a ratio where a double would hide that the gap is 0, or overflow
+                is_ratio = result.gap == 0 or not np.isfinite(rounded)
+                text = integers.text(value, 0) if is_ratio else rounded.hex()
+                self.document["claim"][name] = text
+        return upper, lower
+
+    def _reason(self, result: Result) -> str:
+        """Return the kernel's reason, with what went wrong on the way if nothing is proved."""
+        notes = [*self.notes[-1:], *self.search.notes] if result.status == "UNPROVED" else []
+        return f"{result.reason} ({'; '.join(notes)})" if notes else result.reason
 
 
 def _hex(a: FloatArray) -> list[list[str]]:

@@ -131,11 +131,24 @@ def _check_cluster(
         return exact_demands(data, parts, graph, exact)
 
     decision = decide(graph, own.demand, rational_demands)
+    return _report_of(data, parts, graph, own, decision, found[0] if found else None, c)
+
+
+def _report_of(
+    data: ProblemData,
+    parts: Partition,
+    graph: ClusterGraph,
+    own: ClusterDemands,
+    decision: Decision,
+    exact: RationalConstants | None,
+    c: int,
+) -> ClusterReport:
+    """Report of a cluster to which the theorem applies."""
     lam_min = least_lambda(graph, own.base_hi, own.delta.hi)
     if decision.holds:  # it holds here and the demands only fall with lambda
         lam_min = min(lam_min, float(np.nextafter(data.lam, 0.0)))
     bound = float(own.factor_hi * data.lam * (1.0 + gamma(2)))
-    names = [parts.names[i] for i in members]
+    names = [parts.names[i] for i in graph.nodes]
     refuted = decision.decided and not decision.holds
     return ClusterReport(
         label=parts.keys[c],
@@ -159,7 +172,7 @@ def _check_cluster(
         beta=own.beta.hi,
         delta=own.delta.hi,
         boundary=float(own.cross.hi.sum()),
-        _witness=witness_document(graph, own, decision, found[0] if found else None),
+        _witness=witness_document(graph, own, decision, exact),
     )
 
 
