@@ -24,8 +24,8 @@ class Stream(Protocol):
         """Tell whether a terminal shows the text."""
 
 
-class Progress:
-    """Progress display: label, iteration, gap, elapsed time and, where it can be told, time left.
+class ProgressDisplay:
+    """One line: label, iteration, gap, elapsed time and, where it can be told, time left.
 
     On a terminal one line is rewritten in place; elsewhere (``verbose=True`` only) each report is a
     line of its own. Reports are throttled, so ``update`` may be called at every iteration. Use it
@@ -83,7 +83,7 @@ class Progress:
         self._shown: tuple[int, float | None] | None = None
         self._width = 0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressDisplay:
         return self
 
     def __exit__(

@@ -1,4 +1,4 @@
-"""Progress display, on a fake stream with a fake clock."""
+"""The progress display, on a fake stream with a fake clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import pytest
 
 from gtvcvx import _progress
-from gtvcvx._progress import Progress, format_seconds
+from gtvcvx._progress import ProgressDisplay, format_seconds
 
 
 class Terminal(io.StringIO):
@@ -44,7 +44,7 @@ def shown(stream):
 
 
 def run(stream, clock, steps, **options):
-    progress = Progress("solve", stream=stream, clock=clock, interval=1.0, **options)
+    progress = ProgressDisplay("solve", stream=stream, clock=clock, interval=1.0, **options)
     for seconds, iteration, gap in steps:
         clock.now += seconds
         progress.update(iteration, gap)

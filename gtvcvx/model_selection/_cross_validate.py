@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx._progress import Progress as Display
+from gtvcvx._progress import ProgressDisplay
 from gtvcvx.model_selection._errors import own_errors, targets_and_predictions
 from gtvcvx.model_selection._folds import Folds
 from gtvcvx.path import LambdaPath, lambda_path
@@ -168,7 +168,7 @@ def cross_validate(
     folds = Folds(whole, cv, over, np.random.default_rng(seed))
     options: dict[str, Any] = {"rtol": rtol, "solver": solver, "max_iter": max_iter}
     total = (folds.count + 1) * (n_lams if lams is None else np.size(lams))
-    paths = _Paths(options, Display("cross-validation", verbose=verbose, total=total))
+    paths = _Paths(options, ProgressDisplay("cross-validation", verbose=verbose, total=total))
     with paths.display:
         path = paths.solve(whole, lams=lams, n_lams=n_lams, min_ratio=min_ratio)
         errors = np.empty((folds.count, len(path)))
@@ -199,7 +199,7 @@ def cross_validate(
 class _Paths:
     """Solves paths with common options and one display."""
 
-    def __init__(self, options: dict[str, Any], display: Display) -> None:
+    def __init__(self, options: dict[str, Any], display: ProgressDisplay) -> None:
         self._options, self.display = options, display
         self._done = 0
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, finite_array
-from gtvcvx._progress import Progress as Display
+from gtvcvx._progress import ProgressDisplay
 from gtvcvx.path._critical import CriticalLambda, critical
 from gtvcvx.path._interrupts import noticed
 from gtvcvx.path._path import LambdaPath
@@ -94,7 +94,7 @@ def lambda_path(
     options = {"solver": solver, "rtol": rtol, "max_iter": max_iter, "verbose": False}
     walk = _Walk(problem, values, start, end, options)
     status = "complete"
-    display = Display("lambda path", verbose=verbose, total=len(values))
+    display = ProgressDisplay("lambda path", verbose=verbose, total=len(values))
     with noticed() as interrupt, display:
         try:
             while status == "complete" and not walk.finished:

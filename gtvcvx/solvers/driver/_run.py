@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx._progress import Progress as Display
+from gtvcvx._progress import ProgressDisplay as Display
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
 from gtvcvx.solvers.driver._incumbent import Incumbent
