@@ -2,7 +2,7 @@
 
 The page has a section for each public module. Names, their order and everything that is said come
 from ``__all__``, signatures and docstrings, so that the page is the same on every machine;
-tests/test_reference.py compares it with what is committed.
+tests/docs/test_reference.py compares it with what is committed.
 """
 
 from __future__ import annotations

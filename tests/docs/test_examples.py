@@ -15,7 +15,7 @@ import pytest
 
 import gtvcvx as gtv
 
-FOLDER = Path(__file__).parents[1] / "examples"
+FOLDER = Path(__file__).parents[2] / "examples"
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 

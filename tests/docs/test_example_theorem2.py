@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PATH = Path(__file__).parents[1] / "examples" / "theorem2_on_the_papers_graphs.py"
+PATH = Path(__file__).parents[2] / "examples" / "theorem2_on_the_papers_graphs.py"
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gtvcvx.files import _csv as _csvfile
+from gtvcvx.files import _csv
 from gtvcvx.files._tables import match_nodes, read_data, read_edges, read_labels
 
 
@@ -167,7 +167,7 @@ class TestEdges:
             read_edges(path)
 
     def test_lines_are_counted_across_chunks_and_quoted_line_breaks(self, file, monkeypatch):
-        monkeypatch.setattr(_csvfile, "_CHUNK_ROWS", 3)
+        monkeypatch.setattr(_csv, "_CHUNK_ROWS", 3)
         rows = [f"{k},{k + 1},1\n" for k in range(10)]
         assert len(read_edges(file("".join(rows))).edges) == 10
         path = file("".join([*rows, "3,3,1\n"]))
@@ -233,7 +233,7 @@ class TestData:
         assert table.X.shape == (2, 0)
 
     def test_rows_without_target_are_skipped_and_counted(self, file, monkeypatch):
-        monkeypatch.setattr(_csvfile, "_CHUNK_ROWS", 2)
+        monkeypatch.setattr(_csv, "_CHUNK_ROWS", 2)
         text = "node,a,y\n1,1,\n2,2, \n2,3,4\n3,,\n4,5,6\n"
         table = read_data(file(text), node="node", target="y")
         assert table.node == [2, 4]
@@ -362,7 +362,7 @@ def test_readers_need_no_other_part_of_the_package():
         "sys.modules['gtvcvx'] = package; import gtvcvx.files._tables;"
         "print(sorted(name for name in sys.modules if name.startswith('gtvcvx')))"
     )
-    folder = str(Path(_csvfile.__file__).parents[1])
+    folder = str(Path(_csv.__file__).parents[1])
     out = subprocess.run(
         [sys.executable, "-c", script, folder], capture_output=True, text=True, check=True
     )

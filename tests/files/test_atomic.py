@@ -11,7 +11,7 @@ import textwrap
 
 import pytest
 
-from gtvcvx.files import _atomic as _files
+from gtvcvx.files import _atomic
 from gtvcvx.files._atomic import atomic_write
 
 
@@ -79,7 +79,7 @@ def test_failure_of_any_last_step_leaves_everything_as_it_was(tmp_path, monkeypa
     def fail(*args):
         raise error
 
-    monkeypatch.setattr(_files.os, step, fail)
+    monkeypatch.setattr(_atomic.os, step, fail)
     with pytest.raises(error), atomic_write(target) as handle:
         handle.write("new")
     monkeypatch.undo()
@@ -96,7 +96,7 @@ def test_content_reaches_the_disk_before_the_rename(tmp_path, monkeypatch):
             events.append(step)
             return original(*args)
 
-        monkeypatch.setattr(_files.os, step, recorded)
+        monkeypatch.setattr(_atomic.os, step, recorded)
     with atomic_write(tmp_path / "a.txt") as handle:
         handle.write("x")
     assert events == ["fsync", "replace"]

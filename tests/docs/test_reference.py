@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 _spec = importlib.util.spec_from_file_location("make_reference", DOCS / "make_reference.py")
 make_reference = importlib.util.module_from_spec(_spec)
 sys.modules["make_reference"] = make_reference

@@ -13,7 +13,7 @@ import numpy as np
 from gtvcvx.plotting._layout import layout
 from gtvcvx.plotting._partition import PartitionPicture, draw_partition
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_drawing_has_the_panels():
