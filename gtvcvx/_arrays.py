@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,3 +61,13 @@ def finite_array(values: Any, name: str, ndim: int) -> FloatArray:
         where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name}: entry {where} is {array[where]}, a finite number is expected")
     return np.ascontiguousarray(array)
+
+
+def is_integer(value: Any) -> TypeGuard[int]:
+    """Whether this is an integer of Python or NumPy; truth values are none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether this is a real number of Python or NumPy; truth values are none."""
+    return is_integer(value) or isinstance(value, (float, np.floating))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, is_number
 from gtvcvx.estimators._rows import Rows, feature_names, node_positions, split_rows
 from gtvcvx.estimators._solving import Solving
 from gtvcvx.graph import EmpiricalGraph
@@ -18,28 +20,95 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
 
+# A dataclass writes the constructor that scikit-learn asks for: it stores its keywords, unchanged.
+@dataclass(kw_only=True, repr=False, eq=False)
 class NetworkModel(BaseEstimator):
     """Linear models <x, w_i> + b_i, one for each node i of a graph."""
 
-    graph: EmpiricalGraph | None
-    node_column: int | str | None
-    lam: float
-    penalty: str | Penalty
-    fit_intercept: bool
-    solver: str
-    rtol: float
-    max_iter: int | None
-    verbose: bool
+    lam: float = 0.1
+    penalty: str | Penalty = "l2"
+    graph: EmpiricalGraph | None = None
+    node_column: int | str | None = None
+    fit_intercept: bool = True
+    ridge: float = 0.0
+    solver: str = "AUTO"
+    rtol: float = 1e-6
+    max_iter: int | None = None
+    verbose: bool = False
 
-    graph_: EmpiricalGraph
-    problem_: GTVProblem
-    solution_: Solution
-    coef_: FloatArray
-    intercept_: FloatArray
-    flows_: FloatArray
-    labels_: IntArray
-    dual_gap_: float
-    n_iter_: int
+    graph_: EmpiricalGraph = field(init=False)
+    problem_: GTVProblem = field(init=False)
+    solution_: Solution = field(init=False)
+    coef_: FloatArray = field(init=False)
+    intercept_: FloatArray = field(init=False)
+    flows_: FloatArray = field(init=False)
+    labels_: IntArray = field(init=False)
+    dual_gap_: float = field(init=False)
+    n_iter_: int = field(init=False)
+
+    def fit(self, X: Any, y: Any, *, graph: EmpiricalGraph | None = None, node: Any = None) -> Self:
+        """Fit the models of all nodes.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (N, d), or (N, d + 1) with a node column
+            One row a data point.
+        y : array_like, shape (N,)
+            Targets, NaN where there is none; of a classifier classes, of two different values,
+            NaN or None where it is missing.
+        graph : EmpiricalGraph, optional
+            Instead of the parameter ``graph``.
+        node : array_like, shape (N,), optional
+            Label of the node of each row, unless ``node_column`` names the column that holds it.
+
+        Returns
+        -------
+        self
+        """
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None"
+            )
+        design, at = self._prepare(X, graph, node)
+        targets, known = self._targets(y)
+        check_consistent_length(design, known)
+        self._minimize(self._losses(design[known], targets, at[known]))
+        return self
+
+    def predict(self, X: Any, *, node: Any = None) -> NDArray[Any]:
+        """Predict targets or classes (N,) by the models of the rows' nodes.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Columns as in ``fit``.
+        node : array_like, shape (N,), optional
+            As in ``fit``.
+        """
+        return self._answers(self._linear_predictor(X, node))
+
+    def _targets(self, y: Any) -> tuple[NDArray[Any], BoolArray]:
+        """Return the targets that are there, and which of the rows have one (N,)."""
+        raise NotImplementedError
+
+    def _losses(self, design: FloatArray, targets: NDArray[Any], at: IntArray) -> StackedLoss:
+        """Losses of rows (N, d) with targets (N,) at nodes (N,)."""
+        raise NotImplementedError
+
+    def _answers(self, predictor: FloatArray) -> NDArray[Any]:
+        """Return what the values <x, w_i> + b_i (N,) predict."""
+        raise NotImplementedError
+
+    def _known(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, node: Any
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+        """Targets, predictions and weights of the rows that have a target."""
+        predicted = self.predict(X, node=node)
+        targets, known = self._targets(y)
+        check_consistent_length(predicted, known, sample_weight)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return targets, predicted[known], weights
 
     def _prepare(
         self, X: Any, graph: EmpiricalGraph | None, node: Any
@@ -83,7 +152,7 @@ class NetworkModel(BaseEstimator):
     def _strength(self, name: str) -> float:
         """Return the parameter of a regularizer, a finite number >= 0."""
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        if not is_number(value):
             raise TypeError(f"{name}: a number is expected, got {value!r}")
         if not 0 <= value < np.inf:
             raise ValueError(f"{name}: a finite number >= 0 is expected, got {value!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,14 @@ from scipy.special import log_expit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.estimators._base import NetworkModel
-from gtvcvx.graph import EmpiricalGraph
-from gtvcvx.losses import LogisticLoss
-from gtvcvx.penalties import Penalty
+from gtvcvx.losses import LogisticLoss, StackedLoss
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class NetworkLogisticRegression(ClassifierMixin, NetworkModel):
     r"""Logistic regression at the nodes of a graph, joined by generalized total variation.
 
@@ -53,94 +53,35 @@ class NetworkLogisticRegression(ClassifierMixin, NetworkModel):
         The gap is larger than rtol allows.
     """
 
-    classes_: NDArray[Any]
+    ridge: float = 0.01
 
-    def __init__(
-        self,
-        *,
-        lam: float = 0.1,
-        penalty: str | Penalty = "l2",
-        graph: EmpiricalGraph | None = None,
-        node_column: int | str | None = None,
-        fit_intercept: bool = True,
-        ridge: float = 0.01,
-        solver: str = "AUTO",
-        rtol: float = 1e-6,
-        max_iter: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.lam = lam
-        self.penalty = penalty
-        self.graph = graph
-        self.node_column = node_column
-        self.fit_intercept = fit_intercept
-        self.ridge = ridge
-        self.solver = solver
-        self.rtol = rtol
-        self.max_iter = max_iter
-        self.verbose = verbose
+    classes_: NDArray[Any] = field(init=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(
-        self, X: Any, y: Any, *, graph: EmpiricalGraph | None = None, node: Any = None
-    ) -> NetworkLogisticRegression:
-        """Fit the models of all nodes.
+    def _targets(self, y: Any) -> tuple[NDArray[Any], BoolArray]:
+        return _known_classes(y)
 
-        Parameters
-        ----------
-        X : array_like or data frame, shape (N, d), or (N, d + 1) with a node column
-            One row a data point.
-        y : array_like, shape (N,)
-            Classes, of two different values; NaN or None where it is missing.
-        graph : EmpiricalGraph, optional
-            Instead of the parameter ``graph``.
-        node : array_like, shape (N,), optional
-            Label of the node of each row, unless ``node_column`` names the column that holds it.
-
-        Returns
-        -------
-        self
-        """
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None"
-            )
-        design, at = self._prepare(X, graph, node)
-        targets, known = _targets(y)
-        check_consistent_length(design, known)
+    def _losses(self, design: FloatArray, targets: NDArray[Any], at: IntArray) -> StackedLoss:
         self.classes_, code = _two_classes(targets)
-        losses = LogisticLoss.from_rows(
-            design[known],
+        return LogisticLoss.from_rows(
+            design,
             code.astype(np.float64),
-            at[known],
+            at,
             self.graph_.n_nodes,
             ridge=self._strength("ridge"),
             intercept=self._intercept_column(design.shape[1]),
         )
-        self._minimize(losses)
-        return self
+
+    def _answers(self, predictor: FloatArray) -> NDArray[Any]:
+        return self.classes_[(predictor > 0).astype(np.int64)]
 
     def decision_function(self, X: Any, *, node: Any = None) -> FloatArray:
         """Return x^T w_i + b_i for each row (N,): positive for the second class."""
         return self._linear_predictor(X, node)
-
-    def predict(self, X: Any, *, node: Any = None) -> NDArray[Any]:
-        """Predict classes (N,) by the models of the rows' nodes.
-
-        Parameters
-        ----------
-        X : array_like or data frame
-            Columns as in ``fit``.
-        node : array_like, shape (N,), optional
-            As in ``fit``.
-        """
-        second = self._linear_predictor(X, node) > 0
-        return self.classes_[second.astype(np.int64)]
 
     def predict_log_proba(self, X: Any, *, node: Any = None) -> FloatArray:
         """Logarithms of the probabilities of the two classes, shape (N, 2)."""
@@ -155,14 +96,11 @@ class NetworkLogisticRegression(ClassifierMixin, NetworkModel):
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, node: Any = None
     ) -> float:
         """Accuracy of the predictions; rows whose class is missing do not count."""
-        predicted = self.predict(X, node=node)
-        targets, known = _targets(y)
-        check_consistent_length(predicted, known, sample_weight)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(accuracy_score(targets, predicted[known], sample_weight=weights))
+        targets, predicted, weights = self._known(X, y, sample_weight, node)
+        return float(accuracy_score(targets, predicted, sample_weight=weights))
 
 
-def _targets(y: Any) -> tuple[NDArray[Any], BoolArray]:
+def _known_classes(y: Any) -> tuple[NDArray[Any], BoolArray]:
     """Return the classes that are there, and which of the rows have one (N,)."""
     given = column_or_1d(y, warn=True)
     known = np.ones(len(given), dtype=bool)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import FloatArray, IntArray, is_integer
 from gtvcvx.estimators._clusterpath import ClusteringPath, PathBuilder, cluster_labels
 from gtvcvx.estimators._linkage import linkage
 from gtvcvx.estimators._solving import Solving
@@ -22,6 +23,7 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ConvexClustering(ClusterMixin, BaseEstimator):
     r"""Convex clustering of points over a graph ([GTV] (29)).
 
@@ -102,42 +104,26 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
     (4, 4)
     """
 
-    labels_: IntArray
-    cluster_centers_: FloatArray
-    lam_: float
-    flows_: FloatArray
-    graph_: EmpiricalGraph
-    problem_: GTVProblem
-    solution_: Solution
+    lam: float | None = None
+    n_clusters: int | None = None
+    n_neighbors: int = 10
+    weights: Any = "gaussian"
+    bandwidth: float | None = None
+    floor: float = 0.01
+    penalty: str | Penalty = "l2"
+    n_lams: int = 50
+    solver: str = "AUTO"
+    rtol: float = 1e-9
+    max_iter: int | None = None
+    verbose: bool = False
 
-    def __init__(
-        self,
-        *,
-        lam: float | None = None,
-        n_clusters: int | None = None,
-        n_neighbors: int = 10,
-        weights: Any = "gaussian",
-        bandwidth: float | None = None,
-        floor: float = 0.01,
-        penalty: str | Penalty = "l2",
-        n_lams: int = 50,
-        solver: str = "AUTO",
-        rtol: float = 1e-9,
-        max_iter: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.lam = lam
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.bandwidth = bandwidth
-        self.floor = floor
-        self.penalty = penalty
-        self.n_lams = n_lams
-        self.solver = solver
-        self.rtol = rtol
-        self.max_iter = max_iter
-        self.verbose = verbose
+    labels_: IntArray = field(init=False)
+    cluster_centers_: FloatArray = field(init=False)
+    lam_: float = field(init=False)
+    flows_: FloatArray = field(init=False)
+    graph_: EmpiricalGraph = field(init=False)
+    problem_: GTVProblem = field(init=False)
+    solution_: Solution = field(init=False)
 
     def fit(self, X: Any, y: Any = None, *, graph: EmpiricalGraph | None = None) -> Any:
         """Cluster points.
@@ -236,9 +222,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
                     f"got {graph.n_nodes}"
                 )
             return graph
-        if isinstance(self.n_neighbors, bool) or not isinstance(
-            self.n_neighbors, (int, np.integer)
-        ):
+        if not is_integer(self.n_neighbors):
             raise TypeError(f"n_neighbors: an integer is expected, got {self.n_neighbors!r}")
         if n == 1:
             return EmpiricalGraph(1, np.empty((0, 2), dtype=np.int64))
@@ -269,7 +253,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
                     f"penalty: a norm is expected for a path of clusters, "
                     f"{self.problem_.penalty.name!r} fuses nothing"
                 )
-            if isinstance(self.n_lams, bool) or not isinstance(self.n_lams, (int, np.integer)):
+            if not is_integer(self.n_lams):
                 raise TypeError(f"n_lams: an integer is expected, got {self.n_lams!r}")
             if self.n_lams < 2:
                 raise ValueError(f"n_lams: at least 2 is expected, got {self.n_lams}")
@@ -289,7 +273,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         k = self.n_clusters
         if k is None:
             return path.longest_lived()
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
+        if not is_integer(k):
             raise TypeError(f"n_clusters: an integer is expected, got {k!r}")
         components = int(self.graph_.components.max()) + 1
         if not components <= k <= len(self._points):

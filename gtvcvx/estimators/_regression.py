@@ -2,63 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.estimators._base import NetworkModel
-from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import LassoLoss, SquaredLoss, StackedLoss, stacked_from_terms
-from gtvcvx.penalties import Penalty
 
 
 class _NetworkRegressor(RegressorMixin, NetworkModel):
     """Squared error with regularizers."""
 
-    ridge: float
-
-    def fit(
-        self, X: Any, y: Any, *, graph: EmpiricalGraph | None = None, node: Any = None
-    ) -> _NetworkRegressor:
-        """Fit the models of all nodes.
-
-        Parameters
-        ----------
-        X : array_like or data frame, shape (N, d), or (N, d + 1) with a node column
-            One row a data point.
-        y : array_like, shape (N,)
-            Targets; NaN where there is none.
-        graph : EmpiricalGraph, optional
-            Instead of the parameter ``graph``.
-        node : array_like, shape (N,), optional
-            Label of the node of each row, unless ``node_column`` names the column that holds it.
-
-        Returns
-        -------
-        self
-        """
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None"
+    def _targets(self, y: Any) -> tuple[FloatArray, BoolArray]:
+        targets = np.asarray(
+            check_array(
+                column_or_1d(y, warn=True),
+                dtype=np.float64,
+                ensure_2d=False,
+                ensure_all_finite="allow-nan",
+                input_name="y",
             )
-        design, at = self._prepare(X, graph, node)
-        targets = _targets(y)
-        check_consistent_length(design, targets)
+        )
         known = ~np.isnan(targets)
         if not known.any():
             raise ValueError("y: no row has a target, all are NaN")
-        losses = self._data_losses(design[known], targets[known], at[known])
-        self._minimize(losses + self._ridge_terms(np.unique(at[known]), losses.dim))
-        return self
+        return targets[known], known
+
+    def _losses(self, design: FloatArray, targets: FloatArray, at: IntArray) -> StackedLoss:
+        losses = self._data_losses(design, targets, at)
+        return losses + self._ridge_terms(np.unique(at), losses.dim)
 
     def _data_losses(self, design: FloatArray, y: FloatArray, at: IntArray) -> StackedLoss:
-        """Losses of rows (N, d) with targets at nodes (N,)."""
         return SquaredLoss.from_rows(design, y, at, self.graph_.n_nodes)
 
     def _ridge_terms(self, nodes: IntArray, d: int) -> StackedLoss:
@@ -71,42 +51,15 @@ class _NetworkRegressor(RegressorMixin, NetworkModel):
             mu[:, -1] = 0.0
         return stacked_from_terms([{"kind": "ridge", "node": nodes, "mu": mu}], d)
 
-    def predict(self, X: Any, *, node: Any = None) -> FloatArray:
-        """Predict targets (N,) by the models of the rows' nodes.
-
-        Parameters
-        ----------
-        X : array_like or data frame
-            Columns as in ``fit``.
-        node : array_like, shape (N,), optional
-            As in ``fit``.
-        """
-        return self._linear_predictor(X, node)
+    def _answers(self, predictor: FloatArray) -> FloatArray:
+        return predictor
 
     def score(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, node: Any = None
     ) -> float:
         """Coefficient of determination R^2 of the predictions; rows whose y is NaN do not count."""
-        predicted, targets = self.predict(X, node=node), _targets(y)
-        check_consistent_length(predicted, targets, sample_weight)
-        known = ~np.isnan(targets)
-        if not known.any():
-            raise ValueError("y: no row has a target, all are NaN")
-        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(r2_score(targets[known], predicted[known], sample_weight=weights))
-
-
-def _targets(y: Any) -> FloatArray:
-    """Targets (N,), NaN where there is none."""
-    return np.asarray(
-        check_array(
-            column_or_1d(y, warn=True),
-            dtype=np.float64,
-            ensure_2d=False,
-            ensure_all_finite="allow-nan",
-            input_name="y",
-        )
-    )
+        targets, predicted, weights = self._known(X, y, sample_weight, node)
+        return float(r2_score(targets, predicted, sample_weight=weights))
 
 
 class NetworkLinearRegression(_NetworkRegressor):
@@ -185,32 +138,8 @@ class NetworkLinearRegression(_NetworkRegressor):
     array([6.])
     """
 
-    def __init__(
-        self,
-        *,
-        lam: float = 0.1,
-        penalty: str | Penalty = "l2",
-        graph: EmpiricalGraph | None = None,
-        node_column: int | str | None = None,
-        fit_intercept: bool = True,
-        ridge: float = 0.0,
-        solver: str = "AUTO",
-        rtol: float = 1e-6,
-        max_iter: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.lam = lam
-        self.penalty = penalty
-        self.graph = graph
-        self.node_column = node_column
-        self.fit_intercept = fit_intercept
-        self.ridge = ridge
-        self.solver = solver
-        self.rtol = rtol
-        self.max_iter = max_iter
-        self.verbose = verbose
 
-
+@dataclass(kw_only=True, repr=False, eq=False)
 class NetworkLasso(_NetworkRegressor):
     r"""Sparse linear regression at the nodes of a graph, joined by generalized total variation.
 
@@ -225,32 +154,7 @@ class NetworkLasso(_NetworkRegressor):
         See `NetworkLinearRegression`, and there for the attributes.
     """
 
-    def __init__(
-        self,
-        *,
-        lam: float = 0.1,
-        kappa: float = 0.1,
-        penalty: str | Penalty = "l2",
-        graph: EmpiricalGraph | None = None,
-        node_column: int | str | None = None,
-        fit_intercept: bool = True,
-        ridge: float = 0.0,
-        solver: str = "AUTO",
-        rtol: float = 1e-6,
-        max_iter: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.lam = lam
-        self.kappa = kappa
-        self.penalty = penalty
-        self.graph = graph
-        self.node_column = node_column
-        self.fit_intercept = fit_intercept
-        self.ridge = ridge
-        self.solver = solver
-        self.rtol = rtol
-        self.max_iter = max_iter
-        self.verbose = verbose
+    kappa: float = 0.1
 
     def _data_losses(self, design: FloatArray, y: FloatArray, at: IntArray) -> StackedLoss:
         return LassoLoss.from_rows(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import FloatArray, IntArray, is_integer
 from gtvcvx.graph import EmpiricalGraph
 
 
@@ -47,7 +47,7 @@ def _position(estimator: Any, node_column: Any) -> int:
             found = f"columns {names}" if names else "columns without names"
             raise ValueError(f"node_column: {node_column!r} is not in X, which has {found}")
         return names.index(node_column)
-    if isinstance(node_column, bool) or not isinstance(node_column, (int, np.integer)):
+    if not is_integer(node_column):
         raise TypeError(
             f"node_column: a column name or position of X is expected, got {node_column!r}"
         )

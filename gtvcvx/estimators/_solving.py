@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gtvcvx._arrays import FloatArray
+from gtvcvx._arrays import FloatArray, is_number
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
@@ -43,7 +43,7 @@ class Solving:
         max_iter: int | None,
         verbose: bool,
     ) -> None:
-        if isinstance(rtol, bool) or not isinstance(rtol, (int, float, np.number)) or not rtol > 0:
+        if not is_number(rtol) or not rtol > 0:
             raise ValueError(f"rtol: a positive number is expected, got {rtol!r}")
         noise = len(start) * (ROUNDING * float(np.abs(start).max())) ** 2
         self._unit = min(1.0, max(problem.value(start), noise)) or 1.0

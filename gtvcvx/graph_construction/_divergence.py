@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from gtvcvx._arrays import FloatArray, finite_array
+from gtvcvx._arrays import FloatArray, finite_array, is_integer
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction._neighbours import knn_graph
 from gtvcvx.graph_construction._weights import Weights, number
@@ -180,7 +180,7 @@ def _gaussian(datasets: list[FloatArray], shrinkage: float) -> FloatArray:
 
 
 def _nearest(datasets: Mapping[Hashable, FloatArray], order: int) -> FloatArray:
-    if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
+    if not is_integer(order) or order < 1:
         raise ValueError(f"order: an integer >= 1 is expected, got {order!r}")
     for node, x in datasets.items():
         if len(x) <= order:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import IntArray
+from gtvcvx._arrays import IntArray, is_integer
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction._connect import joined
 from gtvcvx.graph_construction._spaces import Space, space_of
@@ -131,7 +131,7 @@ def radius_graph(
 
 
 def _checked_count(n_neighbors: int, n_nodes: int) -> int:
-    if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, (int, np.integer)):
+    if not is_integer(n_neighbors):
         raise TypeError(f"n_neighbors: an integer is expected, got {n_neighbors!r}")
     if not 1 <= n_neighbors < n_nodes:
         raise ValueError(

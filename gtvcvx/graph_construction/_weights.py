@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, real_array
+from gtvcvx._arrays import FloatArray, is_number, real_array
 
 Weights = str | Callable[[FloatArray], FloatArray]
 
@@ -22,7 +22,7 @@ _KERNELS: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 def number(value: Any, name: str) -> float:
     """Return a real number, which may be infinite or NaN; refuse anything else by name."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if not is_number(value):
         raise TypeError(f"{name}: a number is expected, got {value!r}")
     return float(value)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import BoolArray, IntArray, integer_array
+from gtvcvx._arrays import BoolArray, IntArray, integer_array, is_integer
 from gtvcvx.losses import stacked_from_terms
 from gtvcvx.model_selection._errors import REGULARIZERS, ROW_ERRORS
 from gtvcvx.problem import GTVProblem
@@ -37,7 +37,7 @@ class Folds:
         self._problem, self._over = problem, over
         self._terms = _checked_terms(problem)
         self._owners = self._items()
-        if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        if is_integer(cv):
             of_items, self.count = self._dealt(int(cv), rng), int(cv)
         else:
             of_items = self._given(cv)

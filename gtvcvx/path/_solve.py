@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, finite_array
+from gtvcvx._arrays import FloatArray, finite_array, is_integer
 from gtvcvx._progress import ProgressDisplay
 from gtvcvx.path._critical import CriticalLambda, critical
 from gtvcvx.path._interrupts import noticed
@@ -176,7 +176,7 @@ def _grid(
     problem: GTVProblem, n_lams: int, min_ratio: float, verbose: bool | None
 ) -> tuple[FloatArray, Solution]:
     """Values of lambda from lambda_max down, and the solution for the first of them."""
-    if isinstance(n_lams, bool) or not isinstance(n_lams, (int, np.integer)) or n_lams < 2:
+    if not is_integer(n_lams) or n_lams < 2:
         raise ValueError(f"n_lams: an integer of at least 2 is expected, got {n_lams!r}")
     if not 0 < min_ratio < 1:
         raise ValueError(f"min_ratio: a number between 0 and 1 is expected, got {min_ratio!r}")

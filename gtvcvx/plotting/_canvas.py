@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +24,32 @@ OTHER, INK, FAINT, STRONG = "#bbbbbb", "#17202a", "#85929e", "#d55e00"
 #: Colour maps for values: even in lightness, and read with any kind of colour vision.
 VALUES = "viridis"
 
+_ON_AXES = """\
+ax : matplotlib Axes, optional
+    Where to draw. Default: the axes of a new figure.
+
+Returns
+-------
+matplotlib Axes
+    ``ax.figure.savefig(...)`` or `save_figure` writes it to a file.
+
+Raises
+------
+ImportError
+    There is no matplotlib.
+ValueError, TypeError
+    Naming the argument that does not fit, or what it lacks."""
+
+Picture = TypeVar("Picture", bound=Callable[..., Any])
+
+
+def drawn_on_axes(picture: Picture) -> Picture:
+    """Say, in place of ``{ax}`` in the docstring, what holds for all functions that draw."""
+    # There is no docstring under python -OO.
+    if picture.__doc__ is not None:
+        picture.__doc__ = inspect.cleandoc(picture.__doc__).replace("{ax}", _ON_AXES)
+    return picture
+
 
 def require_matplotlib() -> None:
     """Raise ImportError, which names the extra, if matplotlib is not there."""
@@ -38,6 +66,13 @@ def axes_to_draw_on(ax: Any, figsize: tuple[float, float] = (7.0, 5.0)) -> Any:
     if not hasattr(ax, "add_collection"):
         raise TypeError(f"ax: matplotlib axes are expected, got {type(ax).__name__}")
     return ax
+
+
+def bare(ax: Any, *, grid: bool = True) -> None:
+    """Leave out the frame above and on the right, and draw a faint grid."""
+    if grid:
+        ax.grid(True, linewidth=0.4, alpha=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:

@@ -7,11 +7,19 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.plotting._canvas import INK, VALUES, axes_to_draw_on, cluster_styles
+from gtvcvx.plotting._canvas import (
+    INK,
+    VALUES,
+    axes_to_draw_on,
+    bare,
+    cluster_styles,
+    drawn_on_axes,
+)
 from gtvcvx.plotting._path import lambda_axis, mark_lambda, node_colours
 from gtvcvx.plotting._path_data import PathData, path_data
 
 
+@drawn_on_axes
 def plot_clusterpath(path: Any, *, at: float | None = None, ax: Any = None) -> Any:
     """Draw the ways of the parameter vectors, from the smallest lambda (dots) to the largest (x).
 
@@ -25,19 +33,7 @@ def plot_clusterpath(path: Any, *, at: float | None = None, ax: Any = None) -> A
     at : float, optional
         Give the nodes the colours of the clusters at the lambda of the path that is nearest to it
         (needs labels). Default: the ways are coloured by lambda.
-    ax : matplotlib Axes, optional
-        Where to draw. Default: the axes of a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ImportError
-        There is no matplotlib.
-    ValueError, TypeError
-        Naming the argument that does not fit, or what the path lacks.
+    {ax}
     """
     data = path_data(path, "w")
     place = data.nearest(at)
@@ -56,7 +52,7 @@ def plot_clusterpath(path: Any, *, at: float | None = None, ax: Any = None) -> A
     n = len(ways)
     ax.set_title(f"clusterpath of {n} nodes, {len(data.lams)} values of $\\lambda$", fontsize=11)
     ax.autoscale_view()
-    ax.spines[["top", "right"]].set_visible(False)
+    bare(ax, grid=False)
     if flat:
         mark_lambda(ax, data, place)
         lambda_axis(ax, data.lams)

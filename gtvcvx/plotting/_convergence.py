@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from gtvcvx.plotting._canvas import axes_to_draw_on
+from gtvcvx.plotting._canvas import axes_to_draw_on, bare, drawn_on_axes
 from gtvcvx.solution import Solution
 
 _UPPER, _LOWER, _GAP = "#d55e00", "#4477aa", "#17202a"
 _AXES = {"iterations": ("n_iter", "iterations"), "seconds": ("seconds", "time in seconds")}
 
 
+@drawn_on_axes
 def plot_convergence(
     solution: Solution, show: str = "gap", *, over: str = "iterations", ax: Any = None
 ) -> Any:
@@ -27,19 +28,7 @@ def plot_convergence(
         the best point so far and the best lower bound; the optimum lies in between.
     over : "iterations" or "seconds"
         What the horizontal axis shows.
-    ax : matplotlib Axes, optional
-        Where to draw. Default: the axes of a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ImportError
-        There is no matplotlib.
-    ValueError, TypeError
-        Naming the argument that does not fit; the solution has no history.
+    {ax}
     """
     if not isinstance(solution, Solution):
         raise TypeError(f"solution: a Solution is expected, got {type(solution).__name__}")
@@ -61,8 +50,7 @@ def plot_convergence(
     else:
         _draw_bounds(ax, at, upper, lower)
     ax.set_xlabel(label)
-    ax.grid(True, linewidth=0.4, alpha=0.6)
-    ax.spines[["top", "right"]].set_visible(False)
+    bare(ax)
     return ax
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.plotting._canvas import INK, as_text, axes_to_draw_on, cluster_styles
+from gtvcvx.plotting._canvas import INK, as_text, axes_to_draw_on, cluster_styles, drawn_on_axes
 from gtvcvx.plotting._path_data import path_data
 
 # More names of nodes than this would cover each other.
@@ -25,6 +25,7 @@ class Fusion:
     parts: list[int]
 
 
+@drawn_on_axes
 def plot_dendrogram(
     path: Any, *, nodes: Sequence[Any] | None = None, at: float | None = None, ax: Any = None
 ) -> Any:
@@ -42,19 +43,7 @@ def plot_dendrogram(
         ``path.nodes``, if there, or 0, ..., n-1.
     at : float, optional
         Cut the tree at the lambda of the path that is nearest to it, and give its parts colours.
-    ax : matplotlib Axes, optional
-        Where to draw. Default: the axes of a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ImportError
-        There is no matplotlib.
-    ValueError, TypeError
-        Naming the argument that does not fit, or what the path lacks.
+    {ax}
     """
     data = path_data(path, "labels")
     assert data.labels is not None

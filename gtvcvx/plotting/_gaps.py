@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray
-from gtvcvx.plotting._canvas import as_text, axes_to_draw_on
+from gtvcvx._arrays import FloatArray, is_integer
+from gtvcvx.plotting._canvas import as_text, axes_to_draw_on, bare, drawn_on_axes
 from gtvcvx.plotting._graph import gap_shares
 from gtvcvx.solution import Solution
 
 _COLOURS = {"node": "#4477aa", "edge": "#ee6677"}
 
 
+@drawn_on_axes
 def plot_gaps(
     solution: Solution, *, certificate: Any = None, count: int = 8, ax: Any = None
 ) -> Any:
@@ -31,21 +32,9 @@ def plot_gaps(
         Show its shares instead of the solver's.
     count : int
         Number of nodes and of edges named, at least 1; the others are added up.
-    ax : matplotlib Axes, optional
-        Where to draw. Default: the axes of a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ImportError
-        There is no matplotlib.
-    ValueError, TypeError
-        Naming the argument that does not fit.
+    {ax}
     """
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+    if not is_integer(count) or count < 1:
         raise ValueError(f"count: a positive integer is expected, got {count!r}")
     node, edge = gap_shares(solution, certificate)
     bars = [
@@ -99,4 +88,4 @@ def _draw(ax: Any, bars: list[tuple[str, float, str]]) -> None:
     ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.set_yticks(rows, [text for text, _, _ in bars], fontsize=8)
     ax.set_xlabel("share of the duality gap (same unit as the objective)")
-    ax.spines[["top", "right"]].set_visible(False)
+    bare(ax, grid=False)

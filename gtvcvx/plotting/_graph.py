@@ -7,10 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import FloatArray, IntArray, is_integer
 from gtvcvx._diagnostics import check_pair, coefficient_names, edge_load, saturated
 from gtvcvx.plotting import _network as network
-from gtvcvx.plotting._canvas import FAINT, OTHER, STRONG, VALUES, as_text, axes_to_draw_on
+from gtvcvx.plotting._canvas import (
+    FAINT,
+    OTHER,
+    STRONG,
+    VALUES,
+    as_text,
+    axes_to_draw_on,
+    drawn_on_axes,
+)
 from gtvcvx.plotting._layout import place_nodes
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
@@ -19,6 +27,7 @@ from gtvcvx.solution import Solution
 _GAP_RANGE = 1e-6
 
 
+@drawn_on_axes
 def plot_graph(
     solution: Solution,
     problem: GTVProblem,
@@ -53,20 +62,7 @@ def plot_graph(
         Whether to write node labels. Default: in graphs of up to 40 nodes.
     certificate : object with node_gaps (n,) and edge_gaps (m,), such as verify.Certificate
         With ``by="gap"``: show its gaps instead of the solver's.
-    ax : matplotlib Axes, optional
-        Where to draw. Default: the axes of a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-        ``ax.figure.savefig(...)`` or `save_figure` writes it to a file.
-
-    Raises
-    ------
-    ImportError
-        There is no matplotlib.
-    ValueError, TypeError
-        Naming the argument that does not fit.
+    {ax}
     """
     check_pair(solution, problem)
     coefficient = None if by in ("cluster", "gap") else _coefficient(solution, by)
@@ -126,7 +122,7 @@ def _coefficient(solution: Solution, by: str | int) -> int:
     names = coefficient_names(solution) or []
     if isinstance(by, str) and by in names:
         return names.index(by)
-    if isinstance(by, (int, np.integer)) and not isinstance(by, bool) and 0 <= by < d:
+    if is_integer(by) and 0 <= by < d:
         return int(by)
     known = f" or one of {', '.join(map(repr, names))}" if names else ""
     raise ValueError(f"by: 'cluster', 'gap', a number in 0..{d - 1}{known} is expected, got {by!r}")

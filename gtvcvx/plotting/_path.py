@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.plotting._canvas import INK, axes_to_draw_on, cluster_styles
+from gtvcvx.plotting._canvas import INK, axes_to_draw_on, bare, cluster_styles, drawn_on_axes
 from gtvcvx.plotting._path_data import PathData, path_data
 
 _LINE = "#4477aa"
 
 
+@drawn_on_axes
 def plot_path(
     path: Any,
     show: str = "coefficients",
@@ -36,19 +37,7 @@ def plot_path(
     at : float, optional
         Mark the lambda of the path that is nearest to it; coefficients get the colours of the
         clusters there (needs labels).
-    ax : matplotlib Axes, optional
-        Where to draw. Default: the axes of a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ImportError
-        There is no matplotlib.
-    ValueError, TypeError
-        Naming the argument that does not fit, or what the path lacks.
+    {ax}
     """
     needed = {"coefficients": "w", "clusters": "labels", "values": "values"}
     if show not in needed:
@@ -74,8 +63,7 @@ def lambda_axis(ax: Any, lams: FloatArray) -> None:
     if lams[-1] > 5.0 * lams[0]:
         ax.set_xscale("log")
     ax.set_xlabel("$\\lambda$")
-    ax.grid(True, linewidth=0.4, alpha=0.6)
-    ax.spines[["top", "right"]].set_visible(False)
+    bare(ax)
 
 
 def mark_lambda(ax: Any, data: PathData, place: int | None) -> None:
