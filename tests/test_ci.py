@@ -1,0 +1,21 @@
+"""What runs before a commit is what CI runs."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HOOKS = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+SCRIPT = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_hooks_run_the_checks_of_ci():
+    # Read as text: no test needs YAML otherwise.
+    hooks = re.findall(r"^ +entry: (.+)$", HOOKS, re.M)
+    checks = re.findall(r"^((?:ruff|mypy)\b.*)$", SCRIPT, re.M)
+    assert hooks == checks == ["ruff check .", "ruff format --check .", "mypy"]
+
+
+def test_hooks_use_the_tools_that_are_installed():
+    count = HOOKS.count("- id: ")
+    assert re.findall(r"repo: (.+)", HOOKS) == ["local"]
+    assert HOOKS.count("language: system") == HOOKS.count("pass_filenames: false") == count == 3
