@@ -5,8 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-import numpy as np
-
 import verify
 from gtvcvx.cli._arguments import (
     DEFAULT_RTOL,
@@ -16,9 +14,8 @@ from gtvcvx.cli._arguments import (
     load_solution,
     positive,
 )
-from gtvcvx.cli._proof import certificate_data, certificate_lines, exit_status
+from gtvcvx.cli._proof import certificate_data, certificate_lines, exact_pair, exit_status
 from gtvcvx.cli._report import emit, entry, working
-from gtvcvx.solution import Solution
 
 _DESCRIPTION = """\
 Build an exact certificate for a solution: a proof, in rational numbers, that its objective is
@@ -60,7 +57,7 @@ def run(args: Namespace) -> int:
     with working(args, "reading"):
         problem = load_problem(args.problem)
         solution = load_solution(args.solution, problem, args.problem)
-    w, u = _pair(solution)
+    w, u = exact_pair(solution)
     with working(args, "certifying"):
         certificate = verify.certify(problem.to_data(), w, u, args.rtol, search=args.search)
     with working(args, "writing"):
@@ -74,26 +71,4 @@ def run(args: Namespace) -> int:
         "written": {"output": args.output},
     }
     emit(args, lines, data)
-    return exit_status(certificate)
-
-
-def _pair(solution: Solution) -> tuple[Any, Any]:
-    """Return (w, u), as rational numbers if the solution has some and its arrays are they, rounded.
-
-    Whoever changes the arrays and keeps the rest asks about the arrays.
-    """
-    exact = solution.exact
-    if exact is None:
-        return solution.w, solution.u
-    for given, ratios in ((solution.w, exact.w), (solution.u, exact.u)):
-        table = np.array(ratios, dtype=object)
-        if table.size != given.size or not _rounds_to(table.reshape(given.shape), given):
-            return solution.w, solution.u
-    return exact.w, exact.u
-
-
-def _rounds_to(ratios: Any, values: Any) -> bool:
-    try:
-        return bool((ratios.astype(np.float64) == values).all())
-    except (OverflowError, TypeError, ValueError):
-        return False
+    return exit_status(certificate.status)

@@ -54,4 +54,4 @@ def run(args: Namespace) -> int:
             entry("", f"distance to the solution at most {rounded_up(figures['distance_bound'])}")
         )
     emit(args, lines, {"certificate": args.certificate, **figures})
-    return exit_status(result)
+    return exit_status(result.status)

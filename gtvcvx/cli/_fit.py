@@ -11,6 +11,7 @@ import verify
 from gtvcvx.cli import _fit_cv, _fit_report
 from gtvcvx.cli._arguments import (
     DEFAULT_RTOL,
+    ArgumentParser,
     check_outputs,
     command_parser,
     folds,
@@ -55,6 +56,14 @@ def add_parser(commands: Any) -> None:
     """Add the command."""
     parser = command_parser(commands, "fit", "solve from CSV files", _DESCRIPTION)
     parser.set_defaults(run=run)
+    _add_files(parser)
+    _add_model(parser)
+    _fit_cv.add_arguments(parser)
+    _add_solver(parser)
+    _add_output(parser)
+
+
+def _add_files(parser: ArgumentParser) -> None:
     files = parser.add_argument_group("files")
     files.add_argument("--edges", required=True, metavar="EDGES", help="edge list, CSV")
     files.add_argument("--data", required=True, metavar="DATA", help="data points, CSV")
@@ -72,6 +81,9 @@ def add_parser(commands: Any) -> None:
         help="take nodes of DATA that EDGES does not name as nodes without neighbours "
         "(default: an error, because it is often a misspelling)",
     )
+
+
+def _add_model(parser: ArgumentParser) -> None:
     model = parser.add_argument_group("model")
     choice = model.add_mutually_exclusive_group(required=True)
     choice.add_argument("--lam", type=positive, help="lambda, > 0")
@@ -97,7 +109,9 @@ def add_parser(commands: Any) -> None:
         "is left as it is; the coefficients are those of the scaled features, and mean and scale "
         "are kept in the solution's info['standardized']",
     )
-    _fit_cv.add_arguments(parser)
+
+
+def _add_solver(parser: ArgumentParser) -> None:
     solver = parser.add_argument_group("solver")
     solver.add_argument(
         "--solver",
@@ -114,6 +128,9 @@ def add_parser(commands: Any) -> None:
     )
     solver.add_argument("--max-iter", type=positive_int, metavar="N", help="iteration limit")
     solver.add_argument("--time-limit", type=positive, metavar="SECONDS", help="time limit")
+
+
+def _add_output(parser: ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("-o", "--output", required=True, metavar="SOLUTION", help="solution, npz")
     output.add_argument(
@@ -166,7 +183,7 @@ def run(args: Namespace) -> int:
         "written": {argument.removeprefix("--"): path for argument, path in written.items()},
     }
     emit(args, lines, data)
-    return exit_status(certificate)
+    return exit_status(certificate.status)
 
 
 def _certify(

@@ -23,9 +23,8 @@ from gtvcvx.cli._arguments import (
     positive,
     positive_int,
 )
-from gtvcvx.cli._certify import _pair
-from gtvcvx.cli._proof import certificate_data, rounded_up
-from gtvcvx.cli._report import NOT_PROVED, PROVED, counted, emit, entry, working
+from gtvcvx.cli._proof import certificate_data, exact_pair, exit_status, rounded_up
+from gtvcvx.cli._report import counted, emit, entry, working
 from gtvcvx.files._atomic import atomic_write
 from gtvcvx.plotting import plot_convergence, plot_gaps, plot_graph
 from gtvcvx.plotting._canvas import require_matplotlib
@@ -113,7 +112,7 @@ def run(args: Namespace) -> int:
         lines.append(entry("", f"relative gap at most {rounded_up(proof['rel_gap'])}"))
     lines.append(entry("Written", output))
     emit(args, lines, {"certificate": proof, "written": {"output": output}})
-    return PROVED if proof["status"] == "CERTIFIED" else NOT_PROVED
+    return exit_status(proof["status"])
 
 
 def _content(args: Namespace, problem: GTVProblem, solution: Solution) -> sections.Content:
@@ -125,7 +124,7 @@ def _content(args: Namespace, problem: GTVProblem, solution: Solution) -> sectio
         return sections.Content(problem, solution, proof, *_finite(node, edge), "the solver")
     with working(args, "certifying"):
         certificate = verify.certify(
-            problem.to_data(), *_pair(solution), args.rtol or DEFAULT_RTOL, search=False
+            problem.to_data(), *exact_pair(solution), args.rtol or DEFAULT_RTOL, search=False
         )
     proof = certificate_data(certificate)
     shares = _finite(certificate.node_gaps, certificate.edge_gaps)

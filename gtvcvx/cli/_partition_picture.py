@@ -48,16 +48,15 @@ def write_picture(
 
     Parameters
     ----------
-    path
+    path : str
         File to write, .png, .pdf or .svg.
-    problem
-        The problem.
-    labels
-        (n,) cluster label of each node.
-    report
+    problem : GTVProblem
+    labels : sequence of length n
+        Cluster label of each node.
+    report : object
         What `verify.well_connected` says about them.
-    seed
-        Of the layout.
+    seed : int
+        Seed of the layout.
     """
     clusters = list(report.clusters.values())
     number = {cluster.label: c for c, cluster in enumerate(clusters)}

@@ -7,6 +7,8 @@ from argparse import Namespace
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
+import numpy as np
+
 import verify
 from gtvcvx.cli._report import NOT_PROVED, PROVED, entry, working
 from gtvcvx.problem import GTVProblem
@@ -23,9 +25,9 @@ def certify(
         return verify.certify(problem.to_data(), solution.w, solution.u, rtol=rtol)
 
 
-def exit_status(certificate: Any) -> int:
+def exit_status(verdict: str) -> int:
     """0 if the claim is proved, 1 otherwise."""
-    return PROVED if certificate.status == "CERTIFIED" else NOT_PROVED
+    return PROVED if verdict == "CERTIFIED" else NOT_PROVED
 
 
 def certificate_lines(certificate: verify.Certificate) -> list[str]:
@@ -85,3 +87,25 @@ def rounded_up(value: float) -> str:
     """Return the value to three digits, rounded up: what is said to be at most that, is."""
     up = Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(float(value))
     return f"{float(up):.3g}"
+
+
+def exact_pair(solution: Solution) -> tuple[Any, Any]:
+    """Return (w, u), as rational numbers if the solution has some and its arrays are they, rounded.
+
+    Whoever changes the arrays and keeps the rest asks about the arrays.
+    """
+    exact = solution.exact
+    if exact is None:
+        return solution.w, solution.u
+    for given, ratios in ((solution.w, exact.w), (solution.u, exact.u)):
+        table = np.array(ratios, dtype=object)
+        if table.size != given.size or not _rounds_to(table.reshape(given.shape), given):
+            return solution.w, solution.u
+    return exact.w, exact.u
+
+
+def _rounds_to(ratios: Any, values: Any) -> bool:
+    try:
+        return bool((ratios.astype(np.float64) == values).all())
+    except (OverflowError, TypeError, ValueError):
+        return False
