@@ -16,9 +16,10 @@ GTVCVX = (
     ("_arrays",),  # names and checks of arrays
     ("_extras", "_norms", "_progress"),  # optional packages, row norms, display
     ("files", "conic"),  # CSV and npz; functions of CVXPY in conic form
-    ("graph", "penalties"),
-    ("generators", "datasets"),  # graphs with data
+    ("penalties",),
     ("compiled",),  # passes over the arrays of a graph, for every penalty
+    ("graph",),
+    ("generators", "datasets"),  # graphs with data
     ("losses/node",),  # the convex problem of one node, compiled
     ("losses/batched",),  # the losses of many nodes at once
     ("losses",),  # what users write
@@ -197,6 +198,16 @@ def test_the_kernel_imports_the_standard_library_and_itself() -> None:
         for source, _ in imported(path):
             own = source.startswith("verify.kernel")
             assert own or source.split(".")[0] in sys.stdlib_module_names, (path, source)
+
+
+def test_tests_lie_as_the_packages_do() -> None:
+    packages = {path.parent for path in FILES.values()}
+    tests = ROOT / "tests"
+    folders = {path.parent.relative_to(tests) for path in tests.glob("*/**/test_*.py")}
+    of_gtvcvx = {folder for folder in folders if ROOT / "gtvcvx" / folder in packages}
+    of_verify = {folder for folder in folders if ROOT / folder in packages}
+    assert len(of_gtvcvx) >= 10
+    assert folders - of_gtvcvx - of_verify == {Path("docs")}
 
 
 # The checker, on a house of three floors.
