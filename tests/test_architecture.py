@@ -21,6 +21,8 @@ GTVCVX = (
     ("graph",),
     ("generators", "datasets"),  # graphs with data
     ("losses/node",),  # the convex problem of one node, compiled
+    ("losses/batched/_base", "losses/batched/_terms"),
+    ("losses/batched/composite",),  # sums of terms
     ("losses/batched",),  # the losses of many nodes at once
     ("losses",),  # what users write
     ("duality",),  # flows repaired, valid bounds
@@ -44,7 +46,10 @@ VERIFY = (
     ("_arrays", "_json_file"),
     ("flows", "instance"),  # maximum flow; plain data as arrays
     ("certificates",),  # the builder, which nobody has to trust
-    ("partitions",),  # Theorem 2
+    ("partitions",),  # Theorem 2: what its parts share
+    ("partitions/constants",),
+    ("partitions/well_connected",),  # Definition 1
+    ("partitions/recovery",),  # whether solutions are constant on clusters
     ("battery",),  # conformance of any solver
     ("__init__",),  # public names, loaded on first use
     ("pytest_plugin", "__main__"),
