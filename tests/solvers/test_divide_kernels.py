@@ -1,6 +1,5 @@
 """The compiled pieces of divide and conquer against readable twins and NetworkX."""
 
-import itertools
 from fractions import Fraction
 
 import networkx as nx
@@ -8,119 +7,9 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers.divide._compiled import balance, push_relabel, reach_from_excess
-from gtvcvx.solvers.divide._network import Clusters, Demands, Skeleton, scratch
+from gtvcvx.solvers.divide._compiled import balance
+from gtvcvx.solvers.divide._network import Clusters, Demands, Skeleton
 from gtvcvx.solvers.divide._scalar_division import ScalarDivision
-
-
-def instance(seed, n=None, largest=6):
-    """A graph with integer capacities and excesses; ties are frequent."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 9)) if n is None else n
-    pairs = [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.5]
-    graph = gtv.EmpiricalGraph(n, np.array(pairs, dtype=np.int64).reshape(-1, 2))
-    capacities = rng.integers(0, largest, graph.n_edges)
-    return graph, capacities, rng.integers(-2 * largest, 2 * largest + 1, n)
-
-
-def routed(graph, capacities, excess, nodes=None):
-    """Run the compiled engine; return the network and the set that the excess reaches."""
-    n = graph.n_nodes
-    network = Skeleton(graph).network(capacities, excess.copy())
-    work = scratch(n)
-    nodes = np.arange(n, dtype=np.int32) if nodes is None else nodes
-    push_relabel(nodes, network, work)
-    reached = np.zeros(n, dtype=bool)
-    size = reach_from_excess(nodes, network, reached, work.queue)
-    assert size == reached.sum()
-    return network, reached
-
-
-def assert_is_a_flow(graph, capacities, excess, network):
-    """Antisymmetric, within capacities, and excess is what came in and did not go out."""
-    np.testing.assert_array_equal(network.mate[network.mate], np.arange(2 * graph.n_edges))
-    flow = network.capacity - network.residual
-    np.testing.assert_array_equal(flow, -flow[network.mate])
-    assert (network.residual >= 0).all()
-    along = Skeleton(graph).flow(network)
-    assert (np.abs(along) <= capacities).all()
-    out = graph.divergence @ along.astype(float)
-    np.testing.assert_array_equal(network.excess, excess - out)
-
-
-def networkx_flow(graph, capacities, excess):
-    """Value of a maximum flow from all excess to all deficits."""
-    G = nx.DiGraph()
-    G.add_nodes_from(["source", "sink"])
-    for (i, j), c in zip(graph.edges.tolist(), capacities.tolist(), strict=True):
-        G.add_edge(i, j, capacity=c)
-        G.add_edge(j, i, capacity=c)
-    for v, e in enumerate(excess.tolist()):
-        if e > 0:
-            G.add_edge("source", v, capacity=e)
-        elif e < 0:
-            G.add_edge(v, "sink", capacity=-e)
-    return nx.maximum_flow_value(G, "source", "sink")
-
-
-def smallest_maximizer(graph, capacities, excess):
-    """By enumeration: intersection of all sets with the largest excess(S) - capacity out of S."""
-    best, sets = None, []
-    for members in itertools.product([False, True], repeat=graph.n_nodes):
-        inside = np.array(members)
-        ends = inside[graph.edges]
-        gain = excess[inside].sum() - capacities[ends[:, 0] != ends[:, 1]].sum()
-        if best is None or gain > best:
-            best, sets = gain, []
-        if gain == best:
-            sets.append(inside)
-    return np.logical_and.reduce(sets)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_routed_amount_is_that_of_networkx_and_the_set_the_smallest(seed):
-    graph, capacities, excess = instance(seed)
-    network, reached = routed(graph, capacities, excess)
-    assert_is_a_flow(graph, capacities, excess, network)
-    stuck = network.excess[network.excess > 0].sum()
-    routed_amount = excess[excess > 0].sum() - stuck
-    assert routed_amount == networkx_flow(graph, capacities, excess)
-    np.testing.assert_array_equal(reached, smallest_maximizer(graph, capacities, excess))
-
-
-@pytest.mark.parametrize("seed", range(1000, 1006))
-def test_larger_graphs_against_networkx(seed):
-    graph = gtv.generators.random_geometric(250, 7.0, seed)
-    rng = np.random.default_rng(seed)
-    capacities = rng.integers(1, 1000, graph.n_edges)
-    excess = rng.integers(-2000, 2000, 250)
-    network, reached = routed(graph, capacities, excess)
-    assert_is_a_flow(graph, capacities, excess, network)
-    stuck = network.excess[network.excess > 0].sum()
-    total = excess[excess > 0].sum()
-    assert total - stuck == networkx_flow(graph, capacities, excess)
-    assert (network.excess[reached] >= 0).all()
-    assert (network.excess[~reached] <= 0).all()
-    leaving = reached[graph.edges[:, 0]] != reached[graph.edges[:, 1]]
-    assert stuck == excess[reached].sum() - capacities[leaving].sum()
-
-
-def test_capacities_close_to_the_largest_integers():
-    graph = gtv.EmpiricalGraph(3, [(0, 1), (1, 2)])
-    big = 2**60
-    excess = np.array([big, 0, -big])
-    network, reached = routed(graph, np.array([big, big - 1]), excess)
-    np.testing.assert_array_equal(network.excess.sum(), 0)
-    assert network.excess.max() == 1
-    np.testing.assert_array_equal(reached, [True, True, False])
-
-
-def test_a_part_is_solved_alone_and_the_rest_untouched():
-    graph = gtv.EmpiricalGraph(4, [(0, 1), (2, 3)])
-    excess = np.array([3, -3, 5, -5])
-    network, reached = routed(graph, np.array([2, 9]), excess, np.array([0, 1], dtype=np.int32))
-    np.testing.assert_array_equal(network.excess, [1, -1, 5, -5])
-    np.testing.assert_array_equal(reached, [True, False, False, False])
 
 
 def test_balance_moves_the_demands_to_the_minimizer_and_leaves_nothing_over():

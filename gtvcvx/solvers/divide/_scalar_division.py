@@ -14,7 +14,8 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.solvers.divide._compiled import divide
-from gtvcvx.solvers.divide._network import Clusters, Demands, Skeleton, scratch
+from gtvcvx.solvers.divide._network import Clusters, Demands, Skeleton
+from verify.flows._network import edge_flow, scratch
 
 # All demands, and every capacity, come to less than 2^60 units: what adds up to excesses and
 # residual capacities stays within 64 bits.
@@ -140,7 +141,7 @@ class ScalarDivision:
 
     def flow(self) -> FloatArray:
         """Return the flow (m,), with the sign of `Solution.u`: optimal, when finished."""
-        units = self._skeleton.flow(self._network).astype(np.float64)
+        units = edge_flow(self._network).astype(np.float64)
         return units * (_INSIDE * self._data.unit)
 
 

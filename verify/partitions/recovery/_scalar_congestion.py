@@ -75,12 +75,7 @@ def least_congestion(
     for _ in range(_STEPS):
         capacity = np.minimum(np.where(ordinary, t * weights, fixed), total)
         units = np.floor(np.ldexp(capacity, e)).astype(np.int64)
-        routing = graph.route(
-            np.concatenate([units, needs]),
-            supplies,
-            n,
-            np.concatenate([units, np.zeros(n, dtype=np.int64)]),
-        )
+        routing = graph.route(np.concatenate([units, needs]), supplies, n)
         best = Congestion(t, np.ldexp(routing.flow[:m].astype(np.float64), -e), tight)
         if routing.unrouted <= slack:
             break

@@ -1,0 +1,141 @@
+"""Residual networks of undirected graphs, for maximum flows in 64-bit integers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from verify._arrays import Int32Array, IntArray
+
+
+class Arcs(NamedTuple):
+    """Arcs of an undirected graph with n nodes and m edges, grouped by tail: two for each edge.
+
+    Attributes
+    ----------
+    start, stop : (n,)
+        The arcs of node v are start[v] .. stop[v] - 1.
+    head, mate : (2m,)
+        Node where an arc ends, and the arc in the other direction.
+    directed : (2m,)
+        2e for the arc from the first to the second end of edge e, 2e + 1 for the one back.
+    """
+
+    start: Int32Array
+    stop: Int32Array
+    head: Int32Array
+    mate: Int32Array
+    directed: Int32Array
+
+
+class Network(NamedTuple):
+    """Residual network of an undirected graph with n nodes and m edges.
+
+    Attributes
+    ----------
+    start, stop : (n,)
+        The live arcs of node v are start[v] .. stop[v] - 1; dead ones follow up to the next start.
+    head, mate, directed : (2m,)
+        As in `Arcs`.
+    capacity, residual : (2m,)
+        Capacity of the edge in either direction, and what is left of it along the arc: the flow
+        along an arc is ``capacity - residual``, and ``2 capacity - residual`` is left for the mate.
+    excess : (n,)
+        Flow that came in, or was there at first, and has not gone out.
+    """
+
+    start: Int32Array
+    stop: Int32Array
+    head: Int32Array
+    mate: Int32Array
+    directed: Int32Array
+    capacity: IntArray
+    residual: IntArray
+    excess: IntArray
+
+
+class Scratch(NamedTuple):
+    """Working memory for n nodes, (n,) each.
+
+    The first group is indexed by node, the second by a place in the list of nodes or by a height,
+    which stays below the number of nodes: a part uses as much of it as it has nodes.
+    """
+
+    height: Int32Array
+    current: Int32Array
+    next_active: Int32Array
+    after: Int32Array
+    before: Int32Array
+    queue: Int32Array
+    active: Int32Array
+    level: Int32Array
+
+
+@njit(cache=True, nogil=True)
+def scratch(n_nodes: int) -> Scratch:
+    """Allocate working memory."""
+    return Scratch(
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32),
+        np.empty(n_nodes, np.int32),
+    )
+
+
+@njit(cache=True, nogil=True)
+def arcs_of(n_nodes: int, edges: IntArray) -> Arcs:
+    """Return the arcs of a graph with the edges (m, 2)."""
+    m = len(edges)
+    start = np.zeros(n_nodes + 1, np.int32)
+    for e in range(m):
+        start[edges[e, 0] + 1] += 1
+        start[edges[e, 1] + 1] += 1
+    for v in range(n_nodes):
+        start[v + 1] += start[v]
+    fill = start[:-1].copy()
+    head, mate = np.empty(2 * m, np.int32), np.empty(2 * m, np.int32)
+    directed = np.empty(2 * m, np.int32)
+    for e in range(m):
+        i, j = edges[e]
+        there, back = fill[i], fill[j]
+        fill[i] += 1
+        fill[j] += 1
+        head[there], head[back] = j, i
+        mate[there], mate[back] = back, there
+        directed[there], directed[back] = 2 * e, 2 * e + 1
+    return Arcs(start[:-1].copy(), start[1:].copy(), head, mate, directed)
+
+
+@njit(cache=True, nogil=True)
+def network_without_flow(arcs: Arcs, capacities: IntArray, excess: IntArray) -> Network:
+    """Return a network with capacities (m,) and excess (n,); it shares the arcs and the excess."""
+    capacity = np.empty(len(arcs.directed), np.int64)
+    for arc in range(len(capacity)):
+        capacity[arc] = capacities[arcs.directed[arc] >> 1]
+    return Network(
+        arcs.start,
+        arcs.stop,
+        arcs.head,
+        arcs.mate,
+        arcs.directed,
+        capacity,
+        capacity.copy(),
+        excess,
+    )
+
+
+@njit(cache=True, nogil=True)
+def edge_flow(network: Network) -> IntArray:
+    """Return the flow (m,) along the edges from their first to their second end."""
+    n_arcs = len(network.directed)
+    flow = np.empty(n_arcs // 2, np.int64)
+    for arc in range(n_arcs):
+        if network.directed[arc] & 1 == 0:
+            flow[network.directed[arc] >> 1] = network.capacity[arc] - network.residual[arc]
+    return flow
