@@ -1,9 +1,7 @@
-"""Parts of the exact solver against oracles: linear systems, flows and cuts, the proof."""
+"""Parts of the exact solver against oracles: linear systems, the proof."""
 
 from fractions import Fraction
-from itertools import combinations
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,12 +9,11 @@ from hypothesis import strategies as st
 
 import gtvcvx as gtv
 from gtvcvx.solvers.exact import _linear as _exact_linear
-from gtvcvx.solvers.exact._cluster_flows import Flow, Routing
+from gtvcvx.solvers.exact._cluster_flows import ClusterFlows, Flow
 from gtvcvx.solvers.exact._data import exact_data
 from gtvcvx.solvers.exact._faces import Face, Point
 from gtvcvx.solvers.exact._linear import PRIMES, Rational, Ray, solve_semidefinite
 from gtvcvx.solvers.exact._proof import prove
-from verify.flows._integer_flow import ClusterFlow, Cut
 
 
 def whole(values):
@@ -90,66 +87,6 @@ def test_primes_are_prime():
     assert all(prime < 2**31 and all(prime % q for q in small) for prime in PRIMES)
 
 
-@st.composite
-def clusters(draw):
-    """Connected graph, capacities, and needs that add up to zero."""
-    n = draw(st.integers(2, 6))
-    pairs = {(draw(st.integers(0, i - 1)), i) for i in range(1, n)}
-    everything = list(combinations(range(n), 2))
-    pairs |= set(draw(st.lists(st.sampled_from(everything), unique=True)))
-    ends = sorted(pairs)
-    number = st.lists(st.integers(1, 4), min_size=len(ends), max_size=len(ends))
-    needs = draw(st.lists(st.integers(-4, 4), min_size=n - 1, max_size=n - 1))
-    guess = draw(st.lists(st.integers(-6, 6), min_size=len(ends), max_size=len(ends)))
-    return ends, draw(number), [*needs, -sum(needs)], guess
-
-
-def feasible(ends, capacities, needs):
-    """Say whether a flow exists, by networkx."""
-    G = nx.DiGraph()
-    G.add_nodes_from(["source", "sink"])
-    for (head, tail), capacity in zip(ends, capacities, strict=True):
-        G.add_edge(head, tail, capacity=capacity)
-        G.add_edge(tail, head, capacity=capacity)
-    for i, need in enumerate(needs):
-        if need > 0:
-            G.add_edge("source", i, capacity=need)
-        elif need < 0:
-            G.add_edge(i, "sink", capacity=-need)
-    return nx.maximum_flow_value(G, "source", "sink") == sum(x for x in needs if x > 0)
-
-
-@given(clusters())
-def test_flows_and_cuts(cluster):
-    ends, capacities, needs, guess = cluster
-    found = ClusterFlow(ends, capacities, needs).route(guess)
-    assert isinstance(found, Cut) != feasible(ends, capacities, needs)
-    if isinstance(found, Cut):
-        leaving = [(h in found.inside) != (t in found.inside) for h, t in ends]
-        around = sum(c for c, leaves in zip(capacities, leaving, strict=True) if leaves)
-        assert sum(needs[i] for i in found.inside) > around
-        G = nx.Graph(ends)
-        assert nx.is_connected(G.subgraph(found.inside))
-        assert nx.is_connected(G.subgraph(set(G) - found.inside))
-        return
-    assert all(abs(v) <= c for v, c in zip(found, capacities, strict=True))
-    sums = [0] * len(needs)
-    for (head, tail), value in zip(ends, found, strict=True):
-        sums[head] += value
-        sums[tail] -= value
-    assert sums == needs
-
-
-def test_cuts_are_connected_on_both_sides():
-    """Two leaves in need around a hub, and a middle in need between two others."""
-    leaves = ClusterFlow([(0, 1), (0, 2)], [1, 1], [-6, 3, 3]).route([0, 0])
-    assert isinstance(leaves, Cut)
-    assert leaves.inside in ({1}, {2}, {0, 1}, {0, 2})
-    middle = ClusterFlow([(0, 1), (1, 2)], [1, 1], [-3, 6, -3]).route([0, 0])
-    assert isinstance(middle, Cut)
-    assert middle.inside in ({0, 1}, {1, 2})
-
-
 @pytest.fixture
 def optimum():
     """Data, optimal point and optimal flow: two fused nodes and one apart."""
@@ -158,7 +95,7 @@ def optimum():
     data = exact_data(problem)
     point = Point(whole([[3], [3], [28]]), whole([[8], [8], [8]]))
     face = Face(data, point.signs(data.edges))
-    flow, splits = Routing(data, np.zeros((2, 1))).route(point, face)
+    flow, splits = ClusterFlows(data, np.zeros((2, 1))).find(point, face)
     assert not splits
     return data, point, flow
 

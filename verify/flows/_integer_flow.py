@@ -1,8 +1,10 @@
-"""Exact feasible flows inside a cluster, or a set of nodes that shows that there is none.
+"""Maximum flow between many sources and many sinks in Python integers, of any size.
 
-On a connected set of nodes, flows u with |u_e| <= cap_e have to satisfy (D^T u)_i = need_i, where
-the needs add up to zero. A guess is corrected along a spanning tree; should that overload an edge,
-the guess, clipped to the capacities, is completed by a maximum flow [1]_. All numbers are integers.
+The levels of a phase are the residual distances to a deficit, as in [1]_; all excess is pushed down
+the levels, the highest first, as far as it goes. What is left at a node has no arc to the level
+below any more, so that its distance grows from phase to phase, until no excess reaches a deficit.
+A phase takes time proportional to the number of edges, whatever the lengths of the paths: made for
+flows that are nearly there, with something left at many nodes.
 
 References
 ----------
@@ -12,177 +14,129 @@ References
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Nodes that need more than the edges around them carry.
+class IntegerFlow:
+    """Result of `IntegerNetwork.route`.
 
-    They are connected, and so are the other nodes.
+    Attributes
+    ----------
+    flow : list of int
+        Flow along each edge from its first to its second end.
+    excess : list of int
+        What the flow leaves of each node's supply.
+    stuck : set of int
+        Nodes that some positive excess still reaches: the smallest set S that maximizes
+        supply(S) - cut(S). It is empty when all positive supplies are routed.
     """
 
-    inside: frozenset[int]
+    flow: list[int]
+    excess: list[int]
+    stuck: set[int]
 
 
-class ClusterFlow:
-    """One cluster: its edges, capacities and needs.
+class IntegerNetwork:
+    """Undirected graph with capacities, the same in both directions.
 
     Parameters
     ----------
-    ends : sequence of (head, tail)
-        Edges of a connected graph on the nodes 0, ..., len(needs) - 1.
+    n_nodes : int
+    edges : sequence of (first, second)
+        Ends of the edges, in 0 .. n_nodes - 1.
     capacities : sequence of int
-    needs : sequence of int
-        Required (D^T u)_i, with sum zero.
+
+    Attributes
+    ----------
+    incident : list of list
+        Per node: the edges there, each with its other end, and +1 if it starts here.
+    capacities : sequence of int
     """
 
     def __init__(
-        self, ends: Sequence[tuple[int, int]], capacities: Sequence[int], needs: Sequence[int]
+        self, n_nodes: int, edges: Sequence[Sequence[int]], capacities: Sequence[int]
     ) -> None:
-        self._capacities, self._needs = capacities, needs
-        # Per node: edge, other end, and +1 if more flow on the edge serves the node's need.
-        self._incident: list[list[tuple[int, int, int]]] = [[] for _ in needs]
-        for e, (head, tail) in enumerate(ends):
-            self._incident[head].append((e, tail, 1))
-            self._incident[tail].append((e, head, -1))
+        self.capacities = capacities
+        self.incident: list[list[tuple[int, int, int]]] = [[] for _ in range(n_nodes)]
+        for e, (first, second) in enumerate(edges):
+            self.incident[first].append((e, second, 1))
+            self.incident[second].append((e, first, -1))
 
-    def route(self, guess: Sequence[int]) -> list[int] | Cut:
-        """Return a feasible flow near the guess, or a cut that no flow satisfies."""
-        pairs = zip(guess, self._capacities, strict=True)
-        flow = [max(-capacity, min(capacity, value)) for value, capacity in pairs]
-        excess = [
-            need - sum(sign * flow[e] for e, _, sign in incident)
-            for need, incident in zip(self._needs, self._incident, strict=True)
+    def excess(self, supplies: Sequence[int], flow: Sequence[int]) -> list[int]:
+        """Return what a flow leaves of the supplies: supply less net outflow, for each node."""
+        return [
+            supply - sum(sign * flow[e] for e, _, sign in incident)
+            for supply, incident in zip(supplies, self.incident, strict=True)
         ]
-        absorbed = self._absorbed(flow, excess)
-        if all(abs(v) <= c for v, c in zip(absorbed, self._capacities, strict=True)):
-            return absorbed
-        levels = self._levels(flow, excess)
-        while any(excess[i] < 0 for i in levels):
-            self._block(flow, excess, levels)
+
+    def route(self, supplies: Sequence[int], start: Sequence[int]) -> IntegerFlow:
+        """Bring as much of the positive supplies to the negative ones as possible.
+
+        Parameters
+        ----------
+        supplies : sequence of int
+            Negative supplies are demands.
+        start : sequence of int
+            A flow within the capacities to begin with.
+
+        Returns
+        -------
+        IntegerFlow
+            A node that the start took too much from has become a demand, and one that it brought
+            too much to a supply: where all supplies can be routed, none of that is left.
+        """
+        flow, excess = list(start), self.excess(supplies, start)
+        while True:
             levels = self._levels(flow, excess)
-        return self._cut(excess, levels) if any(excess) else flow
+            sources = [v for v, x in enumerate(excess) if x > 0 and levels[v] >= 0]
+            if not sources:
+                break
+            self._push_down(flow, excess, levels, sources)
+        return IntegerFlow(flow, excess, self._reached(flow, excess))
 
-    def _absorbed(self, flow: list[int], excess: list[int]) -> list[int]:
-        """Send all excess along a spanning tree, leaves to root."""
-        out, rest = list(flow), list(excess)
-        for node, e, parent, sign in reversed(list(self._spanning_tree(flow))):
-            out[e] += sign * rest[node]
-            rest[parent] += rest[node]
-        return out
-
-    def _spanning_tree(self, flow: list[int]) -> Iterator[tuple[int, int, int, int]]:
-        """Node, edge, parent and sign of the node's edge: from the root on, most room first."""
-        seen = {0}
-        heap: list[tuple[int, int, int, int, int]] = []
-
-        def push(parent: int) -> None:
-            for e, node, sign in self._incident[parent]:
-                if node not in seen:
-                    room = self._capacities[e] - abs(flow[e])
-                    heapq.heappush(heap, (-room, node, e, parent, -sign))
-
-        push(0)
-        while heap:
-            _, node, e, parent, sign = heapq.heappop(heap)
-            if node not in seen:
-                seen.add(node)
-                yield node, e, parent, sign
-                push(node)
-
-    def _room(self, flow: list[int], e: int, sign: int) -> int:
-        return self._capacities[e] - sign * flow[e]
-
-    def _levels(self, flow: list[int], excess: list[int]) -> dict[int, int]:
-        """Numbers of edges from nodes in need to all nodes that can serve them."""
-        levels = {i: 0 for i, x in enumerate(excess) if x > 0}
-        queue = list(levels)
-        for node in queue:
-            for e, other, sign in self._incident[node]:
-                if other not in levels and self._room(flow, e, sign) > 0:
-                    levels[other] = levels[node] + 1
+    def _levels(self, flow: list[int], excess: list[int]) -> list[int]:
+        """Residual distances to a deficit, -1 where there is no path."""
+        levels = [0 if x < 0 else -1 for x in excess]
+        queue = [v for v, x in enumerate(excess) if x < 0]
+        for v in queue:
+            for e, other, sign in self.incident[v]:  # the arc from there carries -sign * flow[e]
+                if levels[other] < 0 and self.capacities[e] + sign * flow[e] > 0:
+                    levels[other] = levels[v] + 1
                     queue.append(other)
         return levels
 
-    def _block(self, flow: list[int], excess: list[int], levels: dict[int, int]) -> None:
-        """Augment along paths on which the level rises, until there is none left."""
-        arcs = [iter(incident) for incident in self._incident]
-        current = [next(arc, None) for arc in arcs]
-        for source in [i for i, level in levels.items() if level == 0]:
-            while excess[source] > 0:
-                path = self._path(source, flow, excess, levels, arcs, current)
-                if path is None:
-                    break
-                nodes, steps = path
-                amount = min(self._room(flow, e, sign) for e, sign in steps)
-                amount = min(amount, excess[source], -excess[nodes[-1]])
-                for e, sign in steps:
+    def _push_down(
+        self, flow: list[int], excess: list[int], levels: list[int], sources: list[int]
+    ) -> None:
+        """Push all excess down the levels, highest level first, as far as it goes."""
+        by_level: list[list[int]] = [[] for _ in range(max(levels) + 1)]
+        for v in sources:
+            by_level[levels[v]].append(v)
+        for level in range(len(by_level) - 1, 0, -1):
+            for v in by_level[level]:
+                for e, other, sign in self.incident[v]:
+                    if levels[other] != level - 1:
+                        continue
+                    amount = min(excess[v], self.capacities[e] - sign * flow[e])
+                    if amount <= 0:
+                        continue
                     flow[e] += sign * amount
-                excess[source] -= amount
-                excess[nodes[-1]] += amount
+                    excess[v] -= amount
+                    if excess[other] == 0:
+                        by_level[level - 1].append(other)
+                    excess[other] += amount
+                    if excess[v] == 0:
+                        break
 
-    def _path(
-        self,
-        source: int,
-        flow: list[int],
-        excess: list[int],
-        levels: dict[int, int],
-        arcs: list[Iterator[tuple[int, int, int]]],
-        current: list[tuple[int, int, int] | None],
-    ) -> tuple[list[int], list[tuple[int, int]]] | None:
-        """Path with rising levels from the source to a node that has too much; arcs run dry."""
-        nodes = [source]
-        steps: list[tuple[int, int]] = []
-        while excess[nodes[-1]] >= 0:
-            node = nodes[-1]
-            arc = current[node]
-            if arc is None:
-                if node == source:
-                    return None
-                nodes.pop()
-                steps.pop()
-                current[nodes[-1]] = next(arcs[nodes[-1]], None)
-                continue
-            e, other, sign = arc
-            if levels.get(other) == levels[node] + 1 and self._room(flow, e, sign) > 0:
-                nodes.append(other)
-                steps.append((e, sign))
-            else:
-                current[node] = next(arcs[node], None)
-        return nodes, steps
-
-    def _cut(self, excess: list[int], reached: Collection[int]) -> Cut:
-        """Refine the set that a maximum flow reaches to a connected one with connected rest.
-
-        All edges that leave the set are full. So the part of it with the largest excess violates
-        by its excess, and of the parts of the rest one violates together with all others.
-        """
-        parts = self._parts(set(reached))
-        part = max(parts, key=lambda nodes: sum(excess[i] for i in nodes))
-        rest = self._parts(set(range(len(excess))) - part)
-        outside = max(rest, key=lambda nodes: self._violation(nodes, -1))
-        return Cut(frozenset(range(len(excess))) - outside)
-
-    def _violation(self, nodes: set[int], sign: int) -> int:
-        """By how much the need of the nodes, times the sign, exceeds the capacity around them."""
-        need = sum(self._needs[i] for i in nodes)
-        edges = (e for i in nodes for e, other, _ in self._incident[i] if other not in nodes)
-        return sign * need - sum(self._capacities[e] for e in edges)
-
-    def _parts(self, nodes: set[int]) -> list[set[int]]:
-        """Split some of the nodes into connected sets."""
-        left, parts = set(nodes), []
-        while left:
-            stack = [left.pop()]
-            part = set(stack)
-            while stack:
-                for _, other, _ in self._incident[stack.pop()]:
-                    if other in left:
-                        left.remove(other)
-                        part.add(other)
-                        stack.append(other)
-            parts.append(part)
-        return parts
+    def _reached(self, flow: list[int], excess: list[int]) -> set[int]:
+        """Nodes that some positive excess reaches."""
+        queue = [v for v, x in enumerate(excess) if x > 0]
+        reached = set(queue)
+        for v in queue:
+            for e, other, sign in self.incident[v]:
+                if other not in reached and self.capacities[e] - sign * flow[e] > 0:
+                    reached.add(other)
+                    queue.append(other)
+        return reached

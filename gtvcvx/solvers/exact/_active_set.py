@@ -6,8 +6,9 @@ Each round
 2. if the minimizer lies beyond the face, goes towards it as far as the face reaches, and fuses
    the edges whose jumps vanish there;
 3. otherwise looks for flows inside the fused clusters, coordinate by coordinate
-   (`verify.flows._integer_flow`). If they exist the optimality conditions hold with equality, which
-   `gtvcvx.solvers.exact._proof` checks once more. If not, a cut shows where a cluster splits.
+   (`gtvcvx.solvers.exact._cluster_flows`). If they exist the optimality conditions hold with
+   equality, which `gtvcvx.solvers.exact._proof` checks once more. If not, a cut shows where a
+   cluster splits.
 
 A cut is a direction of descent: with both sides connected, the minimizer over the new face moves
 them apart, and where several clusters split at once it moves at least one of them apart. So P
@@ -25,7 +26,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, SignArray
 from gtvcvx.solution import ExactSolution
 from gtvcvx.solvers.driver import Limits, Proposal
-from gtvcvx.solvers.exact._cluster_flows import Routing
+from gtvcvx.solvers.exact._cluster_flows import ClusterFlows
 from gtvcvx.solvers.exact._data import ExactData
 from gtvcvx.solvers.exact._faces import Face, Memory, Point
 from gtvcvx.solvers.exact._proof import prove
@@ -58,7 +59,7 @@ class Search:
 
     def __init__(self, data: ExactData, point: Point, signs: SignArray, u: FloatArray) -> None:
         self._data, self._memory, self._u = data, Memory(), u
-        self._routing = Routing(data, u)
+        self._flows = ClusterFlows(data, u)
         self.point, self._signs = point, signs
         self.n_iter = 0
         self.proof: ExactSolution | None = None
@@ -105,7 +106,7 @@ class Search:
             return None
         # Jumps that vanish there fuse: the point minimizes P over the smaller face as well.
         self.point, self._signs = target, jumps
-        flow, splits = self._routing.route(target, Face(self._data, jumps))
+        flow, splits = self._flows.find(target, Face(self._data, jumps))
         for split in splits:
             self._signs[split.edge, split.coordinate] = split.sign
         if splits:

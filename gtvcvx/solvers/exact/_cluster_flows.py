@@ -10,8 +10,8 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.solvers.exact._data import ExactData, Integers, integers
 from gtvcvx.solvers.exact._faces import Face, Point
+from gtvcvx.solvers.exact._feasible_flow import ClusterNetwork, Cut
 from gtvcvx.solvers.exact._gradient import Gradient
-from verify.flows._integer_flow import ClusterFlow, Cut
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Split:
     sign: int
 
 
-class Routing:
+class ClusterFlows:
     """Search for optimal flows near a flow u (m, d) in double precision."""
 
     def __init__(self, data: ExactData, u: FloatArray) -> None:
@@ -41,7 +41,7 @@ class Routing:
             numerator, denominator = value.as_integer_ratio()
             self._guess[e, k] = numerator * data.scale // denominator
 
-    def route(self, point: Point, face: Face) -> tuple[Flow, list[Split]]:
+    def find(self, point: Point, face: Face) -> tuple[Flow, list[Split]]:
         """Return a flow for a point that minimizes P over its face, and what has to split.
 
         The flow is at capacity where the point jumps; inside a cluster without a split it
@@ -58,10 +58,10 @@ class Routing:
         for k in range(data.shape[1]):
             for nodes, edges in _clusters(data.edges, face, k):
                 if len(nodes) > 1:
-                    splits += self._route_cluster(nodes, edges, k, gradient, balance, flow)
+                    splits += self._fill_in(nodes, edges, k, gradient, balance, flow)
         return flow, splits
 
-    def _route_cluster(
+    def _fill_in(
         self,
         nodes: list[int],
         edges: list[int],
@@ -74,16 +74,16 @@ class Routing:
         data = self._data
         slopes = [gradient(i, k) for i in nodes]
         common = math.lcm(*{denominator for _, denominator in slopes})
-        needs = [
+        supplies = [
             -numerator * (common // denominator) - balance[i, k] * common
             for i, (numerator, denominator) in zip(nodes, slopes, strict=True)
         ]
         place = {node: position for position, node in enumerate(nodes)}
         ends = [(place[head], place[tail]) for head, tail in data.edges[edges].tolist()]
-        cluster = ClusterFlow(ends, [data.capacities[e] * common for e in edges], needs)
-        found = cluster.route([self._guess[e, k] * common for e in edges])
+        cluster = ClusterNetwork(ends, [data.capacities[e] * common for e in edges], supplies)
+        found = cluster.feasible_flow([self._guess[e, k] * common for e in edges])
         if isinstance(found, Cut):
-            # The inside needs more than there is: it goes up, with full edges to it.
+            # The inside supplies more than its edges take: it goes up, with full edges around it.
             sides = [(head in found.inside, tail in found.inside) for head, tail in ends]
             return [
                 Split(e, k, int(head) - int(tail))

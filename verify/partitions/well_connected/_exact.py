@@ -11,7 +11,6 @@ compiled engine, so only the last digits are left to Python.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -19,6 +18,7 @@ from math import lcm
 import numpy as np
 
 from verify._arrays import BoolArray, IntArray
+from verify.flows._integer_flow import IntegerNetwork
 from verify.partitions.well_connected._best_sink import ClusterGraph, scale_exponent
 
 
@@ -46,135 +46,53 @@ def search(graph: ClusterGraph, demands: list[Fraction], first: int) -> ExactSea
         Sink to try first.
     """
     n = graph.n_nodes
-    weights = [Fraction(w) for w in graph.weights.tolist()]
-    top = int(max(scale_exponent(float(sum(demands))), 0))
-    denominators = {x.denominator for x in weights} | {x.denominator for x in demands}
-    scale = lcm(1 << top, *denominators) * n
-    capacities = [int(w * scale) for w in weights]
-    needs = [int(d * scale) for d in demands]
-    degree = [0] * n
-    for (a, b), c in zip(graph.edges.tolist(), capacities, strict=True):
-        degree[a] += c
-        degree[b] += c
+    capacities, needs, scale = _integers(graph, demands)
+    network = IntegerNetwork(n, graph.edges.tolist(), capacities)
+    degree = [sum(capacities[e] for e, _, _ in incident) for incident in network.incident]
+    sets = [_set_of([i], n) for i in range(n) if degree[i] <= needs[i]][:2]
+    candidates = np.logical_and.reduce([np.ones(n, dtype=bool), *sets])
     total = sum(needs)
-    candidates = np.ones(n, dtype=bool)
-    sets: list[BoolArray] = []
-    hopeless = np.array([degree[i] + needs[i] <= total for i in range(n)])
-    for i in (i for i in range(n) if degree[i] <= needs[i]):
-        alone = np.zeros(n, dtype=bool)
-        alone[i] = True
-        sets.append(alone)
-        candidates &= alone
-        if len(sets) == 2:
-            break
-    order = sorted(np.flatnonzero(~hopeless).tolist(), key=lambda i: (i != first, -degree[i]))
-    for sink in order:
+    hopeful = [i for i in range(n) if degree[i] + needs[i] > total]
+    for sink in sorted(hopeful, key=lambda i: (i != first, -degree[i])):
         if not candidates[sink]:
             continue
-        flow, stuck = _route(graph, capacities, [x + 1 for x in needs], sink, scale)
-        if stuck is None:
-            return ExactSearch(sink, flow, scale, [], np.zeros(0, np.int64))
-        sets.append(stuck)
-        candidates &= stuck
+        supplies = _to_one_sink([x + 1 for x in needs], sink)
+        found = network.route(supplies, _warm_start(graph, capacities, supplies, sink))
+        if not found.stuck:
+            return ExactSearch(sink, found.flow, scale, [], np.zeros(0, np.int64))
+        sets.append(_set_of(list(found.stuck), n))
+        candidates &= sets[-1]
     return ExactSearch(None, [], scale, sets, np.flatnonzero(candidates))
 
 
-def _route(
-    graph: ClusterGraph, capacities: list[int], needs: list[int], sink: int, scale: int
-) -> tuple[list[int], BoolArray | None]:
-    """Route the integers ``needs`` to the sink; the flow, or the smallest set that is stuck."""
-    flow = _warm_start(graph, capacities, needs, sink, scale)
-    excess = list(needs)
-    excess[sink] = 0
-    neighbors: list[list[tuple[int, int, int]]] = [[] for _ in excess]
-    for e, (a, b) in enumerate(graph.edges.tolist()):
-        excess[a] -= flow[e]
-        excess[b] += flow[e]
-        neighbors[a].append((b, e, 1))
-        neighbors[b].append((a, e, -1))
-    excess[sink] = 0
-    while True:
-        distance = _distances(neighbors, capacities, flow, sink)
-        active = [v for v, x in enumerate(excess) if x > 0 and distance[v] >= 0]
-        if not active:
-            break
-        _blocking_flow(neighbors, capacities, flow, excess, distance, active, sink)
-    if not any(excess):
-        return flow, None
-    return flow, _stuck_set(neighbors, capacities, flow, excess)
+def _integers(graph: ClusterGraph, demands: list[Fraction]) -> tuple[list[int], list[int], int]:
+    """Capacities and demands in units of 1 / scale, all multiples of the number of nodes; scale."""
+    weights = [Fraction(w) for w in graph.weights.tolist()]
+    top = int(max(scale_exponent(float(sum(demands))), 0))
+    denominators = {x.denominator for x in weights} | {x.denominator for x in demands}
+    scale = lcm(1 << top, *denominators) * graph.n_nodes
+    return [int(w * scale) for w in weights], [int(d * scale) for d in demands], scale
+
+
+def _set_of(members: list[int], n_nodes: int) -> BoolArray:
+    """Mark some of the nodes, (n_c,)."""
+    inside = np.zeros(n_nodes, dtype=bool)
+    inside[members] = True
+    return inside
+
+
+def _to_one_sink(supplies: list[int], sink: int) -> list[int]:
+    """Let the sink take what all other nodes supply."""
+    others = sum(supplies) - supplies[sink]
+    return [-others if v == sink else x for v, x in enumerate(supplies)]
 
 
 def _warm_start(
-    graph: ClusterGraph, capacities: list[int], needs: list[int], sink: int, scale: int
+    graph: ClusterGraph, capacities: list[int], supplies: list[int], sink: int
 ) -> list[int]:
-    """Compute a preflow within the capacities and needs, from the compiled engine."""
-    total = sum(needs) - needs[sink]
+    """Compute a flow within the capacities and supplies, from the compiled engine."""
+    total = -supplies[sink]
     shift = max(total.bit_length() - 60, 0)
-    supplies = np.array([x >> shift for x in needs], dtype=np.int64)
     small = np.array([min(c, total) >> shift for c in capacities], dtype=np.int64)
-    routing = graph.flows.route(small, np.where(np.arange(len(needs)) == sink, 0, supplies), sink)
-    return [f << shift for f in routing.flow.tolist()]
-
-
-def _distances(
-    neighbors: list[list[tuple[int, int, int]]], capacities: list[int], flow: list[int], sink: int
-) -> list[int]:
-    distance = [-1] * len(neighbors)
-    distance[sink] = 0
-    queue = deque([sink])
-    while queue:
-        v = queue.popleft()
-        for w, e, sign in neighbors[v]:  # the arc w -> v carries -sign * flow[e]
-            if distance[w] < 0 and capacities[e] + sign * flow[e] > 0:
-                distance[w] = distance[v] + 1
-                queue.append(w)
-    return distance
-
-
-def _blocking_flow(
-    neighbors: list[list[tuple[int, int, int]]],
-    capacities: list[int],
-    flow: list[int],
-    excess: list[int],
-    distance: list[int],
-    active: list[int],
-    sink: int,
-) -> None:
-    """Push all excess down the levels of ``distance``, highest level first, as far as it goes."""
-    by_level: list[list[int]] = [[] for _ in range(max(distance) + 1)]
-    for v in active:
-        by_level[distance[v]].append(v)
-    for level in range(len(by_level) - 1, 0, -1):
-        for v in by_level[level]:
-            for w, e, sign in neighbors[v]:
-                if distance[w] != level - 1:
-                    continue
-                amount = min(excess[v], capacities[e] - sign * flow[e])
-                if amount <= 0:
-                    continue
-                flow[e] += sign * amount
-                excess[v] -= amount
-                if w != sink:
-                    if excess[w] == 0:
-                        by_level[level - 1].append(w)
-                    excess[w] += amount
-                if excess[v] == 0:
-                    break
-
-
-def _stuck_set(
-    neighbors: list[list[tuple[int, int, int]]],
-    capacities: list[int],
-    flow: list[int],
-    excess: list[int],
-) -> BoolArray:
-    """Nodes that some excess still reaches: the smallest minimizer of cut(A) - needs(A)."""
-    inside = np.array([x > 0 for x in excess])
-    queue = deque(np.flatnonzero(inside).tolist())
-    while queue:
-        v = queue.popleft()
-        for w, e, sign in neighbors[v]:
-            if not inside[w] and capacities[e] - sign * flow[e] > 0:
-                inside[w] = True
-                queue.append(w)
-    return inside
+    rounded = np.array([max(x, 0) >> shift for x in supplies], dtype=np.int64)
+    return [f << shift for f in graph.flows.route(small, rounded, sink).flow.tolist()]
