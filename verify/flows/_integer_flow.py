@@ -98,11 +98,12 @@ class IntegerNetwork:
 
     def _levels(self, flow: list[int], excess: list[int]) -> list[int]:
         """Residual distances to a deficit, -1 where there is no path."""
+        capacities = self.capacities
         levels = [0 if x < 0 else -1 for x in excess]
         queue = [v for v, x in enumerate(excess) if x < 0]
         for v in queue:
             for e, other, sign in self.incident[v]:  # the arc from there carries -sign * flow[e]
-                if levels[other] < 0 and self.capacities[e] + sign * flow[e] > 0:
+                if levels[other] < 0 and capacities[e] + sign * flow[e] > 0:
                     levels[other] = levels[v] + 1
                     queue.append(other)
         return levels
@@ -111,6 +112,7 @@ class IntegerNetwork:
         self, flow: list[int], excess: list[int], levels: list[int], sources: list[int]
     ) -> None:
         """Push all excess down the levels, highest level first, as far as it goes."""
+        capacities = self.capacities
         by_level: list[list[int]] = [[] for _ in range(max(levels) + 1)]
         for v in sources:
             by_level[levels[v]].append(v)
@@ -119,7 +121,7 @@ class IntegerNetwork:
                 for e, other, sign in self.incident[v]:
                     if levels[other] != level - 1:
                         continue
-                    amount = min(excess[v], self.capacities[e] - sign * flow[e])
+                    amount = min(excess[v], capacities[e] - sign * flow[e])
                     if amount <= 0:
                         continue
                     flow[e] += sign * amount

@@ -32,8 +32,6 @@ from numba import njit
 from verify._arrays import BoolArray, Int32Array, IntArray
 from verify.flows._network import Network, Scratch
 
-# Labels are made exact again after so many times the work of one sweep over the part.
-UPDATE_INTERVAL = 4
 # Work of relabeling a node beyond its arcs, and of a node in a sweep [2].
 _RELABEL_WORK, _NODE_WORK = 12, 6
 
@@ -114,7 +112,7 @@ def _give_up_above(h: int, top: int, far: int, work: Scratch) -> None:
 
 
 @njit(cache=True, nogil=True)
-def push_relabel(nodes: Int32Array, network: Network, work: Scratch) -> None:
+def push_relabel(nodes: Int32Array, network: Network, work: Scratch, interval: int) -> None:
     """Bring as much excess as possible to the deficits, within one part of the graph.
 
     Calls cost more than what is done for one node; so the pushes, the relabeling and the lists
@@ -128,6 +126,8 @@ def push_relabel(nodes: Int32Array, network: Network, work: Scratch) -> None:
         Its residual capacities and excesses are updated in place.
     work : Scratch
         Its second group may be as short as k.
+    interval : int
+        Labels are made exact again after so many times the work of one sweep over the part.
     """
     start, stop, head, mate = network.start, network.stop, network.head, network.mate
     residual, excess = network.residual, network.excess
@@ -196,7 +196,7 @@ def push_relabel(nodes: Int32Array, network: Network, work: Scratch) -> None:
                 active[lowest] = v
                 top_active = lowest
                 top = max(top, lowest)
-        if done > UPDATE_INTERVAL * sweep:
+        if done > interval * sweep:
             done = 0
             reached = label_exactly(nodes, network, work)
             top_active, top = _fill_buckets(nodes, reached, excess, work)

@@ -14,6 +14,9 @@ from gtvcvx.solvers.divide._network import Clusters, Demands
 from verify.flows._network import Network, Scratch
 from verify.flows._push_relabel import push_relabel, reach_from_excess
 
+# Sources and sinks lie close together: labels stay good for long.
+_UPDATE_INTERVAL = 4
+
 
 @njit(cache=True, nogil=True)
 def balance(nodes: Int32Array, data: Demands, excess: IntArray, inherited: float) -> float:
@@ -145,7 +148,7 @@ def divide(
         )
         if clusters.lower[c]:
             _reverse(nodes, network)
-        push_relabel(nodes, network, part)
+        push_relabel(nodes, network, part, _UPDATE_INTERVAL)
         if clusters.lower[c]:
             _reverse(nodes, network)
         size = reach_from_excess(nodes, network, upper, part.queue)

@@ -65,7 +65,7 @@ def routed(
     network = network_of(edges, capacities, excess)
     work = scratch(len(excess))
     nodes = all_nodes(network) if nodes is None else nodes
-    push_relabel(nodes, network, work)
+    push_relabel(nodes, network, work, 1)
     reached = np.zeros(len(excess), dtype=bool)
     assert reach_from_excess(nodes, network, reached, work.queue) == reached.sum()
     return network, reached
@@ -173,7 +173,7 @@ def test_a_flow_that_is_there_is_gone_on_with(seed: int) -> None:
     """From any flow within the capacities: the same set, since only the sums count."""
     edges, capacities, excess = instance(seed)
     nodes, network, work = halfway(seed)
-    push_relabel(nodes, network, work)
+    push_relabel(nodes, network, work, 1)
     assert_is_a_flow(edges, capacities, excess, network)
     reached = np.zeros(len(nodes), dtype=bool)
     reach_from_excess(nodes, network, reached, work.queue)
@@ -217,6 +217,6 @@ def test_retired_arcs_carry_nothing_more() -> None:
     network = network_of(np.array([[0, 1], [1, 2]]), np.array([9, 9]), excess)
     network.stop[1] -= 1
     assert network.head[network.stop[1]] == 2
-    push_relabel(np.array([0, 1], dtype=np.int32), network, scratch(2))
+    push_relabel(np.array([0, 1], dtype=np.int32), network, scratch(2), 1)
     np.testing.assert_array_equal(network.excess, [0, 2, -5])
     np.testing.assert_array_equal(edge_flow(network), [3, 0])
