@@ -89,10 +89,18 @@ def test_integers_of_any_size_and_a_tie_to_the_last_unit() -> None:
         assert max(found.excess) == supply - big
 
 
-def test_long_paths_take_no_longer_than_their_edges() -> None:
-    """A unit at every node of a path of 20,000: all of it goes in one sweep."""
-    n = 20_000
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_one_sweep_takes_what_there_is_down_a_long_path(
+    everywhere: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit at every node, or at the far end only."""
+    n, sweeps, push_down = 2000, [], IntegerNetwork._push_down
+    monkeypatch.setattr(
+        IntegerNetwork, "_push_down", lambda *args: (sweeps.append(1), push_down(*args))
+    )
     network = IntegerNetwork(n, [(i, i + 1) for i in range(n - 1)], [n] * (n - 1))
-    found = network.route([1] * (n - 1) + [1 - n], [0] * (n - 1))
-    assert found.flow == list(range(1, n))
+    supplies = [1] * (n - 1) if everywhere else [1] + [0] * (n - 2)
+    found = network.route([*supplies, -sum(supplies)], [0] * (n - 1))
+    assert found.flow == np.cumsum(supplies).tolist()
     assert not found.stuck
+    assert len(sweeps) == 1
