@@ -28,6 +28,7 @@ _LOSSES = {
     "point": "squared distance to a point",
     "logistic": "logistic loss",
     "huber": "Huber loss",
+    "pseudohuber": "pseudo-Huber loss",
     "poisson": "Poisson loss",
     "absolute": "absolute error",
     "quantile": "quantile loss",

@@ -7,6 +7,7 @@ from gtvcvx.losses._catalogue import (
     LassoLoss,
     LogisticLoss,
     PoissonLoss,
+    PseudoHuberLoss,
     QuantileLoss,
 )
 from gtvcvx.losses._cvxpy import CvxpyLoss
@@ -43,6 +44,7 @@ __all__ = [
     "Nonnegative",
     "PointLoss",
     "PoissonLoss",
+    "PseudoHuberLoss",
     "QuadraticForm",
     "QuantileLoss",
     "Ridge",

@@ -1,4 +1,4 @@
-"""Losses of data points: logistic, lasso, Huber, Poisson, absolute, quantile, hinge."""
+"""Losses of data points, one class each: means over the rows of a node."""
 
 from __future__ import annotations
 
@@ -121,6 +121,31 @@ class HuberLoss(RowLoss):
     """
 
     _kind = "huber"
+
+    def __init__(self, X: ArrayLike, y: ArrayLike, delta: ArrayLike) -> None:
+        super().__init__(X, y, delta=delta)
+
+
+class PseudoHuberLoss(RowLoss):
+    r"""Mean pseudo-Huber loss of a linear model, like Huber's and smooth everywhere.
+
+    .. math:: L(w) = \tfrac1m \sum_r h(x_r^T w - y_r), \quad
+        h(z) = \delta^2 \left( \sqrt{1 + (z / \delta)^2} - 1 \right)
+
+    which is about :math:`z^2 / 2` for small z and :math:`\delta |z| - \delta^2` for large z:
+    `scipy.special.pseudo_huber`.
+
+    Parameters
+    ----------
+    X : array_like, shape (m, d)
+        Features, one row a data point.
+    y : array_like, shape (m,)
+        Targets.
+    delta : float or array_like of shape (m,)
+        Residual, > 0, about from which on a data point counts as an outlier.
+    """
+
+    _kind = "pseudohuber"
 
     def __init__(self, X: ArrayLike, y: ArrayLike, delta: ArrayLike) -> None:
         super().__init__(X, y, delta=delta)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import pseudo_huber
 
 from gtvcvx._arrays import FloatArray
 
@@ -23,6 +24,10 @@ def _logistic(z: FloatArray, term: Term) -> FloatArray:
 def _huber(z: FloatArray, term: Term) -> FloatArray:
     size, delta = np.abs(z - term["y"]), term["delta"]
     return np.where(size <= delta, size**2, 2.0 * delta * size - delta**2)
+
+
+def _pseudo_huber(z: FloatArray, term: Term) -> FloatArray:
+    return np.asarray(pseudo_huber(term["delta"], z - term["y"]))
 
 
 def _poisson(z: FloatArray, term: Term) -> FloatArray:
@@ -47,6 +52,7 @@ ROW_ERRORS: dict[str, Callable[[FloatArray, Term], FloatArray]] = {
     "squared": _squared,
     "logistic": _logistic,
     "huber": _huber,
+    "pseudohuber": _pseudo_huber,
     "poisson": _poisson,
     "absolute": _absolute,
     "quantile": _quantile,

@@ -15,12 +15,22 @@ import numpy as np
 import gtvcvx as gtv
 from gtvcvx.losses import BatchedLoss, Loss
 
-KINDS = ("squared", "logistic", "huber", "poisson", "absolute", "quantile", "hinge")
+KINDS = (
+    "squared",
+    "logistic",
+    "huber",
+    "poisson",
+    "absolute",
+    "quantile",
+    "hinge",
+    "pseudohuber",
+)
 DELTA, LEVEL = 0.4, 0.8
 _CLASSES: dict[str, Any] = {
     "squared": gtv.SquaredLoss,
     "logistic": gtv.LogisticLoss,
     "huber": lambda X, y: gtv.HuberLoss(X, y, DELTA),
+    "pseudohuber": lambda X, y: gtv.PseudoHuberLoss(X, y, DELTA),
     "poisson": gtv.PoissonLoss,
     "absolute": gtv.AbsoluteLoss,
     "quantile": lambda X, y: gtv.QuantileLoss(X, y, LEVEL),
@@ -37,6 +47,8 @@ def psi(kind: str, z: float, y: float) -> float:
         return math.log(1.0 + math.exp(z)) - y * z
     if kind == "huber":
         return r**2 if abs(r) <= DELTA else 2.0 * DELTA * abs(r) - DELTA**2
+    if kind == "pseudohuber":
+        return DELTA**2 * (math.sqrt(1.0 + (r / DELTA) ** 2) - 1.0)
     if kind == "poisson":
         return math.exp(z) - y * z
     if kind == "absolute":
@@ -54,6 +66,10 @@ def psi_model(kind: str, z: cp.Expression, y: np.ndarray) -> cp.Expression:
         "squared": lambda: cp.sum_squares(z - y) / m,
         "logistic": lambda: (cp.sum(cp.logistic(z)) - y @ z) / m,
         "huber": lambda: cp.sum(cp.huber(z - y, DELTA)) / m,
+        "pseudohuber": lambda: sum(
+            DELTA**2 * (cp.norm(cp.hstack([1.0, (z[r] - y[r]) / DELTA])) - 1.0) / m
+            for r in range(m)
+        ),
         "poisson": lambda: (cp.sum(cp.exp(z)) - y @ z) / m,
         "absolute": lambda: cp.norm1(z - y) / m,
         "quantile": lambda: cp.sum(cp.maximum(LEVEL * (y - z), (LEVEL - 1) * (y - z))) / m,
@@ -206,6 +222,8 @@ CASES = {
     "quantile-box": _plain("quantile", lower=np.array([-0.2, -np.inf, 0.0]), upper=0.5),
     "squared-nonnegative": _plain("squared", 4, (1, 3), lower=0.0),
     "huber-elastic-nonnegative": _plain("huber", ridge=0.1, kappa=0.1, lower=0.0),
+    "pseudohuber-collinear": _plain("pseudohuber", change=_collinear),
+    "pseudohuber-l1-box": _plain("pseudohuber", kappa=0.1, lower=-0.2, upper=0.5),
     "squared-simplex": _plain("squared", 4, (1, 3), total=1.5),
     "logistic-simplex-box": _plain("logistic", total=1.0, upper=0.6),
     "point-l1": lambda rng: _case(

@@ -13,6 +13,7 @@ ROW_LOSSES = {
     "logistic ridge": (gtv.LogisticLoss, LABEL, {"ridge": 0.2, "intercept": 2}),
     "lasso": (gtv.LassoLoss, None, {"kappa": 0.3, "intercept": 0}),
     "huber": (gtv.HuberLoss, None, {"delta": 0.5}),
+    "pseudohuber": (gtv.PseudoHuberLoss, None, {"delta": 0.5}),
     "poisson": (gtv.PoissonLoss, COUNT, {}),
     "absolute": (gtv.AbsoluteLoss, None, {}),
     "quantile": (gtv.QuantileLoss, None, {"level": 0.3}),

@@ -119,11 +119,12 @@ def network(loss, n=150, d=2, labelled=0.5):
         lambda X, z, i: gtv.LogisticLoss.from_rows(X, (z > 0).astype(float), i),
         lambda X, z, i: gtv.HingeLoss.from_rows(X, np.where(z > 0, 1.0, -1.0), i),
         lambda X, z, i: gtv.QuantileLoss.from_rows(X, z, i, level=0.7),
+        lambda X, z, i: gtv.PseudoHuberLoss.from_rows(X, z, i, delta=0.3),
         lambda X, z, i: (
             gtv.HuberLoss.from_rows(X, z, i, 150, delta=0.3) + gtv.Nonnegative().everywhere(150, 2)
         ),
     ],
-    ids=["logistic", "hinge", "quantile", "huber nonnegative everywhere"],
+    ids=["logistic", "hinge", "quantile", "pseudo-Huber", "huber nonnegative everywhere"],
 )
 def test_networks_are_solved_to_a_certified_gap(loss):
     p = network(loss)

@@ -78,6 +78,7 @@ class TestTerms:
         X, y = np.array([[1.0, 2.0]]), np.array([1.0])
         for loss, expected in (
             (gtv.HuberLoss(X, y, 0.5), {"X": X, "y": y, "delta": [0.5]}),
+            (gtv.PseudoHuberLoss(X, y, 0.5), {"X": X, "y": y, "delta": [0.5]}),
             (gtv.QuantileLoss(X, y, 0.25), {"X": X, "y": y, "level": [0.25]}),
             (gtv.HingeLoss(X, y), {"X": X, "y": y}),
             (gtv.Ridge(0.5), {"mu": [0.5]}),

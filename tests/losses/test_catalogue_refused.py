@@ -183,6 +183,12 @@ BASE = {"node": [0], "X": [[1.0, 2.0]], "y": [1.0]}
         ({"kind": "huber", **BASE}, KeyError, "delta"),
         ({"kind": "huber", **BASE, "delta": [0.0]}, ValueError, r"delta: entry \(0,\) is 0.0"),
         ({"kind": "huber", **BASE, "delta": [1.0, 1.0]}, ValueError, "delta: shape"),
+        ({"kind": "pseudohuber", **BASE}, KeyError, "delta"),
+        (
+            {"kind": "pseudohuber", **BASE, "delta": [-1.0]},
+            ValueError,
+            "delta: entry",
+        ),
         ({"kind": "quantile", **BASE, "level": [1.5]}, ValueError, "level: entry"),
         ({"kind": "poisson", **BASE, "y": [np.nan]}, ValueError, r"y: entry \(0,\) is nan"),
         ({"kind": "poisson", **BASE, "node": [-1]}, ValueError, "node: one axis of numbers >= 0"),

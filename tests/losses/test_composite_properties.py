@@ -21,7 +21,7 @@ def exact(case):
 
 
 def solved(problem):
-    problem.solve(solver=cp.CLARABEL)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11)
     assert problem.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
     return problem.value
 

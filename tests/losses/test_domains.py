@@ -35,6 +35,7 @@ def dense_constraint(p, repair):
 def test_which_losses_have_such_domains():
     unbounded = {"logistic-ridge", "squared-simplex", "logistic-simplex-box", "simplex-alone"}
     unbounded |= {"huber-elastic-nonnegative", "point-l1", "poisson-point-ridge"}
+    unbounded |= {"pseudohuber-l1-box"}
     # Rows of a lasso of full rank absorb everything, whatever the l1 term does.
     assert set(CASES) - set(BOUNDED) == unbounded | {"lasso"}
     assert repairer(problem("hinge")).needed

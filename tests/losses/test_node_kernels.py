@@ -48,8 +48,10 @@ COORDINATES = {
 def rows_of(kind, X, y):
     node = np.zeros(len(y), dtype=np.int64)
     term = {"kind": kind, "node": node, "X": X, "y": y}
-    term |= {"huber": {"delta": np.full(len(y), DELTA)}}.get(kind, {})
-    term |= {"quantile": {"level": np.full(len(y), LEVEL)}}.get(kind, {})
+    if kind in ("huber", "pseudohuber"):
+        term["delta"] = np.full(len(y), DELTA)
+    if kind == "quantile":
+        term["level"] = np.full(len(y), LEVEL)
     return Parts.of([term], 1, X.shape[1]).rows
 
 

@@ -18,6 +18,7 @@ TARGETS = {
     "squared": [0.7, -2.0],
     "logistic": [0.0, 1.0],
     "huber": [0.3, -5.0],
+    "pseudohuber": [0.3, -5.0],
     "poisson": [0.0, 1.0, 7.0],
     "absolute": [0.0, 1.3],
     "quantile": [0.0, -0.4],
@@ -32,8 +33,10 @@ def row(kind, y, weight=4):
     """One of so many rows of a node."""
     node = np.zeros(weight, dtype=np.int64)
     term = {"kind": kind, "node": node, "X": np.ones((weight, 1)), "y": np.full(weight, y)}
-    term |= {"huber": {"delta": np.full(weight, DELTA)}}.get(kind, {})
-    term |= {"quantile": {"level": np.full(weight, LEVEL)}}.get(kind, {})
+    if kind in ("huber", "pseudohuber"):
+        term["delta"] = np.full(weight, DELTA)
+    if kind == "quantile":
+        term["level"] = np.full(weight, LEVEL)
     return Parts.of([term], 1, 1).rows[0]
 
 
@@ -60,7 +63,7 @@ class TestRows:
         assert behind >= here - h * slope - size
         turn = abs(kernels.row_slope(r, z + h) - kernels.row_slope(r, z - h)) / (2.0 * h)
         kinked = min(abs(z - y), abs(abs(z - y) - DELTA)) < 2.0 * h
-        if not kinked or kind in ("squared", "logistic", "poisson"):
+        if not kinked or kind in ("squared", "logistic", "pseudohuber", "poisson"):
             assert kernels.row_curvature(r, z) == pytest.approx(turn, rel=1e-4, abs=1e-9)
         assert r["low"] <= slope <= r["high"]
 
@@ -120,6 +123,47 @@ def test_divergence_is_accurate_however_close_its_arguments(log_u, change, k):
     assert kernels.divergence(v, log_u) == pytest.approx(expected, rel=3e-2, abs=close)
     if abs(change) * 10.0**-k > 1e-6:
         assert kernels.divergence(v, log_u) == pytest.approx(expected, rel=1e-7)
+
+
+def exact_pseudo_huber_gap(r, b, delta):
+    """psi(r) + psi*(b) - b r in 120 digits."""
+    with localcontext() as context:
+        context.prec = 120
+        r, b, delta = Decimal(r), Decimal(b), Decimal(delta)
+        value = delta * ((delta**2 + r**2).sqrt() - delta)
+        conjugate = delta * (delta - (delta**2 - b**2).sqrt())
+        return float(value + conjugate - b * r)
+
+
+@given(
+    r=st.floats(-1e6, 1e6),
+    delta=st.floats(1e-3, 1e3),
+    change=st.floats(-1.0, 1.0),
+    k=st.integers(0, 12),
+)
+def test_pseudo_huber_gap_is_accurate_however_close_its_arguments(r, delta, change, k):
+    slope = delta * r / math.hypot(delta, r)
+    b = min(max(slope + change * delta * 10.0**-k, -delta), delta)
+    expected = exact_pseudo_huber_gap(r, b, delta)
+    # The direction of b is as good as its digits are: at an end they say little of the angle.
+    angle = 1e-15 * (1.0 + math.hypot(r, delta) / delta)
+    close = delta * math.hypot(delta, r) * angle * angle
+    assert kernels.angle_gap(r, b, delta) == pytest.approx(expected, rel=1e-3, abs=close)
+
+
+@pytest.mark.parametrize("r", [1e-12, 1e-3, 1.0, 1e3, 1e12])
+def test_pseudo_huber_has_all_digits_in_any_unit(r):
+    for delta in (1e-9, 1.0, 1e9):
+        row_of = row("pseudohuber", 0.0, weight=1)
+        row_of["delta"], row_of["low"], row_of["high"] = delta, -delta, delta
+        with localcontext() as context:
+            context.prec = 120
+            x, d = Decimal(r), Decimal(delta)
+            root = (d * d + x * x).sqrt()
+            value, slope, curvature = d * (root - d), d * x / root, (d / root) ** 3
+        assert kernels.row_value(row_of, r) == pytest.approx(float(value), rel=1e-14)
+        assert kernels.row_slope(row_of, r) == pytest.approx(float(slope), rel=1e-14)
+        assert kernels.row_curvature(row_of, r) == pytest.approx(float(curvature), rel=1e-14)
 
 
 def coordinate(mu=0.0, linear=0.0, kappa=0.0, lower=-np.inf, upper=np.inf):

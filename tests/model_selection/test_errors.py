@@ -17,7 +17,8 @@ def term_of(kind, rng):
         "hinge": rng.choice([-1.0, 1.0], 5),
     }.get(kind, rng.standard_normal(5))
     term = {"kind": kind, "node": node, "X": rng.standard_normal((5, 2)), "y": y}
-    extra = {"huber": {"delta": np.full(5, 0.7)}, "quantile": {"level": np.full(5, 0.3)}}
+    delta = {"delta": np.full(5, 0.7)}
+    extra = {"huber": delta, "pseudohuber": delta, "quantile": {"level": np.full(5, 0.3)}}
     return term | extra.get(kind, {})
 
 
@@ -29,6 +30,7 @@ def test_by_hand():
         "squared": ({"y": [1.0, 1.0]}, [4.0, 9.0]),
         "absolute": ({"y": [1.0, 1.0]}, [2.0, 3.0]),
         "huber": ({"y": [2.5, 1.0], "delta": [1.0, 1.0]}, [0.25, 5.0]),
+        "pseudohuber": ({"y": [2.0, -2.0], "delta": [1.0, 1.0]}, [np.sqrt(2) - 1, 0.0]),
         "quantile": ({"y": [1.0, 1.0], "level": [0.2, 0.2]}, [1.6, 0.6]),
         "logistic": ({"y": [1.0, 1.0]}, [np.log1p(np.exp(-3)), 2 + np.log1p(np.exp(-2))]),
         "poisson": ({"y": [2.0, 0.0]}, [np.exp(3) - 6, np.exp(-2)]),

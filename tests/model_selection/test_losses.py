@@ -25,7 +25,8 @@ def row_term(kind):
         "hinge": rng.choice([-1.0, 1.0], 20),
     }.get(kind, rng.standard_normal(20))
     term = {"kind": kind, "node": node, "X": rng.standard_normal((20, 2)), "y": y}
-    more = {"huber": {"delta": np.full(20, 0.5)}, "quantile": {"level": np.full(20, 0.3)}}
+    delta = {"delta": np.full(20, 0.5)}
+    more = {"huber": delta, "pseudohuber": delta, "quantile": {"level": np.full(20, 0.3)}}
     return term | more.get(kind, {})
 
 

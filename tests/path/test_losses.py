@@ -30,7 +30,8 @@ def row_term(kind, seed=0):
         "hinge": lambda: np.where(z + rng.standard_normal(len(z)) > 0, 1.0, -1.0),
     }.get(kind, lambda: z + 0.3 * rng.standard_normal(len(z)))()
     term = {"kind": kind, "node": node, "X": X, "y": y}
-    more = {"huber": {"delta": np.full(len(z), 0.5)}, "quantile": {"level": np.full(len(z), 0.3)}}
+    delta = {"delta": np.full(len(z), 0.5)}
+    more = {"huber": delta, "pseudohuber": delta, "quantile": {"level": np.full(len(z), 0.3)}}
     return term | more.get(kind, {})
 
 
@@ -42,7 +43,10 @@ def everywhere(kind, **values):
 
 
 TERMS = {
-    **{kind: [row_term(kind)] for kind in ("huber", "poisson", "absolute", "quantile")},
+    **{
+        kind: [row_term(kind)]
+        for kind in ("huber", "pseudohuber", "poisson", "absolute", "quantile")
+    },
     "logistic": [row_term("logistic"), everywhere("ridge", mu=0.1)],
     "hinge": [row_term("hinge"), everywhere("ridge", mu=0.1)],
     "lasso": [row_term("squared"), everywhere("l1", kappa=0.3)],
@@ -78,7 +82,7 @@ def test_consensus_is_optimal_above_and_not_below(name, penalty):
     assert np.ptp(found.w, axis=0).max() <= 1e-8
     above = problem.with_lam(found.upper)
     value = above.value(found.w)
-    assert optimum(above) == pytest.approx(value, rel=5e-8, abs=5e-8)
+    assert optimum(above) == pytest.approx(value, rel=1e-7, abs=1e-7)
     assert above.bounds.gap_of(found.w, found.u).total <= 1.1e-8 * max(1.0, abs(value))
     below = problem.with_lam(0.99 * found.lower)
     assert optimum(below) < value - 1e-5

@@ -34,6 +34,8 @@ LOSSES = (
 KINKED = (
     "huber",
     "huber_ridge",
+    "pseudohuber",
+    "pseudohuber_ridge",
     "absolute",
     "quantile",
     "hinge_ridge",
@@ -109,7 +111,7 @@ def row_term(kind: str, nodes: np.ndarray, m: tuple[int, int], truth: np.ndarray
     z = np.einsum("rj,rj->r", x, truth[node])
     noisy = z + 0.5 * rng.standard_normal(len(node))
     term: Data = {"kind": kind, "node": node, "X": x, "y": noisy}
-    if kind == "huber":
+    if kind in ("huber", "pseudohuber"):
         term["delta"] = rng.uniform(0.1, 0.6, len(node))
     elif kind == "quantile":
         term["level"] = rng.uniform(0.2, 0.8, len(node))
@@ -128,11 +130,11 @@ def kinked_terms(kind: str, n: int, d: int, rng: np.random.Generator) -> list[Da
     some = np.sort(rng.permutation(n)[: max(1, (2 * n) // 3)])
     truth = np.where(every[:, None] < n // 2, 0.5, -0.5) * (1 + np.arange(d))
     few, many = (d + 1, d + 3), (2 * d + 2, 2 * d + 4)
-    if kind in ("huber", "absolute", "quantile"):
+    if kind in ("huber", "pseudohuber", "absolute", "quantile"):
         return [row_term(kind, some, many, truth, rng)]
     if kind == "poisson":
         return [row_term(kind, every, many, truth, rng)]
-    if kind in ("huber_ridge", "hinge_ridge", "poisson_ridge"):
+    if kind in ("huber_ridge", "pseudohuber_ridge", "hinge_ridge", "poisson_ridge"):
         rows = row_term(kind.split("_")[0], some, few, truth, rng)
         return [rows, _ridge(every if kind[1] == "i" else some, d, rng)]
     if kind == "logistic_unlabelled":
@@ -152,7 +154,9 @@ def kinked_terms(kind: str, n: int, d: int, rng: np.random.Generator) -> list[Da
     kappa = rng.uniform(0.05, 0.4, (len(some), d))
     parts = np.array_split(every, 3)
     return [*rows, squared, {"kind": "l1", "node": some, "kappa": kappa}, _ridge(some, d, rng),
-            _box(parts[0], d, rng), _simplex(parts[1], rng)]  # fmt: skip
+            _box(parts[0], d, rng), _simplex(parts[1], rng),
+            row_term("pseudohuber", np.sort(rng.permutation(n)[: n // 3 + 1]), few, truth, rng),
+            ]  # fmt: skip
 
 
 def terms(kind: str, n: int, d: int, rng: np.random.Generator) -> list[Data]:
@@ -231,6 +235,7 @@ ROW_LOSSES = {
     "squared": lambda z, t: cp.square(z - t["y"]),
     "logistic": lambda z, t: cp.logistic(z) - cp.multiply(t["y"], z),
     "huber": lambda z, t: _huber(z - t["y"], t["delta"]),
+    "pseudohuber": lambda z, t: _pseudo_huber(z - t["y"], t["delta"]),
     "poisson": lambda z, t: cp.exp(z) - cp.multiply(t["y"], z),
     "absolute": lambda z, t: cp.abs(z - t["y"]),
     "quantile": lambda z, t: cp.maximum(
@@ -243,6 +248,12 @@ ROW_LOSSES = {
 def _huber(z: cp.Expression, delta: np.ndarray) -> cp.Expression:
     """Return z^2, or 2 delta |z| - delta^2 beyond delta."""
     return cp.multiply(delta**2, cp.huber(cp.multiply(1 / delta, z), 1))
+
+
+def _pseudo_huber(z: cp.Expression, delta: np.ndarray) -> cp.Expression:
+    """Return delta (sqrt(delta^2 + z^2) - delta)."""
+    length = cp.norm(cp.vstack([np.ones(len(delta)), cp.multiply(1 / delta, z)]), 2, axis=0)
+    return cp.multiply(delta**2, length - 1)
 
 
 def _columns(values: np.ndarray, d: int) -> np.ndarray:

@@ -186,6 +186,48 @@ class Poisson(Exponential):
             return _relative(np.maximum(self.m * r + self.y, 0), np.exp(z)) / self.m
 
 
+class PseudoHuber(Function):
+    """(1/m) delta (sqrt(delta^2 + (z - y)^2) - delta), with h' between -delta/m and delta/m."""
+
+    def __init__(
+        self, y: FloatArray, m: FloatArray, delta: FloatArray, lo: FloatArray, hi: FloatArray
+    ) -> None:
+        super().__init__(y, lo, hi)
+        self.m, self.delta = m, delta
+        self.reach = float(delta.min(initial=np.inf))
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """Return delta t^2 / (sqrt(delta^2 + t^2) + delta) / m, t = z - y."""
+        t = z - self.y
+        root = np.hypot(self.delta, t)
+        with np.errstate(over="ignore"):
+            return self.delta * t * (t / (root + self.delta)) / self.m
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """Return delta t / sqrt(delta^2 + t^2) / m."""
+        t = z - self.y
+        return self.clip(self.delta * (t / np.hypot(self.delta, t)) / self.m)
+
+    def curvature(self, z: FloatArray | None) -> FloatArray:
+        """Return (delta / sqrt(delta^2 + t^2))^3 / m; a typical size is that at the minimum."""
+        if z is None:
+            return 1 / self.m
+        return (self.delta / np.hypot(self.delta, z - self.y)) ** 3 / self.m
+
+    def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
+        """Return (delta/m) sqrt(delta^2 + t^2) (1 - cos of the angle between two directions).
+
+        They are those of (delta, t) and of (sqrt(delta^2 - p^2), p), p = m r.
+        """
+        t, p = z - self.y, np.clip(self.m * r, -self.delta, self.delta)
+        q, s = np.hypot(self.delta, t), np.sqrt((self.delta - p) * (self.delta + p))
+        sine = (p - s * (t / self.delta)) / q
+        cosine = (s + p * (t / self.delta)) / q
+        off = np.where(cosine > 0, sine**2 / (1 + np.maximum(cosine, 0)), 1 - cosine)
+        with np.errstate(over="ignore"):
+            return self.delta * q * off / self.m
+
+
 def _relative(p: FloatArray, q: FloatArray) -> FloatArray:
     """Return p ln(p/q) - p + q >= 0 for p, q >= 0, stable where p is close to q."""
     positive = p > 0

@@ -15,7 +15,7 @@ import numpy as np
 from verify._arrays import FloatArray
 from verify.instance import _integers as integers
 from verify.instance._blocks import Blocks, Part
-from verify.instance._functions import Function, Logistic, Piecewise, Poisson
+from verify.instance._functions import Function, Logistic, Piecewise, Poisson, PseudoHuber
 from verify.instance._integers import Exact
 from verify.instance._multiplier_intervals import Domain, domain, row_domain
 from verify.kernel.data import ROWS
@@ -190,6 +190,8 @@ def _row_term(field: dict[str, Any], n: int, d: int) -> Term:
         function = Logistic(y, each, lo, hi)
     elif kind == "poisson":
         function = Poisson(y, each, lo, hi)
+    elif kind == "pseudohuber":
+        function = PseudoHuber(y, each, extra, lo, hi)
     else:
         c = 2 / each if kind in CURVED else np.full(y.shape, INF)
         function = Piecewise(y, c, lo, hi)

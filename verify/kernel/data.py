@@ -28,6 +28,7 @@ NORM_OF_P = {
 TERMS: dict[str, dict[str, bool | None]] = {
     "squared": {"X": True, "y": False},
     "huber": {"X": True, "y": False, "delta": False},
+    "pseudohuber": {"X": True, "y": False, "delta": False},
     "absolute": {"X": True, "y": False},
     "quantile": {"X": True, "y": False, "level": False},
     "hinge": {"X": True, "y": False},
@@ -160,6 +161,7 @@ RANGES: dict[str, dict[str, tuple[Callable[[float], bool], str]]] = {
     "hinge": {"y": (lambda y: y in (-1, 1), "must be -1 or 1")},
     "poisson": {"y": (_not_negative, "must not be negative")},
     "huber": {"delta": _POSITIVE},
+    "pseudohuber": {"delta": _POSITIVE},
     "quantile": {"level": (lambda q: 0 < q < 1, "must be between 0 and 1")},
     "ridge": {"mu": _POSITIVE},
     "l1": {"kappa": _POSITIVE},

@@ -22,14 +22,18 @@ Slopes = tuple[Number, Number] | None
 # A data row of these kinds is h(z) = (1/m) max over s of s (z - y) - c s^2/4, s between two slopes
 # (None: any s), with c = 1 for the CURVED ones and 0 otherwise.  Hence h*(r) = r y + c (m/4) r^2,
 # with m r between the slopes.  Arguments: y, the row's delta or level, and one, in one unit.
+# (Of pseudohuber, which has a class of its own, the ends of m r alone are as here.)
 SLOPES: dict[str, Callable[[Number, Number, int], Slopes]] = {
     "squared": lambda y, extra, one: None,
     "huber": lambda y, delta, one: (-2 * delta, 2 * delta),
     "absolute": lambda y, extra, one: (-one, one),
     "quantile": lambda y, level, one: (-level, one - level),
     "hinge": lambda y, extra, one: (-one, 0) if y > 0 else (0, one),
+    "pseudohuber": lambda y, delta, one: (-delta, delta),
 }
 CURVED = ("squared", "huber")
+# Roots in losses are enclosed within 2^-256, before they are divided by m.
+ROOT = 256
 
 
 def _logistic_conjugate(p: Fraction) -> Number | None:
@@ -185,6 +189,41 @@ class RowTerm(Term):
         return quotients(hi, 0).hi / TEN50
 
 
+class PseudoHuberTerm(RowTerm):
+    """Rows (1/m) delta (sqrt(delta^2 + (z - y)^2) - delta), z = x.w_i.
+
+    Hence h*(r) = r y + (1/m) delta (delta - sqrt(delta^2 - (m r)^2)) where |m r| <= delta.
+    """
+
+    def value(self, w: Table, k: int) -> Bounds:
+        """Enclose the sum of the rows' losses: the roots from both sides."""
+        k += self.k_x
+        fine = max(k, self.k_y)
+        a, b, g = 1 << (fine - k), 1 << (fine - self.k_y), max(0, ROOT - 2 * fine)
+        lo: dict[int, Number] = defaultdict(int)
+        hi: dict[int, Number] = defaultdict(int)
+        for m, i, x, y, extra in zip(self.m, self.node, self.x, self.y, self.extra, strict=True):
+            t, delta = a * dot(x, w[i]) - b * y, b * extra
+            low, high = numbers.root(delta * delta * (delta * delta + t * t), g)
+            lo[m] += low - delta * delta * (1 << g)
+            hi[m] += high - delta * delta * (1 << g)
+        return Bounds(quotients(lo, 2 * fine + g).lo, quotients(hi, 2 * fine + g).hi)
+
+    def _row_conjugate(self, r: list[Number], k: int, name: str) -> Fraction:
+        """Return an upper bound of the sum of h*(r): the roots, which are taken off, from below."""
+        fine = max(k, self.k_y)
+        a, b, g = 1 << (fine - k), 1 << (fine - self.k_y), max(0, ROOT - 2 * fine)
+        hi: dict[int, Number] = defaultdict(int)
+        columns = zip(self.m, r, self.y, self.extra, strict=True)
+        for row, (m, v, y, extra) in enumerate(columns):
+            p, delta = m * a * v, b * extra
+            if not -delta <= p <= delta:
+                raise self.outside(name, row)
+            low, _ = numbers.root(delta * delta * (delta * delta - p * p), g)
+            hi[m] += (p * b * y + delta * delta) * (1 << g) - low
+        return quotients(hi, 2 * fine + g).hi
+
+
 class PointTerm(Term):
     """||w_i - a_i||^2."""
 
@@ -314,7 +353,9 @@ def _finite(text: str) -> Fraction | None:
     return None if math.isinf(x) else Fraction(x)
 
 
-_NODE_TERMS = {
+# Kinds with a rule of their own; all others are rows.
+_TERMS = {
+    "pseudohuber": PseudoHuberTerm,
     "point": PointTerm,
     "ridge": RidgeTerm,
     "l1": L1Term,
@@ -327,4 +368,4 @@ def term_of(data: Mapping[str, Any], d: int) -> Term:
     """Return the rules of one entry of canonical `terms`; `Verdict` (UNPROVED) if it has none."""
     if data["kind"] == "opaque":
         raise Verdict("UNPROVED", f"no exact rule for the loss {data['name']!r}")
-    return _NODE_TERMS.get(data["kind"], RowTerm)(data, d)
+    return _TERMS.get(data["kind"], RowTerm)(data, d)

@@ -149,11 +149,20 @@ def roots(values: Sequence[Number], weights: Sequence[int], k: int) -> Bounds:
     """
     lo = hi = 0
     for v, a in zip(values, weights, strict=True):
-        square, rest = divmod(v * (1 << 128), 1)
-        root = math.isqrt(int(square))
-        lo += a * root
-        hi += a * (root + (rest != 0 or root * root != square))
+        below, above = root(v, 64)
+        lo += a * below
+        hi += a * above
     return Bounds(lo * unit(k + 64), hi * unit(k + 64))
+
+
+def root(v: Number, k: int) -> tuple[int, int]:
+    """Enclose sqrt(v), v >= 0, in units of 2^-k, k >= 0: the largest integer below, and the next.
+
+    Both are the root itself where it is an integer.
+    """
+    square, rest = divmod(v * (1 << 2 * k), 1)
+    low = math.isqrt(int(square))
+    return low, low + (rest != 0 or low * low != square)
 
 
 # Correctly rounded to 60 digits and handed on in units of 10^-50 with a margin of one unit, which

@@ -20,6 +20,7 @@ ROW_KINDS: Mapping[str, tuple[str, ...]] = {
     "squared": (),
     "logistic": (),
     "huber": ("delta",),
+    "pseudohuber": ("delta",),
     "poisson": (),
     "absolute": (),
     "quantile": ("level",),
@@ -36,7 +37,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 }
 #: Terms whose sums are quadratic, and those whose sums are finite with a gradient everywhere.
 QUADRATIC_KINDS = frozenset({"squared", "point", "ridge"})
-SMOOTH_KINDS = QUADRATIC_KINDS | {"logistic", "huber", "poisson"}
+SMOOTH_KINDS = QUADRATIC_KINDS | {"logistic", "huber", "pseudohuber", "poisson"}
 _TARGETS = {
     "logistic": ("0 or 1", lambda y: (y == 0.0) | (y == 1.0)),
     "poisson": ("a number >= 0", lambda y: y >= 0.0),

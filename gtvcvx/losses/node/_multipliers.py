@@ -34,6 +34,7 @@ from gtvcvx.losses.node._scalar import (
     KINK,
     LOGISTIC,
     POISSON,
+    PSEUDO_HUBER,
     SQUARED,
     row_curvature,
     row_slope,
@@ -55,6 +56,8 @@ def _typical_curvature(row: Any, z: float) -> float:
         return 0.25 * row.c
     if row.kind == POISSON:
         return row.c * max(row.y, math.exp(min(z, 50.0)))
+    if row.kind == PSEUDO_HUBER:
+        return row.c
     return 2.0 * row.c if row.kind == SQUARED or row.kind == HUBER else 0.0
 
 

@@ -2,16 +2,17 @@
 
 A row (x, y) of weight c contributes ``f(z) = c psi(z)`` at z = <x, w>:
 
-========  =====================================  ===================================
-kind      psi(z), with r = z - y                 multipliers b with psi*(b) < inf
-========  =====================================  ===================================
-SQUARED   r^2                                    all
-LOGISTIC  log(1 + exp(z)) - y z, y in {0, 1}     [-y, 1 - y]
-POISSON   exp(z) - y z                           [-y, inf)
-HUBER     r^2 where |r| <= delta, else           [-2 delta, 2 delta]
-          2 delta |r| - delta^2
-KINK      max(low r, high r) / c                 [low / c, high / c]
-========  =====================================  ===================================
+============  =====================================  =================================
+kind          psi(z), with r = z - y                 multipliers b with psi*(b) < inf
+============  =====================================  =================================
+SQUARED       r^2                                    all
+LOGISTIC      log(1 + exp(z)) - y z, y in {0, 1}     [-y, 1 - y]
+POISSON       exp(z) - y z                           [-y, inf)
+HUBER         r^2 where |r| <= delta, else           [-2 delta, 2 delta]
+              2 delta |r| - delta^2
+PSEUDO_HUBER  delta (sqrt(delta^2 + r^2) - delta)    [-delta, delta]
+KINK          max(low r, high r) / c                 [low / c, high / c]
+============  =====================================  =================================
 
 Absolute, quantile and hinge losses are kinks. Infinite values are no errors here: a point may be
 far off.
@@ -26,7 +27,7 @@ import numpy as np
 
 from gtvcvx.compiled._cache import compiled
 
-SQUARED, LOGISTIC, POISSON, HUBER, KINK = range(5)
+SQUARED, LOGISTIC, POISSON, HUBER, PSEUDO_HUBER, KINK = range(6)
 
 # One row but its features: [low, high] are the multipliers of f (not of psi) with f* < inf.
 ROW = np.dtype(
@@ -85,6 +86,19 @@ def divergence(v: float, log_u: float) -> float:
 
 
 @compiled
+def angle_gap(r: float, b: float, delta: float) -> float:
+    """Return psi(z) + psi*(b) - b z >= 0 of a pseudo-Huber row, |b| <= delta, stably.
+
+    It is ``delta hypot(delta, r) (1 - cos)`` of the angle between (delta, r) and
+    (sqrt(delta^2 - b^2), b): at the slope both have one direction.
+    """
+    q, s = math.hypot(delta, r), math.sqrt(max((delta - b) * (delta + b), 0.0))
+    sine, cosine = (b - s * (r / delta)) / q, (s + b * (r / delta)) / q
+    turn = sine * sine / (1.0 + cosine) if cosine > 0.0 else 1.0 - cosine
+    return delta * q * turn
+
+
+@compiled
 def row_value(row: Any, z: float) -> float:
     """Return f(z)."""
     y, c, delta = row.y, row.c, row.delta
@@ -97,6 +111,8 @@ def row_value(row: Any, z: float) -> float:
         return c * (exponential(z) - y * z)
     if row.kind == HUBER:
         return c * (r * r if abs(r) <= delta else delta * (2.0 * abs(r) - delta))
+    if row.kind == PSEUDO_HUBER:
+        return c * delta * abs(r) * (abs(r) / (math.hypot(delta, r) + delta))
     return max(row.low * r, row.high * r)
 
 
@@ -113,6 +129,8 @@ def row_slope(row: Any, z: float) -> float:
         return c * (exponential(z) - y)
     if row.kind == HUBER:
         return 2.0 * c * min(max(r, -delta), delta)
+    if row.kind == PSEUDO_HUBER:
+        return c * delta * min(max(r / math.hypot(delta, r), -1.0), 1.0)
     if r > 0.0:
         return row.high
     return row.low if r < 0.0 else min(max(0.0, row.low), row.high)
@@ -130,6 +148,8 @@ def row_curvature(row: Any, z: float) -> float:
         return c * exponential(z)
     if row.kind == HUBER and abs(z - row.y) <= row.delta:
         return 2.0 * c
+    if row.kind == PSEUDO_HUBER:
+        return c * (row.delta / math.hypot(row.delta, z - row.y)) ** 3
     return 0.0
 
 
@@ -145,6 +165,9 @@ def row_conjugate(row: Any, a: float) -> float:
         return c * (entropy_cost(p) + entropy_cost(1.0 - p) + 1.0)
     if row.kind == POISSON:
         return c * entropy_cost(a / c + y)
+    if row.kind == PSEUDO_HUBER:
+        b, delta = a / c, row.delta
+        return a * y + a * delta * (b / (delta + math.sqrt(max((delta - b) * (delta + b), 0.0))))
     return a * y
 
 
@@ -161,6 +184,8 @@ def row_gap(row: Any, z: float, a: float) -> float:
         return c * (divergence(p, -softplus(-t)) + divergence(1.0 - p, -softplus(t)))
     if row.kind == POISSON:
         return c * divergence(a / c + y, z)
+    if row.kind == PSEUDO_HUBER:
+        return c * angle_gap(r, min(max(a / c, -delta), delta), delta)
     if row.kind == HUBER:
         inner = min(max(r, -delta), delta)
         outer = r - inner

@@ -22,6 +22,7 @@ QUADRATIC = {
 SMOOTH = {
     "logistic": gtv.LogisticLoss(X, np.abs(Y) > 0.5, ridge=0.1),
     "huber": gtv.HuberLoss(X, Y, delta=1.0) + POINT,
+    "pseudo-Huber": gtv.PseudoHuberLoss(X, Y, delta=1.0) + gtv.Ridge(1.0),
     "poisson": gtv.PoissonLoss(X, np.abs(Y)),
 }
 OTHER = {

@@ -46,7 +46,9 @@ def test_other_dimensions(loss: str, d: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [g for g in GRAPHS if g != "connected"])
-@pytest.mark.parametrize("loss", ["absolute", "hinge_ridge", "box_lasso", "simplex", "huber"])
+@pytest.mark.parametrize(
+    "loss", ["absolute", "hinge_ridge", "box_lasso", "simplex", "huber", "pseudohuber"]
+)
 def test_other_graphs(loss: str, kind: str) -> None:
     phi = PENALTIES[(GRAPHS.index(kind) + KINKED.index(loss)) % len(PENALTIES)]
     _certified(instance(3, loss, phi, kind, 10, 2))
@@ -64,7 +66,7 @@ def _with_ties(seed: int) -> Data:
         shape = (len(term["node"]), d)
         if "X" in term:
             term["X"] = rng.integers(-1, 2, shape).astype(float)
-        if term["kind"] in ("squared", "huber", "absolute", "quantile"):
+        if term["kind"] in ("squared", "huber", "pseudohuber", "absolute", "quantile"):
             term["y"] = rng.integers(-2, 3, shape[0]).astype(float)
         if term["kind"] == "quantile":
             term["level"] = rng.choice([0.25, 0.5, 1 / 3], shape[0])
@@ -152,7 +154,9 @@ def test_hinges_without_a_ridge_are_flat_at_zero() -> None:
 
 
 @pytest.mark.parametrize("lam", [1e-6, 1e3])
-@pytest.mark.parametrize("loss", ["absolute", "huber_ridge", "hinge_ridge", "box_lasso", "simplex"])
+@pytest.mark.parametrize(
+    "loss", ["absolute", "huber_ridge", "pseudohuber_ridge", "hinge_ridge", "box_lasso", "simplex"]
+)
 def test_small_and_large_lambda(loss: str, lam: float) -> None:
     data = instance(8, loss, "l2", "connected", 8, 2, lam=lam)
     w = np.array(np.broadcast_to(np.array([0.5, 0.5]), (8, 2)))
@@ -162,7 +166,9 @@ def test_small_and_large_lambda(loss: str, lam: float) -> None:
     assert verify.certify(data, refuted.better, rtol=1e-6).status == "CERTIFIED"
 
 
-@pytest.mark.parametrize("loss", ["absolute", "huber", "quantile", "hinge_ridge", "box_lasso"])
+@pytest.mark.parametrize(
+    "loss", ["absolute", "huber", "pseudohuber", "quantile", "hinge_ridge", "box_lasso"]
+)
 def test_huge_points_cause_no_warning(loss: str) -> None:
     data = instance(9, loss, "l2", "connected", 8, 2)
     w, u = solve(data)
@@ -177,7 +183,9 @@ def test_huge_points_cause_no_warning(loss: str) -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e4])
-@pytest.mark.parametrize("loss", ["absolute", "quantile", "huber_ridge", "box_lasso", "simplex"])
+@pytest.mark.parametrize(
+    "loss", ["absolute", "quantile", "huber_ridge", "pseudohuber_ridge", "box_lasso", "simplex"]
+)
 def test_units_of_the_data_do_not_matter(loss: str, scale: float) -> None:
     """Scaling w, y, bounds and totals scales the solution; nothing else may change."""
     data = instance(10, loss, "l2", "connected", 8, 2)
@@ -195,7 +203,7 @@ def test_units_of_the_data_do_not_matter(loss: str, scale: float) -> None:
 
 
 def _is_squared(data: Data) -> bool:
-    return any(term["kind"] in ("squared", "huber") for term in data["terms"])
+    return any(term["kind"] in ("squared", "huber", "pseudohuber") for term in data["terms"])
 
 
 def test_report_of_a_certificate_of_every_kind(tmp_path: Any) -> None:

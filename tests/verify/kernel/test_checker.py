@@ -34,6 +34,9 @@ ROW_LOSSES: dict[str, Callable[[float, dict[str, Any], int], float]] = {
     "squared": lambda z, t, p: (z - t["y"][p]) ** 2,
     "logistic": lambda z, t, p: float(np.logaddexp(0, z)) - t["y"][p] * z,
     "huber": lambda z, t, p: _huber(z - t["y"][p], t["delta"][p]),
+    "pseudohuber": lambda z, t, p: (
+        t["delta"][p] * (math.hypot(t["delta"][p], z - t["y"][p]) - t["delta"][p])
+    ),
     "poisson": lambda z, t, p: math.exp(z) - t["y"][p] * z,
     "absolute": lambda z, t, p: abs(z - t["y"][p]),
     "quantile": lambda z, t, p: max(

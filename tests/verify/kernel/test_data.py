@@ -77,6 +77,8 @@ def test_bad_numbers_are_named(kind: str, bad: Any) -> None:
         ("poisson", "y", [1.0, -1e-300], "y: entry 1 must not be negative"),
         ("huber", "delta", [0.0, 1.0], "delta: entry 0 must be positive"),
         ("huber", "delta", [1.0, -1.0], "delta: entry 1 must be positive"),
+        ("pseudohuber", "delta", [1.0, 0.0], "delta: entry 1 must be positive"),
+        ("pseudohuber", "delta", [1.0], "delta must be a list of length 2"),
         ("quantile", "level", [0.0, 0.5], "level: entry 0 must be between 0 and 1"),
         ("quantile", "level", [0.5, 1.0], "level: entry 1 must be between 0 and 1"),
         ("ridge", "mu", [1.0, 0.0], "mu: entry 1 must be positive"),

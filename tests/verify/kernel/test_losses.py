@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -57,6 +58,11 @@ ROW_RULES: dict[str, tuple[Data, Any, tuple[Fraction | None, Fraction | None]]] 
         {"y": -0.5, "delta": 0.375},
         lambda z: (z + 0.5) ** 2 if abs(z + 0.5) <= 0.375 else 0.75 * abs(z + 0.5) - 0.375**2,
         (Fraction(-3, 4), Fraction(3, 4)),
+    ),
+    "pseudohuber": (
+        {"y": -0.5, "delta": 0.375},
+        lambda z: 0.375 * (math.hypot(0.375, z + 0.5) - 0.375),
+        (Fraction(-3, 8), Fraction(3, 8)),
     ),
     "absolute": ({"y": 0.25}, lambda z: abs(z - 0.25), (Fraction(-1), Fraction(1))),
     "quantile": (
@@ -131,6 +137,53 @@ def test_mean_over_the_rows_of_a_node() -> None:
         triple = three.dual([_text(Fraction(r) / 3)] * 3, "r")
         assert float(triple[0]) == pytest.approx(float(_conjugate(one, Fraction(r))), abs=1e-15)
         assert triple[1] == {0: [3 * (Fraction(r) / 3) * 2 ** triple[2]]}
+
+
+def _decimal(x: Fraction) -> Decimal:
+    return Decimal(x.numerator) / Decimal(x.denominator)
+
+
+@given(
+    st.lists(
+        st.tuples(st.fractions(-50, 50, max_denominator=999), st.fractions(-1, 1)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.floats(1e-12, 1e12),
+    st.floats(-100, 100),
+)
+def test_each_bound_of_pseudo_huber_rows_is_on_its_side(
+    rows: list[tuple[Fraction, Fraction]], delta: float, y: float
+) -> None:
+    """Values are enclosed and conjugates bounded from above, both within 2^-255 per row."""
+    m, slack = len(rows), Fraction(len(rows), 2**255)
+    data = {"kind": "pseudohuber", "node": [0] * m, "X": [[1.0]] * m, "y": [y] * m,
+            "delta": [delta] * m}  # fmt: skip
+    rules, d = _rules(data), Fraction(delta)
+    with localcontext() as context:
+        context.prec = 400
+        # Beyond the rounding of the reference itself nothing may be on the wrong side.
+        rounding = Fraction(1, 10**300)
+        for z, _ in rows:
+            low, high = _value(rules, [z])
+            t = z - Fraction(y)
+            exact = Fraction(_decimal(d * d * (d * d + t * t)).sqrt()) - d * d
+            assert low - rounding <= exact <= high + rounding
+            assert high - low <= slack
+        shares = [share * d for _, share in rows]
+        bound = rules.dual([_text(p / m) for p in shares], "r")[0]
+        exact = sum(
+            (p * Fraction(y) + d * d - Fraction(_decimal(d * d * (d * d - p * p)).sqrt())) / m
+            for p in shares
+        )
+        assert exact - rounding <= bound <= exact + slack
+
+
+def test_roots_of_pseudo_huber_rows_that_are_dyadic_are_exact() -> None:
+    """5, 12, 13 and 3, 4, 5: no enclosure is wider than what it encloses."""
+    rules = _rules({"kind": "pseudohuber", "node": [0], "X": [[1.0]], "y": [0.0], "delta": [5.0]})
+    assert _value(rules, [Fraction(12)]) == (Fraction(40), Fraction(40))
+    assert _conjugate(rules, Fraction(3)) == 5
 
 
 # Terms of one node in two dimensions: data, h, points in and directions out of the domain of h*.
@@ -296,6 +349,7 @@ def _row_ends(kind: str, term: Data, row: int) -> tuple[Fraction, Fraction]:
     ends = {
         "squared": (-4, 4),
         "huber": (-2 * extra, 2 * extra),
+        "pseudohuber": (-extra, extra),
         "absolute": (-1, 1),
         "quantile": (-extra, 1 - extra),
         "hinge": (min(-y, Fraction(0)), max(-y, Fraction(0))),
@@ -327,7 +381,7 @@ def weak_duality_cases(draw: st.DrawFn) -> tuple[Data, Data, list[Any]]:
         y = [draw(st.sampled_from(levels[kind]) if kind in levels else dyadic) for _ in node]
         term: Data = {"kind": kind, "node": node, "y": y,
                       "X": [[draw(dyadic) for _ in range(d)] for _ in node]}  # fmt: skip
-        if kind == "huber":
+        if kind in ("huber", "pseudohuber"):
             term["delta"] = [draw(st.integers(1, 16)) / 16] * size
         if kind == "quantile":
             term["level"] = [draw(st.integers(1, 15)) / 16] * size

@@ -101,6 +101,11 @@ def _kind_renamed(old: str, new: str) -> Callable[[Doc], None]:
 
 MUTATIONS: dict[str, Callable[[Doc], None]] = {
     "delta halved": _times("huber", "delta", 0.5),
+    "delta of the smooth kind halved": _times("pseudohuber", "delta", 0.5),
+    "delta of the smooth kind doubled": _times("pseudohuber", "delta", 2.0),
+    "targets of the smooth kind negated": _labels_flipped("pseudohuber"),
+    "pseudohuber is huber": _kind_renamed("pseudohuber", "huber"),
+    "huber is pseudohuber": _kind_renamed("huber", "pseudohuber"),
     "level lowered": _times("quantile", "level", 0.5),
     "kappa lowered": _times("l1", "kappa", 1 / 64),
     "mu raised": _times("ridge", "mu", 3.0),

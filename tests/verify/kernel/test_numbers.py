@@ -86,6 +86,18 @@ def test_sum_of_roots_is_enclosed(values: list[Fraction | int], k: int) -> None:
     assert bounds.hi - bounds.lo <= sum(weights) * numbers.unit(k + 64)
 
 
+@given(
+    st.one_of(st.integers(0, 10**40), st.fractions(min_value=0)),
+    st.integers(0, 300),
+)
+def test_root_is_enclosed_by_neighbours(v: Fraction | int, k: int) -> None:
+    low, high = numbers.root(v, k)
+    unit = numbers.unit(k)
+    assert (low * unit) ** 2 <= v <= (high * unit) ** 2
+    assert high - low <= 1
+    assert (high == low) == ((low * unit) ** 2 == v)
+
+
 def test_roots_of_squares_are_exact() -> None:
     bounds = numbers.roots([49, Fraction(9, 16)], [2, 4], 0)
     assert bounds == (Fraction(17), Fraction(17))

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
 from gtvcvx.losses.batched.composite._parts import Parts
-from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, SQUARED
+from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, PSEUDO_HUBER, SQUARED
 
 Model = tuple[cp.Expression, list[cp.Constraint]]
 
@@ -57,6 +57,18 @@ def _huber(z: cp.Expression, rows: Records) -> cp.Expression:
     return (rows["c"] * delta**2) @ cp.huber(cp.multiply(1.0 / delta, z - rows["y"]))
 
 
+def _pseudo_huber(z: cp.Expression, rows: Records) -> cp.Expression:
+    """Lengths of (1, r / delta), a second-order cone a row."""
+    delta, weight = rows["delta"], rows["c"] * rows["delta"] ** 2
+    length = _length(cp.Constant(np.ones(len(rows))), cp.multiply(1.0 / delta, z - rows["y"]))
+    return weight @ length - float(weight.sum())
+
+
+def _length(x: cp.Expression, y: cp.Expression) -> cp.Expression:
+    """Return the lengths of the vectors (x_r, y_r)."""
+    return cp.norm(cp.vstack([x, y]), 2, axis=0)
+
+
 def _kink(z: cp.Expression, rows: Records) -> cp.Expression:
     r = z - rows["y"]
     return cp.sum(cp.maximum(cp.multiply(rows["low"], r), cp.multiply(rows["high"], r)))
@@ -67,6 +79,7 @@ _VALUES: dict[int, Callable[[cp.Expression, Records], cp.Expression]] = {
     LOGISTIC: _logistic,
     POISSON: _poisson,
     HUBER: _huber,
+    PSEUDO_HUBER: _pseudo_huber,
     KINK: _kink,
 }
 
@@ -107,6 +120,11 @@ def _row_conjugates(
             if kind != SQUARED:
                 constraints += [b[at] >= (rows["low"] / root)[at]]
                 constraints += [b[at] <= (rows["high"] / root)[at]]
+    at = np.flatnonzero(rows["kind"] == PSEUDO_HUBER)
+    if at.size:
+        cost, cone = _pseudo_huber_conjugate(rows[at], root[at], b[at])
+        costs.append(cost)
+        constraints.append(cone)
     for kind in (LOGISTIC, POISSON):
         at = np.flatnonzero(rows["kind"] == kind)
         if at.size:
@@ -115,6 +133,16 @@ def _row_conjugates(
             costs.append(-c @ cp.entr(p))
             costs.append(-c @ cp.entr(1.0 - p) if kind == LOGISTIC else -c @ p)
     return costs, constraints
+
+
+def _pseudo_huber_conjugate(
+    rows: Records, root: FloatArray, b: cp.Expression
+) -> tuple[cp.Expression, cp.Constraint]:
+    """Cost ``a y + c delta^2 (1 - sqrt(1 - p^2))`` where ``a = root * b = c delta p``; |p| <= 1."""
+    weight = rows["c"] * rows["delta"] ** 2
+    height = cp.Variable(len(rows), name="height")
+    cone = _length(height, cp.multiply(1.0 / (root * rows["delta"]), b)) <= 1.0
+    return (root * rows["y"]) @ b + float(weight.sum()) - weight @ height, cone
 
 
 def _spread(at: IntArray, size: int) -> sp.csr_array:

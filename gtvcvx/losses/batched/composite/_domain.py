@@ -14,11 +14,12 @@ import numpy as np
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.losses.batched._base import FLOW_TOLERANCE, DualDomain
 from gtvcvx.losses.batched.composite._parts import Parts
-from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON
+from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, PSEUDO_HUBER
 
 # A generator with a shorter share of it beside the free directions is one of them.
 BESIDE = 1e-11
-# Log-odds from which on a logistic row is as good as decided.
+# Log-odds from which on a logistic row is as good as decided; residuals over delta from which on
+# a pseudo-Huber row is.
 DECIDED = 3.0
 
 
@@ -118,10 +119,11 @@ def firmness(
     image = np.einsum("qj,qj->q", parts.X[rows], w[parts.owner[rows]])
     residual = np.abs(image - table["y"])
     distance = np.select(
-        [table["kind"] == kind for kind in (KINK, HUBER, LOGISTIC, POISSON)],
+        [table["kind"] == kind for kind in (KINK, HUBER, PSEUDO_HUBER, LOGISTIC, POISSON)],
         [
             residual,
             np.maximum(residual - table["delta"], 0.0),
+            np.maximum(residual - DECIDED * table["delta"], 0.0),
             np.maximum(np.abs(image) - DECIDED, 0.0),
             np.maximum(np.log1p(np.maximum(table["y"], 0.0)) - DECIDED - image, 0.0),
         ],

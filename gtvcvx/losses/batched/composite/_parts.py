@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
 from gtvcvx.losses.batched._terms import ROW_KINDS, Term, row_counts
 from gtvcvx.losses.node._problem import COORDINATE
-from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, ROW, SQUARED
+from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, PSEUDO_HUBER, ROW, SQUARED
 
 EPS = float(np.finfo(np.float64).eps)
 # A sum is right up to what rounding makes of d entries, times this.
@@ -144,6 +144,7 @@ def _records(term: Term) -> Records:
         "logistic": LOGISTIC,
         "poisson": POISSON,
         "huber": HUBER,
+        "pseudohuber": PSEUDO_HUBER,
     }.get(kind, KINK)
     out["delta"] = term.get("delta", np.inf)
     low, high = _slopes(term)
@@ -160,6 +161,8 @@ def _slopes(term: Term) -> tuple[FloatArray | float, FloatArray | float]:
         return -y, np.inf
     if kind == "huber":
         return -2.0 * term["delta"], 2.0 * term["delta"]
+    if kind == "pseudohuber":
+        return -term["delta"], term["delta"]
     if kind == "quantile":
         # A level q has -q left of y and 1 - q right of it.
         return -term["level"], 1.0 - term["level"]
