@@ -53,7 +53,7 @@ def consensus(problem: GTVProblem, components: Components) -> FloatArray:
         contradict each other.
     """
     losses = problem.losses
-    quadratic = losses.quadratic(problem.graph.n_nodes) is not None
+    quadratic = losses.is_quadratic
     v = np.zeros((components.count, problem.dim))
     if not quadratic:
         v = _by_cvxpy(problem, components)

@@ -1,6 +1,6 @@
 """Losses of the catalogue by name, and beside each a twin that is written to be read.
 
-``from _catalogue_cases import CASES, cases`` works in the test files of this folder.
+``from _catalogue_cases import CASES, problem`` works in the test files of this folder and below.
 """
 
 from __future__ import annotations

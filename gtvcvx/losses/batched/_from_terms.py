@@ -21,25 +21,34 @@ _ZERO, _SQUARED, _POINT, _QUADRATIC, _COMPOSITE = range(5)
 def parts_of_terms(terms: Sequence[Term], dim: int) -> list[tuple[IntArray, BatchedLoss]]:
     """Sum checked terms, and join nodes with losses of one form into batches."""
     terms = merged(terms, dim)
-    n = max((int(term["node"].max()) + 1 for term in terms), default=0)
-    form = np.full(n, _ZERO)
-    for term in terms:
-        single = {"squared": _SQUARED, "point": _POINT}.get(term["kind"], _QUADRATIC)
-        if term["kind"] not in QUADRATIC_KINDS:
-            single = _COMPOSITE
-        nodes = np.unique(term["node"])
-        sums = np.maximum(np.maximum(form[nodes], single), _QUADRATIC)
-        form[nodes] = np.where(form[nodes] == _ZERO, single, sums)
+    forms = _forms(terms)
     parts = []
-    for wanted in (_SQUARED, _POINT, _QUADRATIC, _COMPOSITE):
-        nodes = np.flatnonzero(form == wanted)
+    for form in (_SQUARED, _POINT, _QUADRATIC, _COMPOSITE):
+        nodes = np.flatnonzero(forms == form)
         if not len(nodes):
             continue
-        place = np.full(n, -1)
+        place = np.full(len(forms), -1)
         place[nodes] = np.arange(len(nodes))
         chosen = [t for t in (selected(term, place) for term in terms) if len(t["node"])]
-        parts.append((nodes, _batch(wanted, chosen, len(nodes), dim)))
+        parts.append((nodes, _batch(form, chosen, len(nodes), dim)))
     return parts
+
+
+def _forms(terms: Sequence[Term]) -> IntArray:
+    """Return which batch each node belongs to, (n,) for the nodes up to the last one named."""
+    forms = np.full(max((int(term["node"].max()) + 1 for term in terms), default=0), _ZERO)
+    for term in terms:
+        nodes, form = np.unique(term["node"]), _form(term["kind"])
+        sums = np.maximum(np.maximum(forms[nodes], form), _QUADRATIC)
+        forms[nodes] = np.where(forms[nodes] == _ZERO, form, sums)
+    return forms
+
+
+def _form(kind: str) -> int:
+    """Return which batch a node with one term of this kind belongs to."""
+    if kind not in QUADRATIC_KINDS:
+        return _COMPOSITE
+    return {"squared": _SQUARED, "point": _POINT}.get(kind, _QUADRATIC)
 
 
 def _batch(form: int, terms: list[Term], n_nodes: int, dim: int) -> BatchedLoss:

@@ -8,10 +8,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray, integer_array
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, integer_array
 from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm
 from gtvcvx.losses.batched._from_terms import parts_of_terms
-from gtvcvx.losses.batched._terms import FIELDS, checked, merged
+from gtvcvx.losses.batched._terms import FIELDS, Term, checked, merged
 from gtvcvx.losses.batched._zero import BatchedZero
 
 
@@ -41,16 +41,8 @@ class StackedLoss:
         self.parts = [
             (integer_array(nodes, "losses").astype(np.int64), batch) for nodes, batch in parts
         ]
-        for nodes, batch in self.parts:
-            if nodes.shape != (batch.n_nodes,):
-                raise ValueError("losses: a part needs one node number for each of its losses")
-        named = np.concatenate([nodes for nodes, _ in self.parts] or [np.empty(0, np.int64)])
-        self.n_named = max(int(named.max()) + 1, 1) if named.size else 0
-        if self.n_named and named.min() < 0:
-            raise ValueError(f"losses: node number {int(named.min())} is negative")
-        twice = np.flatnonzero(np.bincount(named) > 1)
-        if twice.size:
-            raise ValueError(f"losses: node {int(twice[0])} has two losses")
+        named = _named_once(self.parts)
+        self.n_named = int(named.max(initial=-1)) + 1
 
     def completed(self, n_nodes: int) -> StackedLoss:
         """Return these losses with the zero loss at each of the n_nodes that is not named yet."""
@@ -209,18 +201,35 @@ class StackedLoss:
         for nodes, batch in (*self.parts, *other.parts):
             if batch.trivial:
                 continue
-            if not both[nodes].any():
+            if both[nodes].any():
+                terms += _summands(batch.terms(nodes), both)
+            else:
                 kept.append((nodes, batch))
-                continue
-            for term in batch.terms(nodes):
-                if term["kind"] not in FIELDS:
-                    node = int(term["node"][both[term["node"]]][0])
-                    raise TypeError(
-                        f"losses: nothing can be added to {term['name']} at node {node}"
-                    )
-                terms.append(term)
         total = StackedLoss([*kept, *parts_of_terms(terms, self.dim)], self.dim)
         return total.completed(n) if n else total
+
+
+def _named_once(parts: Sequence[tuple[IntArray, BatchedLoss]]) -> IntArray:
+    """Return the numbers of all nodes of the parts, each of which must have one loss."""
+    for nodes, batch in parts:
+        if nodes.shape != (batch.n_nodes,):
+            raise ValueError("losses: a part needs one node number for each of its losses")
+    named = np.concatenate([np.empty(0, np.int64), *(nodes for nodes, _ in parts)])
+    if named.size and named.min() < 0:
+        raise ValueError(f"losses: node number {int(named.min())} is negative")
+    twice = np.flatnonzero(np.bincount(named) > 1)
+    if twice.size:
+        raise ValueError(f"losses: node {int(twice[0])} has two losses")
+    return named
+
+
+def _summands(terms: list[Term], both: BoolArray) -> list[Term]:
+    """Return terms that others are added to, at the nodes where both sums have a loss (n,)."""
+    for term in terms:
+        if term["kind"] not in FIELDS:
+            node = int(term["node"][both[term["node"]]][0])
+            raise TypeError(f"losses: nothing can be added to {term['name']} at node {node}")
+    return terms
 
 
 def stacked_from_terms(terms: Sequence[dict[str, Any]], dim: int) -> StackedLoss:

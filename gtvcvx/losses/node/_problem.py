@@ -76,6 +76,7 @@ def subgradients(coordinate: Any, z: float) -> tuple[float, float]:
 
 @compiled
 def is_smooth(node: Node) -> bool:
+    """Say whether there are neither kinks nor constraints."""
     for r in range(len(node.rows)):
         if node.rows[r].kind == KINK:
             return False
@@ -87,6 +88,7 @@ def is_smooth(node: Node) -> bool:
 
 @compiled
 def dot(x: FloatArray, z: FloatArray) -> float:
+    """Return <x, z>."""
     total = 0.0
     for j in range(len(z)):
         total += x[j] * z[j]
@@ -114,6 +116,7 @@ def residual_size(row: Any, x: FloatArray, z: FloatArray, reach: float) -> float
 
 @compiled
 def largest_entry(z: FloatArray, least: float) -> float:
+    """Return the largest of the |z_j| and a least value."""
     for j in range(len(z)):
         least = max(least, abs(z[j]))
     return least

@@ -15,7 +15,7 @@ from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
 from gtvcvx.losses.batched.composite import _cvxpy_model as model
 from gtvcvx.losses.batched.composite._domain import complement, dual_domain, firmness
 from gtvcvx.losses.batched.composite._parts import Parts
-from gtvcvx.losses.node import _batch as kernels
+from gtvcvx.losses.node import _batch as compiled
 from gtvcvx.losses.node._scalar import ROW
 
 EPS = float(np.finfo(np.float64).eps)
@@ -25,7 +25,7 @@ LEAK = 1e-10
 
 
 class Multipliers(NamedTuple):
-    """Multipliers of k nodes for some s, see `_batch_kernels.multipliers`."""
+    """Multipliers of k nodes for some s, see `gtvcvx.losses.node._batch.multipliers`."""
 
     z: FloatArray  # (k, d)
     a: FloatArray  # (N,)
@@ -73,7 +73,7 @@ class BatchedComposite(BatchedLoss):
         """Losses (k,), +inf outside the constraints."""
         parts = self._parts
         out = parts.separable_value(w)
-        kernels.values(parts.X, parts.rows, parts.indptr, np.ascontiguousarray(w), out)
+        compiled.values(parts.X, parts.rows, parts.indptr, np.ascontiguousarray(w), out)
         return out
 
     def gradient(self, w: FloatArray) -> FloatArray:
@@ -81,7 +81,7 @@ class BatchedComposite(BatchedLoss):
         parts = self._parts
         c = parts.coordinates
         out = c["mu"] * w - c["linear"] + c["kappa"] * np.sign(w)
-        kernels.gradients(parts.X, parts.rows, parts.indptr, np.ascontiguousarray(w), out)
+        compiled.gradients(parts.X, parts.rows, parts.indptr, np.ascontiguousarray(w), out)
         return out
 
     def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
@@ -94,7 +94,7 @@ class BatchedComposite(BatchedLoss):
         self, v: FloatArray, tau: FloatArray, z: FloatArray, a: FloatArray, t: FloatArray
     ) -> None:
         parts = self._parts
-        kernels.proximal_points(
+        compiled.proximal_points(
             parts.X,
             parts.rows,
             parts.indptr,
@@ -120,7 +120,7 @@ class BatchedComposite(BatchedLoss):
             bounds = parts.coordinates[outside].copy()
             bounds["mu"] = bounds["linear"] = bounds["kappa"] = 0.0
             z, t, nu = np.zeros((k, d)), np.zeros((k, d)), np.zeros((k, 1))
-            kernels.proximal_points(
+            compiled.proximal_points(
                 np.empty((0, d)),
                 np.empty(0, ROW),
                 np.zeros(k + 1, np.int64),
@@ -142,7 +142,7 @@ class BatchedComposite(BatchedLoss):
         inside = np.ascontiguousarray(s - np.einsum("kij,kj->ki", self._null, s))
         z, a = start.copy(), np.clip(0.0, parts.rows["low"], parts.rows["high"])
         t, nu, leak = np.zeros_like(z), np.zeros((len(z), 1)), np.zeros_like(z)
-        norms = kernels.multipliers(
+        norms = compiled.multipliers(
             parts.X,
             parts.rows,
             parts.indptr,
@@ -155,7 +155,7 @@ class BatchedComposite(BatchedLoss):
             nu,
             leak,
         )
-        size = kernels.sizes(parts.X, parts.rows, parts.indptr, inside, a)
+        size = compiled.sizes(parts.X, parts.rows, parts.indptr, inside, a)
         return Multipliers(z, a, t, nu, norms, size)
 
     @cached_property
@@ -170,7 +170,7 @@ class BatchedComposite(BatchedLoss):
     def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
         """Upper bounds on the conjugates, exact up to rounding; +inf off their domains."""
         parts, best = self._parts, self._multipliers(s, self._minimizer)
-        value = kernels.conjugates(
+        value = compiled.conjugates(
             parts.rows, parts.indptr, parts.coordinates, parts.totals, best.a, best.t, best.nu
         )
         # What the multipliers miss of s_i pairs with points like the minimizers.
@@ -184,7 +184,7 @@ class BatchedComposite(BatchedLoss):
     def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
         """Node gaps, summed over rows and coordinates; +inf where s_i is off the domain."""
         parts, best = self._parts, self._multipliers(s, w)
-        gap = kernels.gaps(
+        gap = compiled.gaps(
             parts.X,
             parts.rows,
             parts.indptr,

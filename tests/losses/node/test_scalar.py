@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node import _conjugate as conjugates
-from gtvcvx.losses.node import _scalar as kernels
+from gtvcvx.losses.node import _scalar as scalar
 from gtvcvx.losses.node._problem import COORDINATE, is_free, shrink, subgradients
 
 TARGETS = {
@@ -50,60 +50,60 @@ def multiplier(row, share):
 class TestRows:
     @given(z=signals)
     def test_value_is_the_formula(self, kind, y, z):
-        value = kernels.row_value(row(kind, y), z)
+        value = scalar.row_value(row(kind, y), z)
         assert value == pytest.approx(psi(kind, z, y) / 4, rel=1e-13, abs=1e-15)
 
     @given(z=signals)
     def test_slope_and_curvature(self, kind, y, z):
         r, h = row(kind, y), 1e-5
-        behind, here, ahead = (kernels.row_value(r, z + t) for t in (-h, 0.0, h))
-        slope = kernels.row_slope(r, z)
+        behind, here, ahead = (scalar.row_value(r, z + t) for t in (-h, 0.0, h))
+        slope = scalar.row_slope(r, z)
         size = 1e-10 * (1.0 + abs(here))
         assert ahead >= here + h * slope - size
         assert behind >= here - h * slope - size
-        turn = abs(kernels.row_slope(r, z + h) - kernels.row_slope(r, z - h)) / (2.0 * h)
+        turn = abs(scalar.row_slope(r, z + h) - scalar.row_slope(r, z - h)) / (2.0 * h)
         kinked = min(abs(z - y), abs(abs(z - y) - DELTA)) < 2.0 * h
         if not kinked or kind in ("squared", "logistic", "pseudohuber", "poisson"):
-            assert kernels.row_curvature(r, z) == pytest.approx(turn, rel=1e-4, abs=1e-9)
+            assert scalar.row_curvature(r, z) == pytest.approx(turn, rel=1e-4, abs=1e-9)
         assert r["low"] <= slope <= r["high"]
 
     @given(z=signals, share=shares)
     def test_gap_is_its_definition(self, kind, y, z, share):
         r = row(kind, y)
         a = multiplier(r, share)
-        gap = kernels.row_gap(r, z, a)
-        parts = kernels.row_value(r, z), kernels.row_conjugate(r, a), -a * z
+        gap = scalar.row_gap(r, z, a)
+        parts = scalar.row_value(r, z), scalar.row_conjugate(r, a), -a * z
         assert gap >= 0.0
         assert gap == pytest.approx(sum(parts), rel=1e-9, abs=1e-13 * sum(map(abs, parts)) + 1e-15)
 
     @given(z=signals)
     def test_gap_vanishes_at_the_slope(self, kind, y, z):
         r = row(kind, y)
-        slope = kernels.row_slope(r, z)
+        slope = scalar.row_slope(r, z)
         # Far below the rounding of value, conjugate and product; but the slope of a rate or a
         # probability has only so many digits of what is left to one.
-        size = 1.0 + kernels.row_value(r, z) ** 2
+        size = 1.0 + scalar.row_value(r, z) ** 2
         size += math.exp(abs(z)) if kind in ("logistic", "poisson") else 0.0
-        assert kernels.row_gap(r, z, slope) <= 1e-28 * size
+        assert scalar.row_gap(r, z, slope) <= 1e-28 * size
 
     @given(share=shares)
     def test_conjugate_is_the_supremum(self, kind, y, share):
         r = row(kind, y)
         a = multiplier(r, share)
-        z = np.linspace(-60.0, 60.0, 4001)
-        gains = [a * x - kernels.row_value(r, x) for x in (*z, y)]
-        best = kernels.row_conjugate(r, a)
+        z = np.linspace(-60.0, 60.0, 12001)
+        gains = [a * x - scalar.row_value(r, x) for x in (*z, y)]
+        best = scalar.row_conjugate(r, a)
         assert best >= max(gains) - 1e-12 * (1.0 + abs(best))
         assert best <= max(gains) + 1e-3
 
     def test_far_off_there_is_no_nan(self, kind, y):
         r = row(kind, y)
         for z in (-1e9, -800.0, 800.0, 1e9):
-            for of in (kernels.row_value, kernels.row_slope):
+            for of in (scalar.row_value, scalar.row_slope):
                 assert not math.isnan(of(r, z))
-            assert kernels.row_curvature(r, z) >= 0.0
+            assert scalar.row_curvature(r, z) >= 0.0
             for share in (0.0, 1e-300, 0.5, 1.0):
-                assert kernels.row_gap(r, z, multiplier(r, share)) >= 0.0
+                assert scalar.row_gap(r, z, multiplier(r, share)) >= 0.0
 
 
 def exact_divergence(v, log_u):
@@ -120,9 +120,9 @@ def test_divergence_is_accurate_however_close_its_arguments(log_u, change, k):
     expected = exact_divergence(v, log_u)
     # v and exp(log_u) differ by rounding alone where they are closer than that.
     close = 1e-31 * math.exp(log_u)
-    assert kernels.divergence(v, log_u) == pytest.approx(expected, rel=3e-2, abs=close)
+    assert scalar.divergence(v, log_u) == pytest.approx(expected, rel=3e-2, abs=close)
     if abs(change) * 10.0**-k > 1e-6:
-        assert kernels.divergence(v, log_u) == pytest.approx(expected, rel=1e-7)
+        assert scalar.divergence(v, log_u) == pytest.approx(expected, rel=1e-7)
 
 
 def exact_pseudo_huber_gap(r, b, delta):
@@ -148,7 +148,7 @@ def test_pseudo_huber_gap_is_accurate_however_close_its_arguments(r, delta, chan
     # The direction of b is as good as its digits are: at an end they say little of the angle.
     angle = 1e-15 * (1.0 + math.hypot(r, delta) / delta)
     close = delta * math.hypot(delta, r) * angle * angle
-    assert kernels.angle_gap(r, b, delta) == pytest.approx(expected, rel=1e-3, abs=close)
+    assert scalar.angle_gap(r, b, delta) == pytest.approx(expected, rel=1e-3, abs=close)
 
 
 @pytest.mark.parametrize("r", [1e-12, 1e-3, 1.0, 1e3, 1e12])
@@ -161,9 +161,9 @@ def test_pseudo_huber_has_all_digits_in_any_unit(r):
             x, d = Decimal(r), Decimal(delta)
             root = (d * d + x * x).sqrt()
             value, slope, curvature = d * (root - d), d * x / root, (d / root) ** 3
-        assert kernels.row_value(row_of, r) == pytest.approx(float(value), rel=1e-14)
-        assert kernels.row_slope(row_of, r) == pytest.approx(float(slope), rel=1e-14)
-        assert kernels.row_curvature(row_of, r) == pytest.approx(float(curvature), rel=1e-14)
+        assert scalar.row_value(row_of, r) == pytest.approx(float(value), rel=1e-14)
+        assert scalar.row_slope(row_of, r) == pytest.approx(float(slope), rel=1e-14)
+        assert scalar.row_curvature(row_of, r) == pytest.approx(float(curvature), rel=1e-14)
 
 
 def coordinate(mu=0.0, linear=0.0, kappa=0.0, lower=-np.inf, upper=np.inf):

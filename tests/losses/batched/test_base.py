@@ -64,7 +64,9 @@ class TestQuadratic:
     )  # fmt: skip
     def test_exactly_these_have_an_affine_prox(self, loss):
         losses = at_three_nodes(loss)
-        assert (losses.affine_prox(np.ones(3)) is None) == (losses.quadratic(3) is None)
+        known = losses.quadratic(3) is not None
+        assert (losses.affine_prox(np.ones(3)) is not None) == known
+        assert losses.is_quadratic == known
 
     def test_units_that_differ_cost_no_digits(self, rng):
         features = rng.standard_normal((20, 2)) * [1e-4, 1e4]

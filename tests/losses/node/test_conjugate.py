@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gtvcvx import AbsoluteLoss, HingeLoss, LogisticLoss, PoissonLoss
-from gtvcvx.losses.node import _batch as kernels
+from gtvcvx.losses.node import _batch as compiled
 
 seeds = given(seed=st.integers(0, 2**32 - 1))
 per_case = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
@@ -20,11 +20,11 @@ def case(request, rng):
 
 
 def multipliers(case, s, start):
-    """The kernel's own answer, with s as it is."""
+    """The compiled answer, with s as it is."""
     parts = case.losses._parts
     z, a = start.copy(), np.clip(0.0, parts.rows["low"], parts.rows["high"])
     t, nu, leak = np.zeros_like(z), np.zeros((case.k, 1)), np.zeros_like(z)
-    norms = kernels.multipliers(
+    norms = compiled.multipliers(
         parts.X,
         parts.rows,
         parts.indptr,
