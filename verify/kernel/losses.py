@@ -217,7 +217,8 @@ class PseudoHuberTerm(RowTerm):
         columns = zip(self.m, r, self.y, self.extra, strict=True)
         for row, (m, v, y, extra) in enumerate(columns):
             p, delta = m * a * v, b * extra
-            if not -delta <= p <= delta:
+            ends = SLOPES[self.kind](b * y, delta, 1 << fine)
+            if ends is not None and not ends[0] <= p <= ends[1]:
                 raise self.outside(name, row)
             low, _ = numbers.root(delta * delta * (delta * delta - p * p), g)
             hi[m] += (p * b * y + delta * delta) * (1 << g) - low
