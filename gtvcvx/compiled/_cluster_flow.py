@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, UInt32Array
+from gtvcvx.compiled import FAST, compiled
 
-_FAST = {"contract", "reassoc", "nsz", "arcp"}
 # A flow at capacity keeps this share of its conductance along itself, so that no edge is lost.
 ALONG = 1e-4
 
 
-@nb.njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=FAST, error_model="python")
 def clip(
     dims: tuple[int, ...],
     starts: IntArray,
@@ -64,7 +63,7 @@ def clip(
     return total
 
 
-@nb.njit(cache=True)
+@compiled(error_model="python")
 def shift(
     starts: IntArray,
     tails: UInt32Array,

@@ -10,15 +10,13 @@ the second core.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
+from gtvcvx.compiled import FAST, compiled
 
-_FAST = {"contract", "reassoc", "nsz", "arcp"}
 
-
-@nb.njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=FAST, error_model="python")
 def project_nodes(
     x: FloatArray, out: FloatArray, full: FloatArray, partial: IntArray, projectors: FloatArray
 ) -> None:
@@ -36,7 +34,7 @@ def project_nodes(
             out[i, k] = total
 
 
-@nb.njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=FAST, error_model="python")
 def _laplacian(
     dims: tuple[int, ...],
     x: FloatArray,
@@ -82,7 +80,7 @@ def _laplacian(
                     out[j, k] -= step
 
 
-@nb.njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=FAST, error_model="python")
 def solve(
     dims: tuple[int, ...],
     b: FloatArray,

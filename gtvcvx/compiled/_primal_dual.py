@@ -16,6 +16,7 @@ import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
+from gtvcvx.compiled import FAST, compiled
 from gtvcvx.compiled._projections import l1_threshold
 from gtvcvx.penalties import KernelCode
 
@@ -24,11 +25,8 @@ _L1 = int(KernelCode.L1)
 _LINF = int(KernelCode.LINF)
 _SQUARED = int(KernelCode.SQUARED)
 
-# NaN and infinity keep their meaning: only reordering and contraction are allowed.
-_FAST = {"contract", "reassoc", "nsz", "arcp"}
 
-
-@nb.njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=FAST, error_model="python")
 def node_block(
     dims: tuple[int, ...],
     first: int,
@@ -67,7 +65,7 @@ def node_block(
     return moved
 
 
-@nb.njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=FAST, error_model="python")
 def edge_block(
     dims: tuple[int, ...],
     first: int,
@@ -130,7 +128,7 @@ def edge_block(
     return moved / sigma
 
 
-@nb.njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=FAST, error_model="python")
 def iterate(
     n_iter: int,
     dims: tuple[int, ...],
@@ -171,7 +169,7 @@ def iterate(
     return primal, dual
 
 
-@nb.njit(cache=True, fastmath=_FAST, parallel=True)
+@compiled(fastmath=FAST, error_model="python", parallel=True)
 def iterate_parallel(
     n_iter: int,
     dims: tuple[int, ...],

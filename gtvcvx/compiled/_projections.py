@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
+from gtvcvx.compiled import FAST, compiled
 from gtvcvx.penalties import KernelCode
 
 _L2 = int(KernelCode.L2)
@@ -15,11 +15,8 @@ _LINF = int(KernelCode.LINF)
 #: Penalties whose capacities the kernel knows.
 CODES = (_L2, _L1, _LINF)
 
-# NaN and infinity keep their meaning: only reordering and contraction are allowed.
-_FAST = {"contract", "reassoc", "nsz", "arcp"}
 
-
-@nb.njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=FAST, error_model="python")
 def l1_threshold(z: FloatArray, cap: float) -> float:
     """Soft threshold of the projection on the l1 ball; it rises until no entry falls below it."""
     total = 0.0
@@ -39,7 +36,7 @@ def l1_threshold(z: FloatArray, cap: float) -> float:
         threshold, active = (total - cap) / count, count
 
 
-@nb.njit(cache=True, fastmath=_FAST)
+@compiled(fastmath=FAST, error_model="python")
 def sweep(
     dims: tuple[int, ...],
     code: int,

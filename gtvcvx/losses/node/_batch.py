@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
-from gtvcvx.compiled._cache import compiled
+from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._conjugate import (
     coordinate_gap,
     coordinate_maximizer,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, Records
-from gtvcvx.compiled._cache import compiled
+from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._minimize import minimize
 from gtvcvx.losses.node._newton_systems import factorize, substitute
 from gtvcvx.losses.node._problem import EPS, Node, Point

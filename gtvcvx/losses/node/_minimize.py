@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.compiled._cache import compiled
+from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._active_set import active_set, resting_place
 from gtvcvx.losses.node._multipliers import newton, penalties_of, violation_of
 from gtvcvx.losses.node._problem import (

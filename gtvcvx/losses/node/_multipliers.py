@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.compiled._cache import compiled
+from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._newton_systems import constrained_step
 from gtvcvx.losses.node._problem import (
     TINY,

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
-from gtvcvx.compiled._cache import compiled
+from gtvcvx.compiled import compiled
 
 # Pivots of dependent constraints are kept at this share of the largest one.
 DEPENDENT = 1e-12

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, Records
-from gtvcvx.compiled._cache import compiled
+from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._scalar import KINK, POISSON, row_curvature, row_slope
 
 # What a node has for one coordinate: mu/2 w^2 - linear w + kappa |w| on [lower, upper].

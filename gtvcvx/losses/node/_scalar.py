@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from gtvcvx.compiled._cache import compiled
+from gtvcvx.compiled import compiled
 
 SQUARED, LOGISTIC, POISSON, HUBER, PSEUDO_HUBER, KINK = range(6)
 

@@ -1,0 +1,236 @@
+"""The cache of compiled functions does not outlive what was compiled into them."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba as nb
+import numpy as np
+import pytest
+
+import gtvcvx
+import verify
+from gtvcvx.compiled import compiled
+from verify import _compiled
+
+FOLDERS = [Path(package.__file__).parent for package in (gtvcvx, verify)]
+# The decorator itself, and files where it is still to be applied.
+ELSEWHERE = {"verify/_compiled.py", "verify/flows/_single_sink.py"}
+ELSEWHERE |= {f"gtvcvx/solvers/divide/{name}.py" for name in ("_compiled", "_network")}
+
+MODULES = {
+    "caller": """
+from constants import OFFSET, Pair
+import callee
+from verify._compiled import compiled
+
+@compiled
+def outer(pair):
+    slope = [callee.settings.SLOPE * x for x in (1.0,)][0]
+    return callee.inner(pair.first) + OFFSET + slope
+
+print(outer(Pair(1.0, 3.0)), sum(outer.stats.cache_hits.values()))
+""",
+    "callee": """
+from verify._compiled import compiled
+from constants import Kind
+import settings
+
+SIGNS = (1, int(Kind.PLUS))
+
+def plus(x, by=1.0):
+    return x + SIGNS[1] * by
+
+plus = compiled(plus)
+
+@compiled
+def inner(x):
+    return plus(2.0 * x)
+""",
+    "constants": """
+from enum import IntEnum
+from typing import NamedTuple
+
+OFFSET = 10.0
+
+class Kind(IntEnum):
+    PLUS = 1
+
+class Pair(NamedTuple):
+    first: float
+    second: float
+""",
+    "settings": "SLOPE = 1000.0",
+}
+
+
+def _run(folder: Path) -> tuple[float, int]:
+    """Run the caller in a new process; return its result, and whether its code was kept."""
+    path = os.pathsep.join([str(folder), str(FOLDERS[0].parent)])
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder / "kept")}
+    done = subprocess.run(
+        [sys.executable, "-m", "caller"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    result, hits = done.stdout.split()
+    return float(result), int(hits)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Modules whose functions were compiled in another process."""
+    folder = tmp_path_factory.mktemp("modules")
+    for name, text in MODULES.items():
+        (folder / f"{name}.py").write_text(text)
+    assert _run(folder) == (1013.0, 0)
+    return folder
+
+
+@pytest.fixture
+def edit(folder):
+    """Replace text in a module for as long as a test takes."""
+    edited = []
+
+    def edit(name, old, new):
+        edited.append(name)
+        assert old in MODULES[name]
+        (folder / f"{name}.py").write_text(MODULES[name].replace(old, new))
+
+    yield edit
+    for name in edited:
+        (folder / f"{name}.py").write_text(MODULES[name])
+
+
+def test_what_has_not_changed_is_kept(folder):
+    assert _run(folder) == (1013.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "result"),
+    [
+        ("callee", "2.0 * x", "20.0 * x", 1031.0),
+        ("callee", "by=1.0", "by=2.0", 1014.0),
+        ("callee", "compiled(plus)", "compiled(lambda x: x)", 1012.0),
+        ("callee", "(1, int(Kind.PLUS))", "(int(Kind.PLUS), 5)", 1017.0),
+        ("constants", "10.0", "20.0", 1023.0),
+        ("constants", "PLUS = 1", "PLUS = -1", 1011.0),
+        ("constants", "first: float\n    second", "second: float\n    first", 1017.0),
+        ("settings", "1000.0", "2000.0", 2013.0),
+    ],
+    ids=lambda value: str(value).split("\n")[0],
+)
+def test_what_has_changed_is_compiled_anew(folder, edit, name, old, new, result):
+    edit(name, old, new)
+    assert _run(folder) == (result, 0)
+
+
+def test_comments_of_a_callee_do_not_count(folder, edit):
+    edit("callee", "SIGNS =", "# A comment.\nSIGNS =")
+    assert _run(folder) == (1013.0, 1)
+
+
+@nb.vectorize
+def half(x):
+    return 0.5 * x
+
+
+class Dark:
+    """An object that may lead anywhere."""
+
+
+dark = Dark()
+
+
+def test_functions_that_reach_what_nobody_knows_depend_on_all_files(monkeypatch):
+    def clear(x):
+        return np.sqrt(abs(x)) + SIZE
+
+    def calls(x):
+        return half(x)
+
+    def holds(x):
+        return dark is x
+
+    def found(function):
+        walk = _compiled._Walk()
+        walk.visit("", compiled(function))
+        return walk.files()
+
+    assert not found(clear)
+    assert len(found(calls)) == len(found(holds)) == 2  # of this module and of the decorator's
+    before = _compiled.fingerprint(compiled(calls))
+    monkeypatch.setattr(_compiled, "_files", lambda package: "edited")
+    assert _compiled.fingerprint(compiled(calls)) != before
+
+
+SIZE = 1
+
+
+def test_names_that_change_places_count(monkeypatch):
+    """Not only the set of values, but which name has which."""
+
+    def three():
+        return A, B, C
+
+    def of(*values):
+        for name, value in zip("ABC", values, strict=True):
+            monkeypatch.setitem(globals(), name, value)
+        return _compiled.fingerprint(compiled(three))
+
+    assert of(1, 1, 2) == of(1, 1, 2)
+    assert len({of(1, 1, 2), of(1, 2, 2), of(2, 1, 1), of(1.0, 1, 2), of(True, 1, 2)}) == 5
+    one, other = np.zeros(1), np.ones(1)
+    assert len({of(one, one, other), of(one, other, other), of(other, one, other)}) == 3
+
+
+A = B = C = 0
+
+
+def test_options_count():
+    def function(x):
+        return x
+
+    fingerprints = {
+        _compiled.fingerprint(compiled(**options)(function))
+        for options in ({}, {"nogil": True}, {"error_model": "python"}, {"fastmath": True})
+    }
+    assert len(fingerprints) == 4
+
+
+def test_division_by_zero_is_infinite_unless_asked_otherwise():
+    def inverse(x):
+        return 1.0 / x
+
+    assert compiled(inverse)(0.0) == np.inf
+    with pytest.raises(ZeroDivisionError):
+        compiled(error_model="python")(inverse)(0.0)
+
+
+def _names_numba_compiles(path: Path) -> list[str]:
+    """Return what a file takes from numba to compile functions with."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "numba":
+            found += [name.name for name in node.names]
+        elif isinstance(node, ast.Attribute):
+            found += [node.attr]
+    return [name for name in found if name in {"njit", "jit", "vectorize", "guvectorize", "cfunc"}]
+
+
+def test_all_compiled_functions_have_this_cache():
+    """And there are some: the test looks at the right folders."""
+    for folder in FOLDERS:
+        files = sorted(folder.rglob("*.py"))
+        assert files
+        for path in files:
+            if path.relative_to(folder.parent).as_posix() not in ELSEWHERE:
+                assert not _names_numba_compiles(path), path
+    using = [path for path in FOLDERS[0].rglob("*.py") if "\n@compiled" in path.read_text()]
+    assert {path.parent.name for path in using} >= {"compiled", "node"}
+    assert _names_numba_compiles(Path(_compiled.__file__))
