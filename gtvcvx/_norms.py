@@ -6,6 +6,8 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 
+#: Distance from 1 to the next larger number: rounding is relative to it.
+EPS = float(np.finfo(np.float64).eps)
 # Sums of squares between these bounds lost nothing to underflow or overflow.
 _SAFE_LOW, _SAFE_HIGH = 1e-280, 1e300
 

@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, IntArray, UInt32Array, integer_array, real_array
+from gtvcvx._arrays import FloatArray, IntArray, integer_array, real_array
+from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.files._tables import read_edges
 
 
@@ -152,13 +153,10 @@ class EmpiricalGraph:
         return connected_components(self.n_nodes, self.edges)
 
     @cached_property
-    def by_head(self) -> tuple[IntArray, UInt32Array]:
-        """First edge of each head, shape (n + 1,), and the tails, shape (m,), for compiled loops.
-
-        Node i is the head of the edges ``first[i] .. first[i + 1] - 1``.
-        """
+    def by_head(self) -> Arcs:
+        """The edges for compiled passes: first edge of each head, (n + 1,), and tails, (m,)."""
         first = np.searchsorted(self.edges[:, 0], np.arange(self.n_nodes + 1)).astype(np.int64)
-        return first, np.ascontiguousarray(self.edges[:, 1], dtype=np.uint32)
+        return Arcs(first, np.ascontiguousarray(self.edges[:, 1], dtype=np.uint32))
 
     @cached_property
     def index(self) -> dict[Any, int]:

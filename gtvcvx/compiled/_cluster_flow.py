@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from gtvcvx._arrays import BoolArray, FloatArray, IntArray, UInt32Array
+from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx.compiled import FAST, compiled
+from gtvcvx.compiled._arcs import Arcs
 
 # A flow at capacity keeps this share of its conductance along itself, so that no edge is lost.
 ALONG = 1e-4
 
 
+class Clipped(NamedTuple):
+    """A flow inside the capacities, and the derivative of the projection that led to it.
+
+    The derivative is ``conductance (I - normal normal^T)`` on each edge, nearly.
+
+    Attributes
+    ----------
+    flow : ndarray, shape (m, q)
+    conductance : ndarray, shape (m,)
+    normals : ndarray, shape (m, q)
+    degrees : ndarray, shape (n,)
+        Sums of the edges' mean conductances around each node.
+    """
+
+    flow: FloatArray
+    conductance: FloatArray
+    normals: FloatArray
+    degrees: FloatArray
+
+
 @compiled(fastmath=FAST, error_model="python")
 def clip(
     dims: tuple[int, ...],
-    starts: IntArray,
-    tails: UInt32Array,
+    arcs: Arcs,
     capacities: FloatArray,
     inner: BoolArray,
     z: FloatArray,
-    flow: FloatArray,
-    conductance: FloatArray,
-    normals: FloatArray,
-    degrees: FloatArray,
+    clipped: Clipped,
     missing: FloatArray,
 ) -> float:
     """Project z (m, q) on the capacities (m,) edge by edge, and linearize the projection there.
 
-    In place, for the `inner` edges (m,): `flow` is the projection, ``conductance (I - normal
-    normal^T)`` its derivative, nearly; the flow's divergence is taken from `missing` (n, q), and
-    ``degrees`` (n,) are the mean conductances around each node. Returns the sum of the Huber
-    functions whose gradient the projection is.
+    In place, for the `inner` edges (m,): `clipped` is written, and the flow's divergence is taken
+    from `missing` (n, q). Returns the sum of the Huber functions whose gradient the projection is.
     """
     q = len(dims)
+    starts, tails = arcs.starts, arcs.tails
+    flow, conductance = clipped.flow, clipped.conductance
+    normals, degrees = clipped.normals, clipped.degrees
     total = 0.0
     degrees[:] = 0.0
     for i in range(len(starts) - 1):
@@ -65,8 +85,7 @@ def clip(
 
 @compiled(error_model="python")
 def shift(
-    starts: IntArray,
-    tails: UInt32Array,
+    arcs: Arcs,
     inner: BoolArray,
     z: FloatArray,
     potential: FloatArray,
@@ -74,6 +93,7 @@ def shift(
     out: FloatArray,
 ) -> None:
     """Write ``z + length (x_head - x_tail)`` of a potential x (n, q) to out (m, q), inner edges."""
+    starts, tails = arcs.starts, arcs.tails
     for i in range(len(starts) - 1):
         for e in range(starts[i], starts[i + 1]):
             if inner[e]:

@@ -10,18 +10,69 @@ the second core.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.compiled import FAST, compiled
+from gtvcvx.compiled._arcs import Arcs
+
+
+class Projectors(NamedTuple):
+    """One projector T_i a node: multiples of the identity, and matrices at some nodes.
+
+    Attributes
+    ----------
+    full : ndarray, shape (n,)
+        1 for the identity and 0 for zero; of no account at the nodes that have a matrix.
+    partial : ndarray of int64, shape (k,)
+        Nodes that have a matrix.
+    matrices : ndarray, shape (k, d, d)
+    """
+
+    full: FloatArray
+    partial: IntArray
+    matrices: FloatArray
+
+
+class System(NamedTuple):
+    """The matrix ``T (D^T C R D + B) T``, and what preconditions it.
+
+    Attributes
+    ----------
+    arcs : Arcs
+    conductance : ndarray, shape (m,)
+        C.
+    degrees : ndarray, shape (n,), > 0
+        The preconditioner: sums of conductances around each node, and what B adds.
+    projectors : Projectors, optional
+        T, the identity by default.
+    allowed : ndarray, shape (d, d), optional
+        R, the identity by default.
+    ground : ndarray, shape (n, d, d), optional
+        Symmetric blocks on the diagonal of B, zero by default.
+    normals : ndarray, shape (m, d), optional
+        Vectors a_e of length at most 1: edge e conducts ``C_e (I - a_e a_e^T)``. Without R.
+    """
+
+    arcs: Arcs
+    conductance: FloatArray
+    degrees: FloatArray
+    projectors: Projectors | None = None
+    allowed: FloatArray | None = None
+    ground: FloatArray | None = None
+    normals: FloatArray | None = None
 
 
 @compiled(fastmath=FAST, error_model="python")
-def project_nodes(
-    x: FloatArray, out: FloatArray, full: FloatArray, partial: IntArray, projectors: FloatArray
-) -> None:
-    """Write T_i x_i to out (n, d): full_i x_i, or ``projectors[k] @ x_i`` for i = partial[k]."""
+def project_nodes(x: FloatArray, out: FloatArray, projectors: Projectors | None) -> None:
+    """Write T_i x_i of x (n, d) to out (n, d)."""
+    if projectors is None:
+        out[:] = x
+        return
     n, d = x.shape
+    full, partial, matrices = projectors.full, projectors.partial, projectors.matrices
     for i in range(n):
         for k in range(d):
             out[i, k] = full[i] * x[i, k]
@@ -30,7 +81,7 @@ def project_nodes(
         for k in range(d):
             total = 0.0
             for j in range(d):
-                total += projectors[p, k, j] * x[i, j]
+                total += matrices[p, k, j] * x[i, j]
             out[i, k] = total
 
 
@@ -39,16 +90,13 @@ def _laplacian(
     dims: tuple[int, ...],
     x: FloatArray,
     out: FloatArray,
-    starts: IntArray,
-    tails: UInt32Array,
+    arcs: Arcs,
     conductance: FloatArray,
-    allowed: FloatArray,
+    allowed: FloatArray | None,
     normals: FloatArray | None,
 ) -> None:
-    """Write ``D^T C R D x`` to out (n, d); an empty R stands for the identity.
-
-    With normals a_e (m, d), ``D^T C (I - a a^T) D x``.
-    """
+    """Write ``D^T C R D x`` to out (n, d), or ``D^T C (I - a a^T) D x`` with normals a_e (m, d)."""
+    starts, tails = arcs.starts, arcs.tails
     n, d = len(x), len(dims)
     difference = np.empty(d)
     out[:] = 0.0
@@ -64,7 +112,7 @@ def _laplacian(
                     step = c * (difference[k] - along * normals[e, k])
                     out[i, k] += step
                     out[j, k] -= step
-            elif len(allowed) == 0:
+            elif allowed is None:
                 for k in range(d):
                     step = c * (x[i, k] - x[j, k])
                     out[i, k] += step
@@ -81,34 +129,29 @@ def _laplacian(
 
 
 @compiled(fastmath=FAST, error_model="python")
+def _add_ground(x: FloatArray, out: FloatArray, ground: FloatArray | None) -> None:
+    """Add ``B x`` to out (n, d)."""
+    if ground is not None:
+        n, d = x.shape
+        for i in range(n):
+            for k in range(d):
+                for j in range(d):
+                    out[i, k] += ground[i, k, j] * x[i, j]
+
+
+@compiled(fastmath=FAST, error_model="python")
 def solve(
-    dims: tuple[int, ...],
-    b: FloatArray,
-    goal: float,
-    max_iter: int,
-    starts: IntArray,
-    tails: UInt32Array,
-    conductance: FloatArray,
-    degrees: FloatArray,
-    full: FloatArray,
-    partial: IntArray,
-    projectors: FloatArray,
-    allowed: FloatArray,
-    ground: FloatArray | None = None,
-    normals: FloatArray | None = None,
+    dims: tuple[int, ...], system: System, b: FloatArray, goal: float, max_iter: int
 ) -> FloatArray:
     """Solve ``T (D^T C R D + B) T x = b`` for b (n, d) in the range, to a residual of norm goal.
 
-    B, zero by default, has the symmetric blocks ``ground`` (n, d, d) on its diagonal. Edges with
-    ``normals`` a_e (m, d), of length at most 1, conduct C (I - a a^T); R is then the identity. The
-    system is preconditioned by the degrees: sums of conductances, and what B adds. Returns x (n, d)
-    with T x = x.
+    Returns x (n, d) with T x = x.
     """
     n, d = len(b), len(dims)
     x = np.zeros((n, d))
     residual = b.copy()
     direction, product, flow = np.zeros((n, d)), np.empty((n, d)), np.empty((n, d))
-    inverse = 1.0 / degrees
+    inverse = 1.0 / system.degrees
     previous = 1.0
     for iteration in range(max_iter):
         square, energy = 0.0, 0.0
@@ -124,13 +167,10 @@ def solve(
         for i in range(n):
             for k in range(d):
                 direction[i, k] = residual[i, k] * inverse[i] + beta * direction[i, k]
-        _laplacian(dims, direction, flow, starts, tails, conductance, allowed, normals)
-        if ground is not None:
-            for i in range(n):
-                for k in range(d):
-                    for j in range(d):
-                        flow[i, k] += ground[i, k, j] * direction[i, j]
-        project_nodes(flow, product, full, partial, projectors)
+        arcs, conductance = system.arcs, system.conductance
+        _laplacian(dims, direction, flow, arcs, conductance, system.allowed, system.normals)
+        _add_ground(direction, flow, system.ground)
+        project_nodes(flow, product, system.projectors)
         curvature = 0.0
         for i in range(n):
             for k in range(d):

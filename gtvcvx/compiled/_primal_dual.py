@@ -12,11 +12,14 @@ it are unrolled, and the function is compiled, and cached, once for each d.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.compiled import FAST, compiled
+from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._projections import l1_threshold
 from gtvcvx.penalties import KernelCode
 
@@ -26,6 +29,62 @@ _LINF = int(KernelCode.LINF)
 _SQUARED = int(KernelCode.SQUARED)
 
 
+class Point(NamedTuple):
+    """What the iteration changes.
+
+    Attributes
+    ----------
+    w : ndarray, shape (n, d)
+    u : ndarray, shape (m, d)
+    nodes : ndarray, shape (threads, n, 2 d)
+        Extrapolated points, and each thread's share of the balance D^T u.
+    """
+
+    w: FloatArray
+    u: FloatArray
+    nodes: FloatArray
+
+
+class NodeStep(NamedTuple):
+    """Update of the nodes: an affine prox, ``matrix v + offset``, over-relaxed.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (n, d, d)
+    offset : ndarray, shape (n, d)
+    tau : ndarray, shape (n,)
+        Step sizes.
+    relaxation : float
+    """
+
+    matrix: FloatArray
+    offset: FloatArray
+    tau: FloatArray
+    relaxation: float
+
+
+class EdgeStep(NamedTuple):
+    """Update of the edges: the prox of the penalty's conjugate, over-relaxed.
+
+    Attributes
+    ----------
+    capacities : ndarray, shape (m,)
+    sigma : float
+        Step size.
+    relaxation : float
+    code : int
+        The penalty.
+    saturated : bool
+        Whether so many flows are at capacity that a branch on it would be predicted badly.
+    """
+
+    capacities: FloatArray
+    sigma: float
+    relaxation: float
+    code: int
+    saturated: bool
+
+
 @compiled(fastmath=FAST, error_model="python")
 def node_block(
     dims: tuple[int, ...],
@@ -33,15 +92,13 @@ def node_block(
     last: int,
     w: FloatArray,
     nodes: FloatArray,
-    matrix: FloatArray,
-    offset: FloatArray,
-    tau: FloatArray,
-    relaxation: float,
+    step: NodeStep,
 ) -> float:
     """Relaxed update of w (n, d) by an affine prox, and of the extrapolated points 2 prox - w.
 
     Returns ``sum_i ||prox_i - w_i||^2 / tau_i`` over the nodes first .. last - 1.
     """
+    matrix, offset, tau = step.matrix, step.offset, step.tau
     d = len(dims)
     v = np.empty(d)
     moved = 0.0
@@ -56,11 +113,11 @@ def node_block(
             z = offset[i, k]
             for j in range(d):
                 z += matrix[i, k, j] * v[j]
-            step = z - w[i, k]
-            square += step * step
+            change = z - w[i, k]
+            square += change * change
             for thread in range(len(nodes)):
-                nodes[thread, i, k] = z + step
-            w[i, k] += relaxation * step
+                nodes[thread, i, k] = z + change
+            w[i, k] += step.relaxation * change
         moved += square / tau[i]
     return moved
 
@@ -72,22 +129,17 @@ def edge_block(
     last: int,
     u: FloatArray,
     nodes: FloatArray,
-    starts: IntArray,
-    tails: UInt32Array,
-    capacities: FloatArray,
-    sigma: float,
-    relaxation: float,
-    code: int,
-    crowded: bool,
+    arcs: Arcs,
+    step: EdgeStep,
     measure: bool,
 ) -> float:
     """Relaxed update of u (m, d) by the prox of the conjugate, and of D^T u along with it.
 
-    Edges ``starts[i] .. starts[i + 1] - 1`` have node i as their head. Returns
-    ``sum_e ||prox_e - u_e||^2 / sigma`` over the edges with heads first .. last - 1, if it is to be
-    measured. Where many flows are at capacity, the network is `crowded`, a branch on it would be
-    predicted badly.
+    For the edges with heads first .. last - 1. Returns ``sum_e ||prox_e - u_e||^2 / sigma`` over
+    them, if it is to be measured.
     """
+    starts, tails, capacities = arcs.starts, arcs.tails, step.capacities
+    sigma, relaxation, code, saturated = step.sigma, step.relaxation, step.code, step.saturated
     d = len(dims)
     own, gathered, z = np.empty(d), np.empty(d), np.empty(d)
     moved = 0.0
@@ -109,7 +161,7 @@ def edge_block(
                     z[k] = max(z[k] - threshold, 0.0) + min(z[k] + threshold, 0.0)
             elif code == _SQUARED:
                 scale = 1.0 / (1.0 + sigma / cap)
-            elif crowded:
+            elif saturated:
                 scale = cap / max(cap, np.sqrt(square))
             elif square > cap * cap:
                 scale = cap / np.sqrt(square)
@@ -119,10 +171,10 @@ def edge_block(
                     change += (scale * z[k] - u[e, k]) ** 2
                 moved += change
             for k in range(d):
-                step = relaxation * (scale * z[k] - u[e, k])
-                u[e, k] += step
-                gathered[k] += step
-                nodes[j, d + k] -= step
+                update = relaxation * (scale * z[k] - u[e, k])
+                u[e, k] += update
+                gathered[k] += update
+                nodes[j, d + k] -= update
         for k in range(d):
             nodes[i, d + k] += gathered[k]
     return moved / sigma
@@ -132,40 +184,18 @@ def edge_block(
 def iterate(
     n_iter: int,
     dims: tuple[int, ...],
-    blocks: IntArray,
-    w: FloatArray,
-    u: FloatArray,
-    nodes: FloatArray,
-    starts: IntArray,
-    tails: UInt32Array,
-    capacities: FloatArray,
-    matrix: FloatArray,
-    offset: FloatArray,
-    tau: FloatArray,
-    sigma: float,
-    relaxation: float,
-    code: int,
-    crowded: bool,
+    point: Point,
+    arcs: Arcs,
+    node_step: NodeStep,
+    edge_step: EdgeStep,
 ) -> tuple[float, float]:
     """Run n_iter iterations in place, on one thread; returns what the last one moved."""
+    w, u, nodes = point.w, point.u, point.nodes
     primal, dual, n = 0.0, 0.0, len(w)
     for k in range(n_iter):
-        primal = node_block(dims, 0, n, w, nodes, matrix, offset, tau, relaxation)
-        dual = edge_block(
-            dims,
-            0,
-            n,
-            u,
-            nodes[0],
-            starts,
-            tails,
-            capacities,
-            sigma,
-            relaxation,
-            code,
-            crowded,
-            k == n_iter - 1,
-        )
+        last = k == n_iter - 1
+        primal = node_block(dims, 0, n, w, nodes, node_step)
+        dual = edge_block(dims, 0, n, u, nodes[0], arcs, edge_step, last)
     return primal, dual
 
 
@@ -174,42 +204,22 @@ def iterate_parallel(
     n_iter: int,
     dims: tuple[int, ...],
     blocks: IntArray,
-    w: FloatArray,
-    u: FloatArray,
-    nodes: FloatArray,
-    starts: IntArray,
-    tails: UInt32Array,
-    capacities: FloatArray,
-    matrix: FloatArray,
-    offset: FloatArray,
-    tau: FloatArray,
-    sigma: float,
-    relaxation: float,
-    code: int,
-    crowded: bool,
+    point: Point,
+    arcs: Arcs,
+    node_step: NodeStep,
+    edge_step: EdgeStep,
 ) -> tuple[float, float]:
-    """Run the same iterations with one thread for each of the blocks of nodes."""
+    """Run the same iterations with one thread for each of the blocks of nodes.
+
+    Thread t has the nodes ``blocks[t] .. blocks[t + 1] - 1``, and the edges whose heads they are.
+    """
+    w, u, nodes = point.w, point.u, point.nodes
     threads = len(nodes)
     primal, dual = np.zeros(threads), np.zeros(threads)
     for k in range(n_iter):
+        last = k == n_iter - 1
         for t in nb.prange(threads):
-            primal[t] = node_block(
-                dims, blocks[t], blocks[t + 1], w, nodes, matrix, offset, tau, relaxation
-            )
+            primal[t] = node_block(dims, blocks[t], blocks[t + 1], w, nodes, node_step)
         for t in nb.prange(threads):
-            dual[t] = edge_block(
-                dims,
-                blocks[t],
-                blocks[t + 1],
-                u,
-                nodes[t],
-                starts,
-                tails,
-                capacities,
-                sigma,
-                relaxation,
-                code,
-                crowded,
-                k == n_iter - 1,
-            )
+            dual[t] = edge_block(dims, blocks[t], blocks[t + 1], u, nodes[t], arcs, edge_step, last)
     return primal.sum(), dual.sum()

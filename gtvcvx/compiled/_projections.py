@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
+from gtvcvx._arrays import FloatArray
 from gtvcvx.compiled import FAST, compiled
+from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.penalties import KernelCode
 
 _L2 = int(KernelCode.L2)
 _L1 = int(KernelCode.L1)
 _LINF = int(KernelCode.LINF)
 
-#: Penalties whose capacities the kernel knows.
+#: Penalties whose capacities the compiled sweep knows.
 CODES = (_L2, _L1, _LINF)
 
 
@@ -36,26 +39,57 @@ def l1_threshold(z: FloatArray, cap: float) -> float:
         threshold, active = (total - cap) / count, count
 
 
+class Flows(NamedTuple):
+    """The two flows between which alternating projections go.
+
+    Attributes
+    ----------
+    u : ndarray, shape (m, q)
+        The one that the next sweep starts from.
+    on : ndarray, shape (m, q)
+        The one on flow conservation.
+    missing : ndarray, shape (n, q)
+        Demand less D^T u.
+    """
+
+    u: FloatArray
+    on: FloatArray
+    missing: FloatArray
+
+
+class Limits(NamedTuple):
+    """How much an edge may carry: ``dual_norm(u_e) <= capacities[e]``.
+
+    Attributes
+    ----------
+    code : int
+        The norm, one of CODES.
+    capacities : ndarray, shape (m,)
+    """
+
+    code: int
+    capacities: FloatArray
+
+
 @compiled(fastmath=FAST, error_model="python")
 def sweep(
     dims: tuple[int, ...],
-    code: int,
-    starts: IntArray,
-    tails: UInt32Array,
-    capacities: FloatArray,
+    arcs: Arcs,
+    limits: Limits,
+    flows: Flows,
     conductance: FloatArray,
     potential: FloatArray,
     relaxation: float,
-    u: FloatArray,
-    on: FloatArray,
-    missing: FloatArray,
 ) -> float:
     """Add the flow c_e (x_head - x_tail) of a potential x (n, q) to u (m, q), clip, over-relax.
 
     In place: `on` is u with that flow, and u becomes ``inside + relaxation (inside - on)``, where
-    `inside` is `on` clipped to the capacities; what u changes is taken from `missing` (n, q),
-    demand less D^T u. Returns the largest excess of `on` over the capacities, relative to them.
+    `inside` is `on` clipped to the capacities; what u changes is taken from `missing`. Returns the
+    largest violation of the capacities by `on`, relative to them.
     """
+    starts, tails = arcs.starts, arcs.tails
+    code, capacities = limits.code, limits.capacities
+    u, on, missing = flows.u, flows.on, flows.missing
     q = len(dims)
     largest = 0.0
     z = np.empty(q)

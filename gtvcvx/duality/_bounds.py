@@ -25,21 +25,15 @@ from functools import cached_property
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx._norms import row_norm_2, row_norm_inf
-from gtvcvx.compiled import _projections as projection_kernels
-from gtvcvx.duality._conservation import EPS, FlowConservation
+from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
+from gtvcvx.compiled import _projections
+from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.duality._polyhedral import DomainRepair
+from gtvcvx.duality._settings import GENERIC
 from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
 
-# The alternating projections aim this far inside the capacities, so that they get there in
-# finitely many sweeps; it costs the same share of the total variation in the bound.
-SHRINK = 1e-12
-RELAXATION = 1.9
-SWEEPS = 10
-# Jumps below this share of the largest one count little when flow is changed.
-JUMP_SHARE = 1e-2
 # Scaling the whole flow is tried where the gap is larger than this share of the losses.
 SCALING_GAP = 1e-2
 
@@ -94,17 +88,10 @@ class DualBounds:
         if self._domains is not None and self._domains.needed:
             u = self._domains.repair(u, self._base if w is None else w, conductance)
         elif conservation.trivial:
-            on = conservation.project(u, 1e-3)
-            u = penalty.project_domain(on, (1.0 - SHRINK) * self._capacities)
-        elif penalty.kernel_code in projection_kernels.CODES:
-            u = conservation.alternate(
-                u,
-                self._capacities,
-                conductance,
-                shrink=SHRINK,
-                sweeps=SWEEPS,
-                relaxation=RELAXATION,
-            )
+            on = conservation.project(u, EPS)
+            u = penalty.project_domain(on, (1.0 - GENERIC.shrink) * self._capacities)
+        elif penalty.kernel_code in _projections.CODES:
+            u = conservation.alternate(u, self._capacities, conductance)
         else:
             u = self._alternate(u, conductance)
         u = conservation.project(u, EPS, conductance)
@@ -113,21 +100,21 @@ class DualBounds:
         return u if theta >= 1.0 else theta * u
 
     def _alternate(self, u: FloatArray, conductance: FloatArray | None) -> FloatArray:
-        """Over-relaxed alternating projections for penalties that no compiled kernel knows."""
+        """Over-relaxed alternating projections for penalties beyond the compiled sweep."""
         conservation, penalty = self._conservation, self._penalty
-        target = (1.0 - SHRINK) * self._capacities
-        for _ in range(SWEEPS):
-            on = conservation.project(u, 1e-3, conductance)
+        target = (1.0 - GENERIC.shrink) * self._capacities
+        for _ in range(GENERIC.sweeps):
+            on = conservation.project(u, GENERIC.accuracy, conductance)
             if penalty.scale_to_feasible(on, self._capacities) >= 1.0:
                 break
             inside = penalty.project_domain(on, target)
-            u = inside + (RELAXATION - 1.0) * (inside - on)
+            u = inside + (GENERIC.relaxation - 1.0) * (inside - on)
         return u
 
     def _conductance(self, w: FloatArray) -> FloatArray | None:
         """Conductances (m,): a change of flow costs the bound its product with the jump."""
         jumps = row_norm_inf(differences(self._graph.edges, w))
-        floor = JUMP_SHARE * float(jumps.max(initial=0.0))
+        floor = GENERIC.jump_share * float(jumps.max(initial=0.0))
         if not (floor > 0.0 and np.isfinite(floor)):
             return None
         return floor / (jumps + floor)
@@ -188,10 +175,10 @@ class DualBounds:
         and edge's own terms carry a few units in the last place.
         """
         spread = row_norm_2(w - w.mean(axis=0)).max()
-        leak = np.sum(row_norm_2(self._conservation.excess(u)))
+        residual = np.sum(row_norm_2(self._conservation.residual(u)))
         work = np.sum(row_norm_2(differences(self._graph.edges, w)) * row_norm_2(u))
         size = float(np.sum(self._losses.value(w)))
-        return float(2.0 * leak * spread + 4.0 * EPS * (work + abs(size)))
+        return float(2.0 * residual * spread + 4.0 * EPS * (work + abs(size)))
 
 
 def _best_scale(concave: Callable[[float], float]) -> float:

@@ -21,33 +21,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
-from gtvcvx._norms import norm
-from gtvcvx.compiled import _conjugate_gradients as conjugate_gradients
-from gtvcvx.duality._conservation import (
-    EPS,
-    MAX_REFINEMENTS,
-    REFINEMENT,
-    FlowConservation,
-    NullDirections,
-)
+from gtvcvx._norms import EPS, norm
+from gtvcvx.duality._conservation import FlowConservation, NullDirections, exponent_of
+from gtvcvx.duality._refinement import refine
+from gtvcvx.duality._settings import ANCHORING, GROUNDED
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
-
-SHRINK = 1e-12
-RELAXATION = 1.9
-SWEEPS = 40
-# What alternating projections may leave, relative to capacities and intervals; what counts as
-# rounding where there is no anchor; and how exact each projection is.
-CLOSE, CLOSE_ENOUGH = 1e-14, 1e-12
-ALTERNATING = 1e-3
-# Jumps below this share of the largest one count little when multipliers are changed.
-JUMP_SHARE = 1e-2
-# An anchor with this share of the margin it was looked for with is good enough.
-ENOUGH = 0.5
-# Margins that an anchor is looked for with, and the sweeps that each of them gets.
-MARGINS = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
-ANCHOR_SWEEPS = 200
 
 
 class Flow(NamedTuple):
@@ -87,7 +67,7 @@ class GroundedConservation(FlowConservation):
         self.generators = Generators.of(losses)
         self._null = NullDirections(losses, graph.n_nodes, grounded=True)
 
-    def excess_of(self, flow: Flow) -> FloatArray:
+    def residual_of(self, flow: Flow) -> FloatArray:
         """Return what violates the constraint, (n, d)."""
         total = self._divergence @ flow.u
         np.add.at(total, self.generators.node, flow.b[:, None] * self.generators.vectors)
@@ -96,65 +76,35 @@ class GroundedConservation(FlowConservation):
     def project_both(
         self, flow: Flow, rtol: float, conductance: FloatArray, ground: FloatArray
     ) -> Flow:
-        """Project (u, b) until the excess is at most rtol times what it was, or rounding.
+        """Project (u, b) until the residual is at most rtol times what it was, or rounding.
 
         Edges of small conductance (m,) and generators of small ground (Q,) change little.
         """
         u = self._admissible(flow.u)
-        size = np.linalg.norm(self.generators.vectors, axis=1)
-        largest = max(np.abs(u).max(initial=0.0), np.abs(flow.b * size).max(initial=0.0))
-        if largest == 0.0:
+        carried = flow.b * np.linalg.norm(self.generators.vectors, axis=1)
+        if not (u.any() or carried.any()):
             return Flow(u, flow.b)
-        exponent = int(np.frexp(largest)[1])
-        flow = Flow(np.ldexp(u, -exponent), np.ldexp(flow.b, -exponent))
-        excess = self.excess_of(flow)
-        left = norm(excess)
-        floor = 4.0 * EPS * (norm(flow.u) + norm(flow.b * size)) * np.sqrt(self._largest_degree)
-        goal = max(rtol * left, floor)
-        for _ in range(MAX_REFINEMENTS):
-            if left <= goal:
-                break
-            accuracy = max(REFINEMENT * left, 0.5 * goal)
-            trial = self._corrected(flow, excess, accuracy, conductance, ground)
-            excess = self.excess_of(trial)
-            found = norm(excess)
-            if not found < left:
-                break
-            flow, left = trial, found
-        return Flow(np.ldexp(flow.u, exponent), np.ldexp(flow.b, exponent))
+        exponent = exponent_of(u, carried)
+        unit = Flow(np.ldexp(u, -exponent), np.ldexp(flow.b, -exponent))
+        floor = self._floor(norm(unit.u) + norm(np.ldexp(carried, -exponent)))
+        system = self._system(conductance, self._blocks(ground))
 
-    def _corrected(
-        self,
-        flow: Flow,
-        excess: FloatArray,
-        accuracy: float,
-        conductance: FloatArray,
-        ground: FloatArray,
-    ) -> Flow:
-        n, d = excess.shape
-        node, vectors = self.generators.node, self.generators.vectors
+        def corrected(flow: Flow, residual: FloatArray, goal: float) -> Flow:
+            x = self._potential(system, residual, goal)
+            along = np.sum(self.generators.vectors * x[self.generators.node], axis=1)
+            return Flow(flow.u - self._flow_of(x, conductance), flow.b - ground * along)
+
+        unit = refine(unit, self.residual_of, corrected, rtol, lambda _: floor)
+        return Flow(np.ldexp(unit.u, exponent), np.ldexp(unit.b, exponent))
+
+    def _blocks(self, ground: FloatArray) -> FloatArray:
+        """Add up ``ground_q g_q g_q^T`` at each node, (n, d, d)."""
+        vectors = self.generators.vectors
+        n, d = len(self._null.projectors.full), vectors.shape[1]
         blocks = np.zeros((n, d, d))
         products = ground[:, None, None] * vectors[:, :, None] * vectors[:, None, :]
-        np.add.at(blocks, node, products)
-        ends = np.bincount(self._ends, np.repeat(conductance, 2), n)
-        degrees = ends + np.trace(blocks, axis1=1, axis2=2) / d
-        x = conjugate_gradients.solve(
-            (0,) * d,
-            excess,
-            accuracy,
-            10 * n * d + 100,
-            self._starts,
-            self._tails,
-            conductance,
-            np.where(degrees > 0.0, degrees, 1.0),
-            self._null.full,
-            self._null.partial,
-            self._null.projectors,
-            self._allowed,
-            blocks,
-        )
-        u = flow.u - self._admissible(conductance[:, None] * (self._incidence @ x))
-        return Flow(u, flow.b - ground * np.sum(vectors * x[node], axis=1))
+        np.add.at(blocks, self.generators.node, products)
+        return blocks
 
 
 class DomainRepair:
@@ -196,10 +146,10 @@ class DomainRepair:
         c = np.ones(len(u)) if conductance is None else conductance
         if conductance is not None:
             jumps = firm * np.sqrt(self._unit)
-            floor = JUMP_SHARE * float(jumps.max(initial=0.0))
+            floor = GROUNDED.jump_share * float(jumps.max(initial=0.0))
             if 0.0 < floor < np.inf:
                 ground = self._unit * floor / (jumps + floor)
-        flow = self._alternate(Flow(u, b), SHRINK, SWEEPS, c, ground)
+        flow = self._alternate(Flow(u, b), GROUNDED.shrink, GROUNDED.sweeps, c, ground)
         flow = self._conservation.project_both(flow, EPS, c, ground)
         return self._towards_anchor(flow)
 
@@ -219,13 +169,13 @@ class DomainRepair:
         target = (1.0 - margin) * self._capacities
         low, high = g.low + margin * g.scale, g.high - margin * g.scale
         for _ in range(sweeps):
-            on = self._conservation.project_both(flow, ALTERNATING, conductance, ground)
+            on = self._conservation.project_both(flow, GROUNDED.accuracy, conductance, ground)
             inside = Flow(penalty.project_domain(on.u, target), np.clip(on.b, low, high))
             change = Flow(inside.u - on.u, inside.b - on.b)
             over = np.abs(change.u).max(axis=1, initial=0.0) / self._capacities
-            if max(over.max(initial=0.0), (np.abs(change.b) / g.scale).max()) <= CLOSE:
+            if max(over.max(initial=0.0), (np.abs(change.b) / g.scale).max()) <= ANCHORING.close:
                 return on
-            step = RELAXATION - 1.0
+            step = GROUNDED.relaxation - 1.0
             flow = Flow(inside.u + step * change.u, inside.b + step * change.b)
         return flow
 
@@ -247,12 +197,12 @@ class DomainRepair:
         best = Flow(np.zeros((self._graph.n_edges, self._losses.dim)), np.zeros(len(g.node)))
         margins = self._margins(best)
         unit = np.ones(self._graph.n_edges)
-        for margin in MARGINS:
-            if (margins > ENOUGH * margin).all():
+        for margin in ANCHORING.margins:
+            if (margins > ANCHORING.enough * margin).all():
                 break
             middle = np.clip(best.b, g.low + margin * g.scale, g.high - margin * g.scale)
             start = Flow(best.u, middle)
-            trial = self._alternate(start, margin, ANCHOR_SWEEPS, unit, self._unit)
+            trial = self._alternate(start, margin, ANCHORING.sweeps, unit, self._unit)
             trial = self._conservation.project_both(trial, EPS, unit, self._unit)
             found = self._margins(trial)
             best = self._chosen(found > margins, trial, best)
@@ -277,6 +227,6 @@ class DomainRepair:
         outside = np.maximum(-margins, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(outside > 0.0, outside / (outside + np.maximum(room, 0.0)), 0.0)
-        share = np.where((room <= 0.0) & (outside <= CLOSE_ENOUGH), 0.0, share)
+        share = np.where((room <= 0.0) & (outside <= ANCHORING.rounding), 0.0, share)
         theta = share[self._graph.components[self._graph.edges[:, 0]]][:, None]
         return (1.0 - theta) * flow.u + theta * anchor.u

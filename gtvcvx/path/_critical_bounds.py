@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.duality._electrical import Routing
+from gtvcvx.duality._electrical import ElectricalRouting
 from gtvcvx.losses import PointLoss
 from gtvcvx.path._consensus import Components
 from gtvcvx.problem import GTVProblem
@@ -89,7 +89,7 @@ class GradientBounds:
         self.model = GTVProblem(problem.graph, losses, problem.penalty, 1.0)
         if not vanishes:
             self.upper = np.inf
-            self._routing = Routing(problem.graph)
+            self._routing = ElectricalRouting(problem.graph)
             _, potentials = self._routing(-self._gradient, FIRST)
             self._raise_lower(potentials)
 

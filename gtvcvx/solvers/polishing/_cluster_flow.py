@@ -25,10 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
-from gtvcvx._norms import norm, row_norm_2
-from gtvcvx.compiled import _cluster_flow as kernels
-from gtvcvx.compiled import _conjugate_gradients as conjugate_gradients
-from gtvcvx.duality._conservation import EPS
+from gtvcvx._norms import EPS, norm, row_norm_2
+from gtvcvx.compiled._cluster_flow import Clipped, clip, shift
+from gtvcvx.compiled._conjugate_gradients import System, solve
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
 
@@ -128,7 +127,7 @@ class _Block:
         settings: ClusterFlowSettings,
     ) -> None:
         graph, self._settings = problem.graph, settings
-        self._starts, self._tails = graph.by_head
+        self._arcs = graph.by_head
         self._ends = graph.edges.ravel()
         self._capacities = (1.0 - settings.shrink) * problem.capacities
         self._inner = inner
@@ -163,19 +162,9 @@ class _Block:
     def _clip(self, z: FloatArray) -> float:
         """Clip z to the flow, linearize, and set what is missing; returns the Huber functions."""
         missing = self._demand.copy()
-        value = kernels.clip(
-            (0,) * z.shape[1],
-            self._starts,
-            self._tails,
-            self._capacities,
-            self._inner,
-            z,
-            self._flow,
-            self._conductance,
-            self._normals,
-            self._degrees,
-            missing,
-        )
+        clipped = Clipped(self._flow, self._conductance, self._normals, self._degrees)
+        dims = (0,) * z.shape[1]
+        value = clip(dims, self._arcs, self._capacities, self._inner, z, clipped, missing)
         self._missing = self._consistent(missing)
         self._left = norm(self._missing)
         return float(value)
@@ -219,7 +208,7 @@ class _Block:
         slope, linear = float(np.sum(missing * x)), float(np.sum(self._demand * x))
         trial, length = np.empty_like(z), 1.0
         while length >= shortest:
-            kernels.shift(self._starts, self._tails, self._inner, z, x, length, trial)
+            shift(self._arcs, self._inner, z, x, length, trial)
             self._value = self._clip(trial)
             enough = value - self._settings.decrease * length * slope
             decreased = self._value - length * linear <= enough
@@ -243,28 +232,16 @@ class _Block:
         normals: FloatArray | None = None,
     ) -> FloatArray:
         """Return the potentials whose flow inside the clusters nearly makes up what is missing."""
-        n, q = self._missing.shape
-        return conjugate_gradients.solve(
-            (0,) * q,
-            self._missing,
-            max(accuracy * self._left, self._floor),
-            self._settings.iterations,
-            self._starts,
-            self._tails,
-            conductance,
-            np.where(degrees > 0.0, degrees, 1.0),
-            np.ones(n),
-            np.empty(0, np.int64),
-            np.empty((0, q, q)),
-            np.empty((0, 0)),
-            None,
-            normals,
-        )
+        positive = np.where(degrees > 0.0, degrees, 1.0)
+        system = System(self._arcs, conductance, positive, normals=normals)
+        goal = max(accuracy * self._left, self._floor)
+        dims, steps = (0,) * self._missing.shape[1], self._settings.iterations
+        return solve(dims, system, self._missing, goal, steps)
 
     def result(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the conserved flow, the one within capacity (m, q), and the overload (m,)."""
         x = self._spread(self._settings.accuracy)
         conserved = self._flow.copy()
-        kernels.shift(self._starts, self._tails, self._inner, self._flow, x, 1.0, conserved)
+        shift(self._arcs, self._inner, self._flow, x, 1.0, conserved)
         over = np.maximum(row_norm_2(conserved) / self._capacities - 1.0, 0.0)
         return conserved, self._flow, np.where(self._inner, over, 0.0)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.compiled import _primal_dual as _kernels
+from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, iterate, iterate_parallel
 from gtvcvx.penalties import KernelCode
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
@@ -106,9 +106,9 @@ class PrimalDual(Iteration):
         self._minimizer = problem.losses.minimizer(n)[self._isolated]
         self.w[self._isolated] = self._minimizer
         self._dims = (0,) * d
-        self._starts, self._tails = graph.by_head
+        self._arcs = graph.by_head
         threads = most_threads(graph.n_edges * d)
-        self._blocks = equal_blocks(self._starts, threads)
+        self._blocks = equal_blocks(self._arcs.starts, threads)
         self._nodes = np.zeros((threads, n, 2 * d))
         self._pace = Pace(threads)
         self._threads = 1  # of the last call: where the divergence is
@@ -243,31 +243,21 @@ class PrimalDual(Iteration):
         if threads < self._threads:
             self._gather_divergence()
         self._threads = threads
+        point = Point(self.w, self.u, self._nodes[:threads])
+        prox, capacities = self._prox, self._problem.capacities
+        relaxation, many_saturated = self._settings.relaxation, self._many_saturated
+        node_step = NodeStep(prox.matrix, prox.offset, self._tau, relaxation)
+        edge_step = EdgeStep(capacities, self._sigma, relaxation, self._code, many_saturated)
         before = time.perf_counter()
-        moved: tuple[float, float] = self._kernel(threads)(
-            steps,
-            self._dims,
-            self._blocks,
-            self.w,
-            self.u,
-            self._nodes[:threads],
-            self._starts,
-            self._tails,
-            self._problem.capacities,
-            self._prox.matrix,
-            self._prox.offset,
-            self._tau,
-            self._sigma,
-            self._settings.relaxation,
-            self._code,
-            self._many_saturated,
-        )
+        moved: tuple[float, float]
+        if threads == 1:
+            moved = iterate(steps, self._dims, point, self._arcs, node_step, edge_step)
+        else:
+            moved = iterate_parallel(
+                steps, self._dims, self._blocks, point, self._arcs, node_step, edge_step
+            )
         self._pace.record(threads, time.perf_counter() - before, steps)
         return moved if steps == n_iter else self._iterate(n_iter - steps)
-
-    @staticmethod
-    def _kernel(threads: int) -> Any:
-        return _kernels.iterate if threads == 1 else _kernels.iterate_parallel
 
     def _gather_divergence(self) -> None:
         """Add up all threads' shares of the divergence in the first copy."""

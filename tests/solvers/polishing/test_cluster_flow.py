@@ -1,17 +1,12 @@
-"""Flows inside clusters: compiled passes, optimality, and clusters in which there is none."""
+"""Flows inside clusters: optimality, and clusters in which there is none."""
 
 import cvxpy as cp
 import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.compiled import _cluster_flow as _balance_kernels
-from gtvcvx.compiled import _conjugate_gradients
 from gtvcvx.solvers.polishing import _cluster_flow
 from gtvcvx.solvers.polishing._cluster_flow import cluster_flow
-
-# Stands where a pass has nothing to write.
-UNTOUCHED = 7.0
 
 
 @pytest.fixture
@@ -28,100 +23,6 @@ def clipped(z, capacities):
     """Rows of z (m, q) projected on Euclidean balls."""
     lengths = np.linalg.norm(z, axis=1)
     return z * np.minimum(1.0, capacities / np.maximum(lengths, 1e-300))[:, None]
-
-
-def huber(z, capacities):
-    lengths = np.linalg.norm(z, axis=1)
-    inside = lengths <= capacities
-    return np.where(inside, 0.5 * lengths**2, capacities * lengths - 0.5 * capacities**2)
-
-
-@pytest.mark.parametrize("q", [1, 2, 3])
-@pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])
-def test_clip_is_its_naive_twin(q, scale, rng):
-    graph = random_graph(rng)
-    m = graph.n_edges
-    inner = rng.random(m) < 0.7
-    z, demand = scale * rng.standard_normal((m, q)), rng.standard_normal((9, q))
-    flow, normals = np.full((m, q), UNTOUCHED), np.full((m, q), UNTOUCHED)
-    conductance, degrees, missing = np.full(m, UNTOUCHED), np.empty(9), demand.copy()
-    value = _balance_kernels.clip(
-        (0,) * q,
-        *graph.by_head,
-        graph.weights,
-        inner,
-        z,
-        flow,
-        conductance,
-        normals,
-        degrees,
-        missing,
-    )
-    expected = clipped(z, graph.weights)
-    np.testing.assert_allclose(flow[inner], expected[inner], rtol=1e-12)
-    for array in (flow, normals, conductance):
-        assert (array[~inner] == UNTOUCHED).all()
-    through = graph.divergence @ np.where(inner[:, None], expected, 0.0)
-    np.testing.assert_allclose(missing, demand - through, atol=1e-12)
-    assert value == pytest.approx(huber(z, graph.weights)[inner].sum(), rel=1e-12)
-    # The derivative of the projection, by differences; along the flow a little is left.
-    mean = np.zeros(m)
-    for e in np.flatnonzero(inner):
-        derivative = conductance[e] * (np.eye(q) - np.outer(normals[e], normals[e]))
-        mean[e] = np.trace(derivative) / q
-        for k in range(q):
-            step = np.zeros((m, q))
-            step[e, k] = 1e-6 * scale
-            ahead, behind = clipped(z + step, graph.weights), clipped(z - step, graph.weights)
-            slope = (ahead - behind)[e] / (2e-6 * scale)
-            np.testing.assert_allclose(derivative[k], slope, atol=2 * _balance_kernels.ALONG)
-    np.testing.assert_allclose(degrees, np.abs(graph.divergence) @ mean, rtol=1e-9)
-
-
-@pytest.mark.parametrize("q", [1, 2, 3])
-def test_shift_is_its_naive_twin(q, rng):
-    graph = random_graph(rng)
-    inner = rng.random(graph.n_edges) < 0.7
-    z, x = rng.standard_normal((graph.n_edges, q)), rng.standard_normal((9, q))
-    out = np.full_like(z, UNTOUCHED)
-    _balance_kernels.shift(*graph.by_head, inner, z, x, 0.3, out)
-    expected = np.where(inner[:, None], z + 0.3 * (graph.incidence @ x), UNTOUCHED)
-    np.testing.assert_allclose(out, expected, rtol=1e-12)
-
-
-def test_conjugate_gradients_with_normals_against_the_dense_system(rng):
-    n, d = 9, 2
-    graph = random_graph(rng)
-    m = graph.n_edges
-    conductance = rng.uniform(0.5, 2.0, m)
-    normals = rng.uniform(0.0, 0.99, (m, 1)) * _unit(rng.standard_normal((m, d)))
-    normals[rng.random(m) < 0.5] = 0.0
-    blocks = conductance[:, None, None] * (np.eye(d) - normals[:, :, None] * normals[:, None, :])
-    matrix = np.zeros((n * d, n * d))
-    for (i, j), block in zip(graph.edges, blocks, strict=True):
-        for a, b, sign in ((i, i, 1), (j, j, 1), (i, j, -1), (j, i, -1)):
-            matrix[a * d : (a + 1) * d, b * d : (b + 1) * d] += sign * block
-    b = matrix @ rng.standard_normal(n * d)
-    x = _conjugate_gradients.solve(
-        (0,) * d,
-        b.reshape(n, d),
-        1e-11 * np.linalg.norm(b),
-        1000,
-        *graph.by_head,
-        conductance,
-        np.ones(n),
-        np.ones(n),
-        np.empty(0, np.int64),
-        np.empty((0, d, d)),
-        np.empty((0, 0)),
-        None,
-        normals,
-    )
-    np.testing.assert_allclose(matrix @ x.ravel(), b, atol=1e-9 * np.linalg.norm(b))
-
-
-def _unit(rows):
-    return rows / np.linalg.norm(rows, axis=1)[:, None]
 
 
 def feasible_instance(rng, penalty, jumping_share=0.2, load=0.95):

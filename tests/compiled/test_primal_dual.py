@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.compiled import _primal_dual as _kernels
+from gtvcvx.compiled import _primal_dual
+from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point
 
 PENALTIES = {"l2": gtv.L2Norm(), "l1": gtv.L1Norm(), "linf": gtv.LinfNorm()}
 PENALTIES["squared"] = gtv.SquaredNorm()
@@ -27,7 +28,7 @@ def naive_edge_pass(u, bar, edges, capacities, sigma, relaxation, penalty):
 
 
 def random_state(d, seed, threads=1):
-    """A random graph and state, in the layout of the kernels: balance split over the threads."""
+    """A random graph and state, in the layout of the passes: balance split over the threads."""
     rng = np.random.default_rng(seed)
     n = 9
     edges = np.array([(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.6])
@@ -36,18 +37,18 @@ def random_state(d, seed, threads=1):
     nodes = np.zeros((threads, n, 2 * d))
     nodes[:, :, d:] = rng.standard_normal((threads, n, d))
     nodes[0, :, d:] += graph.divergence @ u - nodes[:, :, d:].sum(axis=0)
-    starts = np.searchsorted(graph.edges[:, 0], np.arange(n + 1))
-    return rng, graph, w, u, nodes, starts
+    return rng, graph, w, u, nodes
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_node_block_is_its_naive_twin(d, threads):
-    rng, graph, w, u, nodes, _ = random_state(d, d, threads)
+    rng, graph, w, u, nodes = random_state(d, d, threads)
     matrix, offset = rng.standard_normal((9, d, d)), rng.standard_normal((9, d))
     tau = rng.uniform(0.1, 2.0, 9)
     new, bar, moved = naive_node_pass(w, graph.divergence @ u, matrix, offset, tau, 1.9)
-    total = _kernels.node_block((0,) * d, 0, 9, w, nodes, matrix, offset, tau, 1.9)
+    step = NodeStep(matrix, offset, tau, 1.9)
+    total = _primal_dual.node_block((0,) * d, 0, 9, w, nodes, step)
     np.testing.assert_allclose(w, new, rtol=1e-12, atol=1e-12)
     for copy in nodes:
         np.testing.assert_allclose(copy[:, :d], bar, rtol=1e-12, atol=1e-12)
@@ -57,19 +58,17 @@ def test_node_block_is_its_naive_twin(d, threads):
 @pytest.mark.parametrize("name", PENALTIES)
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
 @pytest.mark.parametrize("scale", [0.05, 1.0, 30.0])
-@pytest.mark.parametrize("crowded", [False, True])
+@pytest.mark.parametrize("saturated", [False, True])
 @pytest.mark.parametrize("measured", [False, True])
-def test_edge_block_is_its_naive_twin(name, d, scale, crowded, measured):
+def test_edge_block_is_its_naive_twin(name, d, scale, saturated, measured):
     penalty = PENALTIES[name]
-    rng, graph, _, u, nodes, starts = random_state(d, 10 + d)
+    rng, graph, _, u, nodes = random_state(d, 10 + d)
     u *= scale
     bar = rng.standard_normal((9, d))
     nodes[0] = np.hstack([bar, graph.divergence @ u])
     expected, moved = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
-    tails = graph.edges[:, 1].astype(np.uint32)
-    edges = (starts, tails, graph.weights)
-    how = (0.7, 1.9, penalty.kernel_code, crowded, measured)
-    total = _kernels.edge_block((0,) * d, 0, 9, u, nodes[0], *edges, *how)
+    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.kernel_code, saturated)
+    total = _primal_dual.edge_block((0,) * d, 0, 9, u, nodes[0], graph.by_head, step, measured)
     np.testing.assert_allclose(u, expected, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(nodes[0, :, d:], graph.divergence @ expected, rtol=1e-11, atol=1e-10)
     assert total == pytest.approx(moved if measured else 0.0, rel=1e-10)
@@ -78,7 +77,7 @@ def test_edge_block_is_its_naive_twin(name, d, scale, crowded, measured):
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_iterations_are_the_naive_passes_in_turn_on_any_number_of_threads(threads):
     d = 2
-    rng, graph, w, u, nodes, starts = random_state(d, 3, threads)
+    rng, graph, w, u, nodes = random_state(d, 3, threads)
     tau = 1.0 / np.maximum(graph.degrees, 1)
     matrix = np.broadcast_to(0.5 * np.eye(d), (9, d, d)).copy()
     offset = rng.standard_normal((9, d))
@@ -90,25 +89,16 @@ def test_iterations_are_the_naive_passes_in_turn_on_any_number_of_threads(thread
         expected_u, dual = naive_edge_pass(
             expected_u, bar, graph.edges, graph.weights, 0.5, 1.9, gtv.L2Norm()
         )
-    kernel = _kernels.iterate if threads == 1 else _kernels.iterate_parallel
-    moved = kernel(
-        5,
-        (0,) * d,
-        np.linspace(0, 9, threads + 1).astype(np.int64),
-        w,
-        u,
-        nodes,
-        starts,
-        graph.edges[:, 1].astype(np.uint32),
-        graph.weights,
-        matrix,
-        offset,
-        tau,
-        0.5,
-        1.9,
-        gtv.L2Norm().kernel_code,
-        False,
+    point, arcs = Point(w, u, nodes), graph.by_head
+    steps = (
+        NodeStep(matrix, offset, tau, 1.9),
+        EdgeStep(graph.weights, 0.5, 1.9, gtv.L2Norm().kernel_code, False),
     )
+    if threads == 1:
+        moved = _primal_dual.iterate(5, (0,) * d, point, arcs, *steps)
+    else:
+        blocks = np.linspace(0, 9, threads + 1).astype(np.int64)
+        moved = _primal_dual.iterate_parallel(5, (0,) * d, blocks, point, arcs, *steps)
     np.testing.assert_allclose(w, expected_w, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(u, expected_u, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(

@@ -1,5 +1,7 @@
 """The compiled sweep of alternating projections against readable NumPy twins."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from _instances import Case, cases, reference
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import gtvcvx as gtv
-from gtvcvx.compiled import _projections as _projection_kernels
+from gtvcvx.compiled import _projections
+from gtvcvx.compiled._projections import Flows, Limits
 from gtvcvx.duality import _conservation
 from gtvcvx.duality._conservation import FlowConservation
 
@@ -53,19 +56,10 @@ def check_sweep(name, graph, capacities, conductance, x, relaxation, u, demand):
     expected = naive_sweep(name, graph.edges, capacities, conductance, x, relaxation, u)
     new, on = u.copy(), np.empty_like(u)
     missing = demand - divergence @ u
-    largest = _projection_kernels.sweep(
-        (0,) * u.shape[1],
-        int(NORMS[name].kernel_code),
-        np.searchsorted(graph.edges[:, 0], np.arange(graph.n_nodes + 1)),
-        graph.edges[:, 1].astype(np.uint32),
-        capacities,
-        conductance,
-        x,
-        relaxation,
-        new,
-        on,
-        missing,
-    )
+    limits = Limits(int(NORMS[name].kernel_code), capacities)
+    flows = Flows(new, on, missing)
+    dims = (0,) * u.shape[1]
+    largest = _projections.sweep(dims, graph.by_head, limits, flows, conductance, x, relaxation)
     # Rounding is relative to what was added: flows, the potential's differences, the demand.
     size = max(np.abs(u).max(), 2.0 * np.abs(x).max(), np.abs(demand).max())
     for got, wanted in zip((new, on), expected[:2], strict=True):
@@ -130,9 +124,9 @@ def test_sweep_is_its_naive_twin_on_any_input(name, data):
 )
 def test_threshold_is_its_naive_twin(z, cap, exponent):
     """A power of two scales the threshold, and changes no bit of it."""
-    threshold = _projection_kernels.l1_threshold(z, cap)
+    threshold = _projections.l1_threshold(z, cap)
     assert threshold == pytest.approx(naive_threshold(z, cap), rel=1e-12, abs=1e-12 * abs(z).max())
-    scaled = _projection_kernels.l1_threshold(np.ldexp(z, exponent), float(np.ldexp(cap, exponent)))
+    scaled = _projections.l1_threshold(np.ldexp(z, exponent), float(np.ldexp(cap, exponent)))
     assert scaled == np.ldexp(threshold, exponent)
 
 
@@ -159,14 +153,15 @@ def test_compiled_alternating_projections_are_the_generic_ones(case, monkeypatch
     problem = case.problem()
     u, w = random_flow(case, problem)
     project = FlowConservation.project
-    monkeypatch.setattr(_conservation, "ALTERNATING", 1e-13)
+    accurate = dataclasses.replace(_conservation.COMPILED, accuracy=1e-13)
+    monkeypatch.setattr(_conservation, "COMPILED", accurate)
     monkeypatch.setattr(
         FlowConservation,
         "project",
         lambda self, u, rtol, conductance=None: project(self, u, 1e-15, conductance),
     )
     compiled = [problem.bounds.repair(u), problem.bounds.repair(u, w)]
-    monkeypatch.setattr(_projection_kernels, "CODES", ())
+    monkeypatch.setattr(_projections, "CODES", ())
     generic = [problem.bounds.repair(u), problem.bounds.repair(u, w)]
     np.testing.assert_allclose(compiled, generic, atol=1e-9)
 
@@ -179,7 +174,7 @@ def test_inaccurate_projections_repair_about_as_well(case, monkeypatch):
         u = ref.u + noise * case.rng.standard_normal(ref.u.shape)
         compiled = problem.bounds.gap(ref.w, u)[0].total
         with monkeypatch.context() as patch:
-            patch.setattr(_projection_kernels, "CODES", ())
+            patch.setattr(_projections, "CODES", ())
             generic = problem.bounds.gap(ref.w, u)[0].total
         room = 1e-9 * max(1.0, abs(ref.value))
         assert compiled <= 2.0 * generic + room
@@ -192,7 +187,7 @@ def test_repaired_flows_are_conserved_and_within_capacity(case):
     u, w = random_flow(case, problem)
     conservation = FlowConservation(problem.graph, problem.losses, problem.penalty)
     for flow in (problem.bounds.repair(u), problem.bounds.repair(u, w)):
-        assert np.linalg.norm(conservation.excess(flow)) <= 1e-13
+        assert np.linalg.norm(conservation.residual(flow)) <= 1e-13
         assert (problem.penalty.dual_norm(flow) <= problem.capacities * (1.0 + 1e-14)).all()
 
 

@@ -1,0 +1,58 @@
+"""Constants of the repair of flows, with the reasons for their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """Conjugate gradients, run again and again on what they have left."""
+
+    # One run is not asked for more than this share of what there is; further digits come from
+    # further runs, which rounding does not disturb.
+    accuracy: float = 1e-6
+    # A run aims below what is wanted by this factor: its own residual is not quite the true one.
+    margin: float = 0.5
+    # Three make eighteen digits; the others are for systems on which runs fall short.
+    runs: int = 5
+
+
+@dataclass(frozen=True)
+class Alternation:
+    """Over-relaxed alternating projections between flow conservation and the capacities."""
+
+    sweeps: int
+    # Share of what violates conservation that a projection on it may leave.
+    accuracy: float
+    # They aim this far inside the capacities, so that they get there in finitely many sweeps; it
+    # costs the same share of the total variation in the bound.
+    shrink: float = 1e-12
+    # They converge for every factor below 2, and in fewer sweeps for a large one.
+    relaxation: float = 1.9
+    # Jumps below this share of the largest one count little when flow is changed.
+    jump_share: float = 1e-2
+
+
+@dataclass(frozen=True)
+class Anchoring:
+    """The search for flows that are strictly feasible, and the step towards them."""
+
+    # Margins that one is looked for with, and the sweeps that each of them gets.
+    margins: tuple[float, ...] = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
+    sweeps: int = 200
+    # One with this share of the margin it was looked for with is good enough.
+    enough: float = 0.5
+    # What alternating projections may leave, relative to capacities and intervals.
+    close: float = 1e-14
+    # What counts as rounding where there is no anchor.
+    rounding: float = 1e-12
+
+
+REFINEMENT = Refinement()
+# The compiled sweeps keep account of what is missing: the next projection makes up what one leaves.
+COMPILED = Alternation(sweeps=10, accuracy=1e-2)
+GENERIC = Alternation(sweeps=10, accuracy=1e-3)
+# Capacities and the intervals of multipliers together take more sweeps than capacities alone.
+GROUNDED = Alternation(sweeps=40, accuracy=1e-3)
+ANCHORING = Anchoring()
