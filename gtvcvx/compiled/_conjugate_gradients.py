@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
 from gtvcvx.compiled import FAST, compiled
 from gtvcvx.compiled._arcs import Arcs
 
@@ -66,13 +66,11 @@ class System(NamedTuple):
 
 
 @compiled(fastmath=FAST, error_model="python")
-def project_nodes(x: FloatArray, out: FloatArray, projectors: Projectors | None) -> None:
-    """Write T_i x_i of x (n, d) to out (n, d)."""
-    if projectors is None:
-        out[:] = x
-        return
+def project_nodes(
+    x: FloatArray, out: FloatArray, full: FloatArray, partial: IntArray, matrices: FloatArray
+) -> None:
+    """Write T_i x_i of x (n, d) to out (n, d); see `Projectors`."""
     n, d = x.shape
-    full, partial, matrices = projectors.full, projectors.partial, projectors.matrices
     for i in range(n):
         for k in range(d):
             out[i, k] = full[i] * x[i, k]
@@ -90,13 +88,13 @@ def _laplacian(
     dims: tuple[int, ...],
     x: FloatArray,
     out: FloatArray,
-    arcs: Arcs,
+    starts: IntArray,
+    tails: UInt32Array,
     conductance: FloatArray,
     allowed: FloatArray | None,
     normals: FloatArray | None,
 ) -> None:
     """Write ``D^T C R D x`` to out (n, d), or ``D^T C (I - a a^T) D x`` with normals a_e (m, d)."""
-    starts, tails = arcs.starts, arcs.tails
     n, d = len(x), len(dims)
     difference = np.empty(d)
     out[:] = 0.0
@@ -128,30 +126,51 @@ def _laplacian(
                     out[j, k] -= step
 
 
-@compiled(fastmath=FAST, error_model="python")
-def _add_ground(x: FloatArray, out: FloatArray, ground: FloatArray | None) -> None:
-    """Add ``B x`` to out (n, d)."""
-    if ground is not None:
-        n, d = x.shape
-        for i in range(n):
-            for k in range(d):
-                for j in range(d):
-                    out[i, k] += ground[i, k, j] * x[i, j]
-
-
-@compiled(fastmath=FAST, error_model="python")
-def solve(
-    dims: tuple[int, ...], system: System, b: FloatArray, goal: float, max_iter: int
-) -> FloatArray:
+def solve(system: System, b: FloatArray, goal: float, max_iter: int) -> FloatArray:
     """Solve ``T (D^T C R D + B) T x = b`` for b (n, d) in the range, to a residual of norm goal.
 
     Returns x (n, d) with T x = x.
     """
+    # Field by field: numba looks up the types of nested structures slowly, and calls are many.
+    x: FloatArray = _solve(
+        (0,) * b.shape[1],
+        b,
+        goal,
+        max_iter,
+        *system.arcs,
+        system.conductance,
+        system.degrees,
+        *(system.projectors or (None, None, None)),
+        system.allowed,
+        system.ground,
+        system.normals,
+    )
+    return x
+
+
+@compiled(fastmath=FAST, error_model="python")
+def _solve(
+    dims: tuple[int, ...],
+    b: FloatArray,
+    goal: float,
+    max_iter: int,
+    starts: IntArray,
+    tails: UInt32Array,
+    conductance: FloatArray,
+    degrees: FloatArray,
+    full: FloatArray | None,
+    partial: IntArray | None,
+    matrices: FloatArray | None,
+    allowed: FloatArray | None,
+    ground: FloatArray | None,
+    normals: FloatArray | None,
+) -> FloatArray:
+    """Run conjugate gradients; see `System` for the matrix."""
     n, d = len(b), len(dims)
     x = np.zeros((n, d))
     residual = b.copy()
     direction, product, flow = np.zeros((n, d)), np.empty((n, d)), np.empty((n, d))
-    inverse = 1.0 / system.degrees
+    inverse = 1.0 / degrees
     previous = 1.0
     for iteration in range(max_iter):
         square, energy = 0.0, 0.0
@@ -167,10 +186,19 @@ def solve(
         for i in range(n):
             for k in range(d):
                 direction[i, k] = residual[i, k] * inverse[i] + beta * direction[i, k]
-        arcs, conductance = system.arcs, system.conductance
-        _laplacian(dims, direction, flow, arcs, conductance, system.allowed, system.normals)
-        _add_ground(direction, flow, system.ground)
-        project_nodes(flow, product, system.projectors)
+        _laplacian(dims, direction, flow, starts, tails, conductance, allowed, normals)
+        if ground is not None:
+            for i in range(n):
+                for k in range(d):
+                    for j in range(d):
+                        flow[i, k] += ground[i, k, j] * direction[i, j]
+        if full is None:
+            # numba takes seconds to compile an assignment of whole arrays, for its error message.
+            for i in range(n):
+                for k in range(d):
+                    product[i, k] = flow[i, k]
+        else:
+            project_nodes(flow, product, full, partial, matrices)
         curvature = 0.0
         for i in range(n):
             for k in range(d):

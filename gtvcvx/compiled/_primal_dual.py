@@ -21,12 +21,12 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.compiled import FAST, compiled
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._projections import l1_threshold
-from gtvcvx.penalties import KernelCode
+from gtvcvx.penalties import CompiledForm
 
-_L2 = int(KernelCode.L2)
-_L1 = int(KernelCode.L1)
-_LINF = int(KernelCode.LINF)
-_SQUARED = int(KernelCode.SQUARED)
+_L2 = int(CompiledForm.L2)
+_L1 = int(CompiledForm.L1)
+_LINF = int(CompiledForm.LINF)
+_SQUARED = int(CompiledForm.SQUARED)
 
 
 class Point(NamedTuple):

@@ -9,11 +9,11 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx.compiled import FAST, compiled
 from gtvcvx.compiled._arcs import Arcs
-from gtvcvx.penalties import KernelCode
+from gtvcvx.penalties import CompiledForm
 
-_L2 = int(KernelCode.L2)
-_L1 = int(KernelCode.L1)
-_LINF = int(KernelCode.LINF)
+_L2 = int(CompiledForm.L2)
+_L1 = int(CompiledForm.L1)
+_LINF = int(CompiledForm.LINF)
 
 #: Penalties whose capacities the compiled sweep knows.
 CODES = (_L2, _L1, _LINF)

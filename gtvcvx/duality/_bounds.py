@@ -90,7 +90,7 @@ class DualBounds:
         elif conservation.trivial:
             on = conservation.project(u, EPS)
             u = penalty.project_domain(on, (1.0 - GENERIC.shrink) * self._capacities)
-        elif penalty.kernel_code in _projections.CODES:
+        elif penalty.compiled_form in _projections.CODES:
             u = conservation.alternate(u, self._capacities, conductance)
         else:
             u = self._alternate(u, conductance)

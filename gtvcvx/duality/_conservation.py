@@ -44,9 +44,9 @@ class NullDirections:
     def apply(self, x: FloatArray) -> FloatArray:
         """Return T_i x_i for all rows of x (n, d)."""
         once, twice = np.empty_like(x), np.empty_like(x)
-        project_nodes(x, once, self.projectors)
+        project_nodes(x, once, *self.projectors)
         # What rounding leaves outside the range of T would be amplified by conjugate gradients.
-        project_nodes(once, twice, self.projectors)
+        project_nodes(once, twice, *self.projectors)
         return twice
 
 
@@ -116,7 +116,7 @@ class FlowConservation:
         with np.errstate(over="ignore", under="ignore"):
             target = np.ldexp((1.0 - COMPILED.shrink) * capacities, -exponent)
         target = np.maximum(target, np.finfo(np.float64).tiny)
-        limits = Limits(self._penalty.kernel_code, target)
+        limits = Limits(self._penalty.compiled_form, target)
         flows = Flows(u, np.empty_like(u), -(self._divergence @ u))
         c = np.ones(len(u)) if conductance is None else conductance
         system, dims = self._system(c), (0,) * u.shape[1]
@@ -148,7 +148,7 @@ class FlowConservation:
         """Return x (n, d) whose flow, c_e (x_head - x_tail), makes up the residual."""
         n, d = residual.shape
         steps = 10 * n + 100 if system.ground is None else 10 * n * d + 100
-        return solve((0,) * d, system, residual, goal, steps)
+        return solve(system, residual, goal, steps)
 
     def _flow_of(self, potential: FloatArray, conductance: FloatArray) -> FloatArray:
         """Return the admissible part of the flow c_e (x_head - x_tail) of a potential x (n, d)."""

@@ -44,7 +44,7 @@ class ElectricalRouting:
         n, d = need.shape
 
         def corrected(at: ElectricalFlow, residual: FloatArray, goal: float) -> ElectricalFlow:
-            step = solve((0,) * d, self._system, residual, goal, 10 * n + 100)
+            step = solve(self._system, residual, goal, 10 * n + 100)
             flow = at.flow + self._conductance[:, None] * (self._incidence @ step)
             return ElectricalFlow(flow, at.potentials + step)
 

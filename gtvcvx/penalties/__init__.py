@@ -13,7 +13,7 @@ class               phi(v)                 domain of phi*
 ==================  =====================  ==============================
 """
 
-from gtvcvx.penalties._base import KernelCode, Norm, Penalty
+from gtvcvx.penalties._base import CompiledForm, Norm, Penalty
 from gtvcvx.penalties._cvxpy import CvxpyPenalty
 from gtvcvx.penalties._factory import as_penalty, penalty_from_data
 from gtvcvx.penalties._l1 import L1Norm
@@ -24,8 +24,8 @@ from gtvcvx.penalties._quadratic import Quadratic
 from gtvcvx.penalties._squared import SquaredNorm
 
 __all__ = [
+    "CompiledForm",
     "CvxpyPenalty",
-    "KernelCode",
     "L1Norm",
     "L2Norm",
     "LinfNorm",

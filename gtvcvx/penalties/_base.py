@@ -23,8 +23,8 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx.penalties._checks import EPS, as_per_edge, as_rows, rounding_slack
 
 
-class KernelCode(IntEnum):
-    """Numbers by which compiled kernels know the penalties whose dual prox they inline."""
+class CompiledForm(IntEnum):
+    """Numbers by which compiled passes know the penalties whose dual prox they inline."""
 
     OTHER = -1
     L2 = 0
@@ -46,14 +46,14 @@ class Penalty(ABC):
         Whether phi is a norm; then phi* is the indicator of the dual norm's unit ball.
     dim : int or None
         The d that the penalty is made for; None if it takes any.
-    kernel_code : int
-        Member of :class:`KernelCode`; -1 if only ``prox_conjugate`` can do the dual update.
+    compiled_form : int
+        Member of :class:`CompiledForm`; -1 if only ``prox_conjugate`` can do the dual update.
     """
 
     name: str
     is_norm: bool
     dim: int | None = None
-    kernel_code: int = int(KernelCode.OTHER)
+    compiled_form: int = int(CompiledForm.OTHER)
 
     def value(self, v: ArrayLike) -> FloatArray:
         """Return phi(v_e): (m,), for v (m, d)."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._norms import row_norm_1, row_norm_inf
-from gtvcvx.penalties._base import KernelCode, Norm
+from gtvcvx.penalties._base import CompiledForm, Norm
 
 
 class L1Norm(Norm):
@@ -19,7 +19,7 @@ class L1Norm(Norm):
     """
 
     name = "l1"
-    kernel_code = int(KernelCode.L1)
+    compiled_form = int(CompiledForm.L1)
 
     def __repr__(self) -> str:
         return "L1Norm()"

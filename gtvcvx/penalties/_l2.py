@@ -9,7 +9,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._norms import row_norm_2, unit_rows
-from gtvcvx.penalties._base import KernelCode, Norm
+from gtvcvx.penalties._base import CompiledForm, Norm
 from gtvcvx.penalties._projections import project_l2_ball
 
 
@@ -20,7 +20,7 @@ class L2Norm(Norm):
     """
 
     name = "l2"
-    kernel_code = int(KernelCode.L2)
+    compiled_form = int(CompiledForm.L2)
 
     def __repr__(self) -> str:
         return "L2Norm()"

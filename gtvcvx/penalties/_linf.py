@@ -9,7 +9,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._norms import row_norm_1, row_norm_inf
-from gtvcvx.penalties._base import KernelCode, Norm
+from gtvcvx.penalties._base import CompiledForm, Norm
 from gtvcvx.penalties._projections import project_l1_ball
 
 
@@ -20,7 +20,7 @@ class LinfNorm(Norm):
     """
 
     name = "linf"
-    kernel_code = int(KernelCode.LINF)
+    compiled_form = int(CompiledForm.LINF)
 
     def __repr__(self) -> str:
         return "LinfNorm()"

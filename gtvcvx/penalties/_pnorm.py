@@ -9,7 +9,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._norms import row_norm_p, unit_rows
-from gtvcvx.penalties._base import KernelCode, Norm
+from gtvcvx.penalties._base import CompiledForm, Norm
 from gtvcvx.penalties._l1 import L1Norm
 from gtvcvx.penalties._l2 import L2Norm
 from gtvcvx.penalties._linf import LinfNorm
@@ -47,7 +47,7 @@ class PNorm(Norm):
         self.q = _conjugate_exponent(self.p)
         closed = _CLOSED_FORMS.get(self.p)
         self._closed: Norm | None = None if closed is None else closed()
-        self.kernel_code = int(KernelCode.OTHER) if closed is None else closed.kernel_code
+        self.compiled_form = int(CompiledForm.OTHER) if closed is None else closed.compiled_form
 
     def __repr__(self) -> str:
         return f"PNorm({self.p!r})"

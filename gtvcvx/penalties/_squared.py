@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.penalties._base import KernelCode, Penalty
+from gtvcvx.penalties._base import CompiledForm, Penalty
 from gtvcvx.penalties._quadratic import dual_quadratic_cost
 
 
@@ -20,7 +20,7 @@ class SquaredNorm(Penalty):
 
     name = "squared"
     is_norm = False
-    kernel_code = int(KernelCode.SQUARED)
+    compiled_form = int(CompiledForm.SQUARED)
 
     def __repr__(self) -> str:
         return "SquaredNorm()"

@@ -59,7 +59,7 @@ def test_compiled_conjugate_gradients_are_their_naive_twin(case):
     expected = naive_conjugate_gradients(matrix, b, np.repeat(degrees, d), goal)
     allowed = None if problem.penalty.is_norm else R
     system = System(graph.by_head, conductance, degrees, null.projectors, allowed)
-    x = solve((0,) * d, system, b.reshape(n, d), goal, 10 * n * d)
+    x = solve(system, b.reshape(n, d), goal, 10 * n * d)
     assert np.linalg.norm(matrix @ x.ravel() - b) <= 2 * goal
     np.testing.assert_allclose(matrix @ x.ravel(), matrix @ expected, atol=4 * goal)
 
@@ -80,7 +80,7 @@ def test_normals_against_the_dense_system():
             matrix[a * d : (a + 1) * d, b * d : (b + 1) * d] += sign * block
     b = matrix @ rng.standard_normal(n * d)
     system = System(graph.by_head, conductance, np.ones(n), normals=normals)
-    x = solve((0,) * d, system, b.reshape(n, d), 1e-11 * np.linalg.norm(b), 1000)
+    x = solve(system, b.reshape(n, d), 1e-11 * np.linalg.norm(b), 1000)
     np.testing.assert_allclose(matrix @ x.ravel(), b, atol=1e-9 * np.linalg.norm(b))
 
 
@@ -101,5 +101,5 @@ def test_ground_against_the_dense_system():
     for i in range(n):
         matrix[i * d : (i + 1) * d, i * d : (i + 1) * d] += ground[i]
     system = System(graph.by_head, conductance, np.ones(n), ground=ground)
-    x = solve((0,) * d, system, b, 1e-12, 500)
+    x = solve(system, b, 1e-12, 500)
     np.testing.assert_allclose(x.ravel(), np.linalg.solve(matrix, b.ravel()), rtol=1e-8)

@@ -67,7 +67,7 @@ def test_edge_block_is_its_naive_twin(name, d, scale, saturated, measured):
     bar = rng.standard_normal((9, d))
     nodes[0] = np.hstack([bar, graph.divergence @ u])
     expected, moved = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
-    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.kernel_code, saturated)
+    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form, saturated)
     total = _primal_dual.edge_block((0,) * d, 0, 9, u, nodes[0], graph.by_head, step, measured)
     np.testing.assert_allclose(u, expected, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(nodes[0, :, d:], graph.divergence @ expected, rtol=1e-11, atol=1e-10)
@@ -92,7 +92,7 @@ def test_iterations_are_the_naive_passes_in_turn_on_any_number_of_threads(thread
     point, arcs = Point(w, u, nodes), graph.by_head
     steps = (
         NodeStep(matrix, offset, tau, 1.9),
-        EdgeStep(graph.weights, 0.5, 1.9, gtv.L2Norm().kernel_code, False),
+        EdgeStep(graph.weights, 0.5, 1.9, gtv.L2Norm().compiled_form, False),
     )
     if threads == 1:
         moved = _primal_dual.iterate(5, (0,) * d, point, arcs, *steps)

@@ -56,7 +56,7 @@ def check_sweep(name, graph, capacities, conductance, x, relaxation, u, demand):
     expected = naive_sweep(name, graph.edges, capacities, conductance, x, relaxation, u)
     new, on = u.copy(), np.empty_like(u)
     missing = demand - divergence @ u
-    limits = Limits(int(NORMS[name].kernel_code), capacities)
+    limits = Limits(int(NORMS[name].compiled_form), capacities)
     flows = Flows(new, on, missing)
     dims = (0,) * u.shape[1]
     largest = _projections.sweep(dims, graph.by_head, limits, flows, conductance, x, relaxation)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gtvcvx.penalties import (
-    KernelCode,
+    CompiledForm,
     L1Norm,
     L2Norm,
     LinfNorm,
@@ -120,16 +120,16 @@ def test_names(name, kind, code):
     penalty = as_penalty(name, 4)
     assert type(penalty) is kind
     assert penalty.name == name
-    assert penalty.kernel_code == code
+    assert penalty.compiled_form == code
     assert as_penalty(penalty, 4) is penalty
 
 
-def test_kernel_codes_of_objects():
-    assert PNorm(2).kernel_code == KernelCode.L2
-    assert PNorm(1).kernel_code == KernelCode.L1
-    assert PNorm(np.inf).kernel_code == KernelCode.LINF
-    assert PNorm(3).kernel_code == KernelCode.OTHER == -1
-    assert Quadratic(np.eye(2)).kernel_code == KernelCode.OTHER
+def test_compiled_forms_of_objects():
+    assert PNorm(2).compiled_form == CompiledForm.L2
+    assert PNorm(1).compiled_form == CompiledForm.L1
+    assert PNorm(np.inf).compiled_form == CompiledForm.LINF
+    assert PNorm(3).compiled_form == CompiledForm.OTHER == -1
+    assert Quadratic(np.eye(2)).compiled_form == CompiledForm.OTHER
 
 
 @pytest.mark.parametrize("d", [2])

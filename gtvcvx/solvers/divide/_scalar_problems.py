@@ -8,7 +8,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx.losses import ScalarForm
-from gtvcvx.penalties import KernelCode
+from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Requirement
 
@@ -60,7 +60,7 @@ def _scalar_form(problem: GTVProblem) -> ScalarForm | None:
 def separable_penalty(problem: GTVProblem) -> str | None:
     """Ask for a penalty that is a sum over coordinates of absolute differences."""
     penalty = problem.penalty
-    separable = penalty.kernel_code == KernelCode.L1 or (problem.dim == 1 and penalty.is_norm)
+    separable = penalty.compiled_form == CompiledForm.L1 or (problem.dim == 1 and penalty.is_norm)
     return None if separable else "the penalty 'l1', or a norm for d = 1"
 
 

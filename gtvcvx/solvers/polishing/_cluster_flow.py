@@ -235,8 +235,7 @@ class _Block:
         positive = np.where(degrees > 0.0, degrees, 1.0)
         system = System(self._arcs, conductance, positive, normals=normals)
         goal = max(accuracy * self._left, self._floor)
-        dims, steps = (0,) * self._missing.shape[1], self._settings.iterations
-        return solve(dims, system, self._missing, goal, steps)
+        return solve(system, self._missing, goal, self._settings.iterations)
 
     def result(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the conserved flow, the one within capacity (m, q), and the overload (m,)."""

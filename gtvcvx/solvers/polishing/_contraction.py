@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx.graph import connected_components
 from gtvcvx.losses import QuadraticForm
-from gtvcvx.penalties import KernelCode
+from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Requirement
 from gtvcvx.solvers.polishing._cluster_problem import ClusterProblem
@@ -70,7 +70,7 @@ def capacities_split(problem: GTVProblem) -> str | None:
 
     Where the largest coordinates of a jump tie, the flow of linf is not unique, and cannot.
     """
-    known = problem.penalty.kernel_code in (KernelCode.L1, KernelCode.L2)
+    known = problem.penalty.compiled_form in (CompiledForm.L1, CompiledForm.L2)
     return None if known else "the penalty 'l1' or 'l2'"
 
 

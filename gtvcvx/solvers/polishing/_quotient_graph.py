@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.penalties import KernelCode
+from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 
 
 def blocks(problem: GTVProblem) -> list[list[int]]:
     """Coordinates in which clusters form together: all for l2, each alone for l1."""
-    alone = problem.penalty.kernel_code == KernelCode.L1
+    alone = problem.penalty.compiled_form == CompiledForm.L1
     return [[j] for j in range(problem.dim)] if alone else [list(range(problem.dim))]
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, iterate, iterate_parallel
-from gtvcvx.penalties import KernelCode
+from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver._method import Iteration
@@ -94,7 +94,7 @@ class PrimalDual(Iteration):
         self.warm = warm_start is not None
         self._degrees = graph.degrees.astype(np.float64)
         self._isolated = np.flatnonzero(graph.degrees == 0)
-        self._code = problem.penalty.kernel_code
+        self._code = problem.penalty.compiled_form
         self.n_iter = 0
         self.w = np.zeros((n, d))
         self.u = np.zeros((graph.n_edges, d))
@@ -136,7 +136,7 @@ class PrimalDual(Iteration):
         self._sum = np.zeros_like(self.w), np.zeros_like(self.u)
         self._samples = 0
         self._many_saturated = (
-            self._code == KernelCode.L2 and self._saturated() > self._settings.saturated
+            self._code == CompiledForm.L2 and self._saturated() > self._settings.saturated
         )
         self._next_sample = self.n_iter + self._settings.sample
         self._due = False
@@ -236,7 +236,7 @@ class PrimalDual(Iteration):
                 self._set_weight(min(max(weight, self._weight / change), self._weight * change))
 
     def _iterate(self, n_iter: int) -> tuple[float, float]:
-        if self._prox is None or self._code == KernelCode.OTHER:
+        if self._prox is None or self._code == CompiledForm.OTHER:
             moves = [(self._node_step(), self._edge_step()) for _ in range(n_iter)]
             return moves[-1]
         threads, steps = self._pace.choose(n_iter)
@@ -276,7 +276,7 @@ class PrimalDual(Iteration):
         return float(np.sum(step**2 / self._tau[:, None]))
 
     def _edge_step(self) -> float:
-        """Edge pass for penalties that the compiled kernels need not know."""
+        """Edge pass for penalties that the compiled passes need not know."""
         problem, d = self._problem, len(self._dims)
         z = self.u + self._sigma * problem.differences(self._nodes[0, :, :d])
         step = problem.penalty.prox_conjugate(z, self._sigma, problem.capacities) - self.u
