@@ -43,7 +43,7 @@ GTVCVX = (
 )
 VERIFY = (
     ("kernel",),  # trusted: imports the standard library and itself alone
-    ("_arrays", "_json_file"),
+    ("_arrays", "_compiled", "_json_file"),
     ("flows", "instance"),  # maximum flow; plain data as arrays
     ("certificates",),  # the builder, which nobody has to trust
     ("partitions",),  # Theorem 2: what its parts share
