@@ -228,6 +228,8 @@ class GTVProblem:
         cvxpy.SolverError
             The backend failed.
         """
+        # The one import that runs back up: solvers are made of problems, and users want them here.
+        # A second class of problems without `solve` only to hide it would be worse.
         from gtvcvx import solvers
 
         return solvers.solve(

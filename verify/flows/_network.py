@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from verify._arrays import Int32Array, IntArray
+from verify._compiled import compiled
 
 
 class Arcs(NamedTuple):
@@ -73,7 +73,7 @@ class Scratch(NamedTuple):
     level: Int32Array
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def scratch(n_nodes: int) -> Scratch:
     """Allocate working memory."""
     return Scratch(
@@ -88,7 +88,7 @@ def scratch(n_nodes: int) -> Scratch:
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def arcs_of(n_nodes: int, edges: IntArray) -> Arcs:
     """Return the arcs of a graph with the edges (m, 2)."""
     m = len(edges)
@@ -112,7 +112,7 @@ def arcs_of(n_nodes: int, edges: IntArray) -> Arcs:
     return Arcs(start[:-1].copy(), start[1:].copy(), head, mate, directed)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def network_without_flow(arcs: Arcs, capacities: IntArray, excess: IntArray) -> Network:
     """Return a network with capacities (m,) and excess (n,); it shares the arcs and the excess."""
     capacity = np.empty(len(arcs.directed), np.int64)
@@ -130,7 +130,7 @@ def network_without_flow(arcs: Arcs, capacities: IntArray, excess: IntArray) -> 
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def edge_flow(network: Network) -> IntArray:
     """Return the flow (m,) along the edges from their first to their second end."""
     n_arcs = len(network.directed)

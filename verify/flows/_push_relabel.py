@@ -27,16 +27,15 @@ References
 
 from __future__ import annotations
 
-from numba import njit
-
 from verify._arrays import BoolArray, Int32Array, IntArray
+from verify._compiled import compiled
 from verify.flows._network import Network, Scratch
 
 # Work of relabeling a node beyond its arcs, and of a node in a sweep [2].
 _RELABEL_WORK, _NODE_WORK = 12, 6
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def label_exactly(nodes: Int32Array, network: Network, work: Scratch) -> int:
     """Set the heights to the residual distances to a deficit, ``len(nodes)`` where there is none.
 
@@ -69,7 +68,7 @@ def label_exactly(nodes: Int32Array, network: Network, work: Scratch) -> int:
     return last
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def _fill_buckets(
     nodes: Int32Array, reached: int, excess: IntArray, work: Scratch
 ) -> tuple[int, int]:
@@ -99,7 +98,7 @@ def _fill_buckets(
     return top_active, top
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def _give_up_above(h: int, top: int, far: int, work: Scratch) -> None:
     """No node is left at height h: those above, up to top, are cut off from all deficits."""
     for g in range(h + 1, top + 1):
@@ -111,7 +110,7 @@ def _give_up_above(h: int, top: int, far: int, work: Scratch) -> None:
         work.active[g] = -1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def push_relabel(nodes: Int32Array, network: Network, work: Scratch, interval: int) -> None:
     """Bring as much excess as possible to the deficits, within one part of the graph.
 
@@ -202,7 +201,7 @@ def push_relabel(nodes: Int32Array, network: Network, work: Scratch, interval: i
             top_active, top = _fill_buckets(nodes, reached, excess, work)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def reach_from_excess(
     nodes: Int32Array, network: Network, reached: BoolArray, queue: Int32Array
 ) -> int:

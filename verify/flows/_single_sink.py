@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from verify._arrays import BoolArray, Int32Array, IntArray
+from verify._compiled import compiled
 from verify.flows._network import Arcs, arcs_of, edge_flow, network_without_flow, scratch
 from verify.flows._push_relabel import push_relabel, reach_from_excess
 
@@ -95,7 +95,7 @@ class FlowGraph:
         return SingleSinkFlow(-int(excess[sink]), flow, source_side)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def _route(
     nodes: Int32Array, arcs: Arcs, capacities: IntArray, excess: IntArray
 ) -> tuple[IntArray, BoolArray]:

@@ -20,8 +20,8 @@ Image = dict[int, list[Number]]
 Slopes = tuple[Number, Number] | None
 
 # A data row of these kinds is h(z) = (1/m) max over s of s (z - y) - c s^2/4, s between two slopes
-# (None: any s), with c = 1 for the CURVED ones and 0 otherwise.  Hence h*(r) = r y + c (m/4) r^2,
-# with m r between the slopes.  Arguments: y, the row's delta or level, and one, in one unit.
+# (None: any s), with c = 1 for the CURVED ones and 0 otherwise. Hence h*(r) = r y + c (m/4) r^2,
+# with m r between the slopes. Arguments: y, the row's delta or level, and one, in one unit.
 # (Of pseudohuber, which has a class of its own, the ends of m r alone are as here.)
 SLOPES: dict[str, Callable[[Number, Number, int], Slopes]] = {
     "squared": lambda y, extra, one: None,

@@ -7,9 +7,8 @@ threads, on the same arrays.
 
 from __future__ import annotations
 
-from numba import njit
-
 from gtvcvx._arrays import BoolArray, Int32Array, IntArray
+from gtvcvx.compiled import compiled
 from gtvcvx.solvers.divide._network import Clusters, Demands
 from verify.flows._network import Network, Scratch
 from verify.flows._push_relabel import push_relabel, reach_from_excess
@@ -18,7 +17,7 @@ from verify.flows._push_relabel import push_relabel, reach_from_excess
 _UPDATE_INTERVAL = 4
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def balance(nodes: Int32Array, data: Demands, excess: IntArray, inherited: float) -> float:
     """Return the minimizer t of a cluster whose nodes agree, and move its demands there.
 
@@ -57,7 +56,7 @@ def balance(nodes: Int32Array, data: Demands, excess: IntArray, inherited: float
     return threshold
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def _reverse(nodes: Int32Array, network: Network) -> None:
     """Exchange excess and deficits, and the directions of all flows, within a part."""
     for v in nodes:
@@ -66,7 +65,7 @@ def _reverse(nodes: Int32Array, network: Network) -> None:
             network.residual[arc] = 2 * network.capacity[arc] - network.residual[arc]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def _exchange_arcs(a: int, b: int, network: Network) -> None:
     """Exchange the places of two arcs out of one node."""
     if a == b:
@@ -81,7 +80,7 @@ def _exchange_arcs(a: int, b: int, network: Network) -> None:
     residual[a], residual[b] = residual[b], residual[a]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def _cut(nodes: Int32Array, upper: BoolArray, network: Network) -> None:
     """Retire the arcs between the halves of a cluster: their flow is fixed from now on."""
     for v in nodes:
@@ -95,7 +94,7 @@ def _cut(nodes: Int32Array, upper: BoolArray, network: Network) -> None:
         network.stop[v] = stop
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def _partition(nodes: Int32Array, upper: BoolArray, spare: Int32Array) -> None:
     """Bring the upper half of the nodes to the front; both halves keep their order."""
     front, back = 0, 0
@@ -109,7 +108,7 @@ def _partition(nodes: Int32Array, upper: BoolArray, spare: Int32Array) -> None:
     nodes[front:] = spare[:back]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True, error_model="python")
 def divide(
     chosen: IntArray,
     clusters: Clusters,

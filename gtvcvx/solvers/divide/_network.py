@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx.compiled import compiled
 from gtvcvx.graph import EmpiricalGraph
 from verify.flows._network import Arcs, Network, arcs_of, network_without_flow
 
@@ -96,7 +96,7 @@ def _span(edges: IntArray) -> float:
     return float(np.mean(np.log2(np.abs(edges[:, 0] - edges[:, 1]))))
 
 
-@njit(cache=True)
+@compiled(error_model="python")
 def _breadth_first(arcs: Arcs) -> IntArray:
     """List the nodes, (n,), so that neighbours are near: breadth first in each component."""
     start, stop, head = arcs.start, arcs.stop, arcs.head
