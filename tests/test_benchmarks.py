@@ -99,7 +99,8 @@ def test_footprint_is_that_of_the_solver_s_arrays():
     problem = module("families").Case("F4", 200, "", "l2", 0.3).problem()
     n, m, d = problem.graph.n_nodes, problem.graph.n_edges, problem.dim
     method = primal_dual.PrimalDual(problem)
-    arrays = [method.w, method.u, method._nodes, method._starts[:n], method._tails, method._tau]
+    arcs = method._arcs
+    arrays = [method.w, method.u, method._nodes, arcs.starts[:n], arcs.tails, method._tau]
     arrays += [problem.capacities, method._prox.matrix, method._prox.offset]
     assert module("bandwidth").footprint(n, m, d) == sum(array.nbytes for array in arrays)
 
