@@ -156,11 +156,6 @@ class PrimalDual(Iteration):
         self._nodes[0, :, d:] = self._problem.graph.divergence @ self.u
 
     @property
-    def affine(self) -> bool:
-        """Whether the losses are quadratic, so that their proximal operator is affine."""
-        return self._prox is not None
-
-    @property
     def weight(self) -> float:
         """Primal weight gamma."""
         return self._weight
