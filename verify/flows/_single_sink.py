@@ -83,7 +83,11 @@ class FlowGraph:
         ------
         OverflowError
             If the supplies add up to 2^61 or more, or a capacity is that large.
+        ValueError
+            If there is not one capacity an edge, and one supply a node.
         """
+        if capacities.shape != (len(self.edges),) or supplies.shape != (self.n_nodes,):
+            raise ValueError("capacities, supplies: one an edge and one a node are expected")
         excess = np.array(supplies, dtype=np.int64)
         excess[sink] = 0
         if float(excess.sum(dtype=np.float64)) >= LARGEST or (

@@ -127,3 +127,10 @@ def test_graph_without_edges() -> None:
     )
     assert found.unrouted == 1
     assert found.source_side.tolist() == [False, False, True]
+
+
+def test_a_wrong_number_of_capacities_or_supplies_is_refused():
+    graph, two = FlowGraph(3, np.array([[0, 1], [1, 2]])), np.array([1, 1])
+    for capacities, supplies in [(two[:1], np.array([1, 0, 0])), (two, two)]:
+        with pytest.raises(ValueError, match="one an edge and one a node"):
+            graph.route(capacities, supplies, 2)
