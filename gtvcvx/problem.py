@@ -197,7 +197,7 @@ class GTVProblem:
         Parameters
         ----------
         solver : str
-            "AUTO": the fast module. "PDHG": Algorithm 1 of [GTV] to the letter. "EXACT": in
+            "AUTO": the default. "PDHG": Algorithm 1 of [GTV] to the letter. "EXACT": in
             rational arithmetic, with a gap of zero, for small problems with the l1 penalty (or
             any norm at d = 1). Otherwise the name of a conic solver of CVXPY ("CLARABEL",
             "SCS", ...): the reference.
@@ -214,8 +214,9 @@ class GTVProblem:
         verbose : bool, optional
             Show progress. Default: only on a terminal.
         **options
-            Of the solver: ``stop`` and ``local_update`` (see `gtvcvx.LocalUpdate`) for "PDHG";
-            anything that CVXPY passes on otherwise.
+            Of the solver: for "AUTO" and "PDHG" ``stop``, one of "gap" (the default with rtol),
+            "objective" (its decrease between two checks) and "iterations"; for "PDHG"
+            ``local_update`` (see `gtvcvx.LocalUpdate`); anything that CVXPY passes on otherwise.
 
         Returns
         -------

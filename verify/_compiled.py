@@ -163,7 +163,7 @@ def _look_into(value: Any) -> tuple[str, Iterable[tuple[str, Any]]]:
     if _is_released(value):
         return f"{type(value).__name__} {getattr(value, '__name__', value)}", []
     if isinstance(value, types.FunctionType):
-        return _code(value.__code__), _reached(value)
+        return _code(value.__code__, value.__doc__), _reached(value)
     if isinstance(value, type) and issubclass(value, Enum):
         return f"class {value.__qualname__}", value.__members__.items()
     if isinstance(value, type) and hasattr(value, "_fields") and hasattr(value, "_field_defaults"):
@@ -218,8 +218,11 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-def _code(code: types.CodeType) -> str:
-    """Describe what code does: all but its place in the file."""
+def _code(code: types.CodeType, docstring: str | None = None) -> str:
+    """Describe what code does: all but its place in the file, and its docstring."""
+    # The first constant of a function is its docstring, or None in its place.
+    documented = bool(code.co_consts) and code.co_consts[0] in (None, docstring)
+    constants = code.co_consts[documented:]
     return " ".join(
         [
             code.co_code.hex(),
@@ -227,7 +230,7 @@ def _code(code: types.CodeType) -> str:
             f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount}",
             f"{code.co_flags} {code.co_names} {code.co_varnames}",
             f"{code.co_freevars} {code.co_cellvars}",
-            *(_plain(constant) for constant in code.co_consts),
+            *(_plain(constant) for constant in constants),
         ]
     )
 

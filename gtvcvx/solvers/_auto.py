@@ -26,7 +26,6 @@ from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 NAME = "AUTO"
 TAKES = Takes()
 PRIMAL_DUAL, DIVISION = "primal-dual", "divide and conquer"
-DEFAULT_ITERATIONS = 100_000
 # From this many edges on the working set outgrows the caches, and neighbours should be near.
 ORDERING_EDGES = 20_000
 
@@ -37,7 +36,7 @@ def solve_auto(problem: GTVProblem, options: Options) -> Solution:
     A number of iterations, or the decrease of the objective, as stopping rule is a matter of the
     primal-dual method alone.
     """
-    limits = options.limits(DEFAULT_ITERATIONS)
+    limits = options.limits()
     start = options.checked_start(problem)
     if limits.stop == "gap" and missing(problem, REQUIREMENTS) is None:
         return _divided(problem, start, limits)

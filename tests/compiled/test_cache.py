@@ -219,7 +219,11 @@ def _names_numba_compiles(path: Path) -> list[str]:
             found += [name.name for name in node.names]
         elif isinstance(node, ast.Attribute):
             found += [node.attr]
-    return [name for name in found if name in {"njit", "jit", "vectorize", "guvectorize", "cfunc"}]
+    return [
+        name
+        for name in found
+        if name in {"njit", "jit", "vectorize", "guvectorize", "cfunc", "overload"}
+    ]
 
 
 def test_all_compiled_functions_have_this_cache():

@@ -90,13 +90,11 @@ class Division:
         """Say whether somebody wants to see the point after this round."""
         return self._limits.callback is not None
 
-    def proposal(self) -> Proposal:
+    def proposal(self, final: bool = False) -> Proposal:
         """Return the point, with the flow if it is optimal or the last that there will be."""
         if self.finished:
             return Proposal(self.w(), self.u(), 0.0)
-        ended = self._limits.expired or self.n_iter >= self._limits.max_iter
-        u = self.u() if ended else np.zeros_like(self._u)
-        return Proposal(self.w(), u, np.inf)
+        return Proposal(self.w(), self.u() if final else np.zeros_like(self._u), np.inf)
 
     def learn(self, rel_gap: float) -> None:
         """Take no notice: rounds go on until no cluster splits."""

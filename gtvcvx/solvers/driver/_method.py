@@ -48,8 +48,11 @@ class Method(Protocol):
     def due(self) -> bool:
         """Say whether the proposal is worth a check now."""
 
-    def proposal(self) -> Proposal | None:
-        """Return the best pair there is; None if there is nothing to check."""
+    def proposal(self, final: bool = False) -> Proposal | None:
+        """Return the best pair there is; None if there is nothing to check.
+
+        Final: the run ends, and there will be no better one.
+        """
 
     def learn(self, rel_gap: float) -> None:
         """Take note of the gap that a check of the proposal has found."""
@@ -105,7 +108,7 @@ class Iteration(ABC):
         """Say whether the current point is worth a check."""
         return self.schedule.due(self.n_iter, self.residual())
 
-    def proposal(self) -> Proposal:
+    def proposal(self, final: bool = False) -> Proposal:
         """Return the current point."""
         return Proposal(self.w, self.u, self.schedule.expected_gap(self.residual()))
 

@@ -12,6 +12,9 @@ from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver._limits import Limits, Progress
 
 DEFAULT_RTOL = 1e-6
+DEFAULT_ITERATIONS = 100_000
+# [GTV] stops Algorithm 1 after a fixed number of iterations R; section VI takes 1000.
+PAPER_ITERATIONS = 1000
 STOPPING_RULES = ("gap", "objective", "iterations")
 
 
@@ -52,21 +55,24 @@ class Options:
             problem.checked_u(self.warm_start.u, "warm_start.u")
         return self.warm_start
 
-    def limits(self, max_iter: int, stop: str = "gap") -> Limits:
+    def limits(self, stop: str = "gap", max_iter: int | None = None) -> Limits:
         """Return the limits of a run that starts now.
 
         Parameters
         ----------
-        max_iter : int
-            The solver's default.
         stop : str
             The solver's default.
+        max_iter : int, optional
+            The solver's default. Default: that of iterations, which goes by the stopping rule.
         """
+        stop = stop if self.stop is None else self.stop
+        if max_iter is None:
+            max_iter = PAPER_ITERATIONS if stop == "iterations" else DEFAULT_ITERATIONS
         return Limits(
             rtol=DEFAULT_RTOL if self.rtol is None else self.rtol,
             max_iter=max_iter if self.max_iter is None else self.max_iter,
             time_limit=math.inf if self.time_limit is None else self.time_limit,
-            stop=stop if self.stop is None else self.stop,
+            stop=stop,
             callback=self.callback,
             verbose=self.verbose,
         )

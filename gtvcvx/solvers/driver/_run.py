@@ -42,6 +42,7 @@ class Run:
         self._limits, self._name = limits, name
         self._history: list[Record] = []
         self._info: dict[str, Any] = {}
+        self._checks = 0  # of what methods have proposed
         self._before = 0  # iterations of the methods that are through
         self._method: Method | None = None
         self.incumbent = Incumbent(problem)
@@ -79,7 +80,7 @@ class Run:
         except KeyboardInterrupt:
             # Ctrl-C ends the run, not the session: what was found so far is returned.
             self.stopped = True
-            proposal = method.proposal()
+            proposal = method.proposal(final=True)
             if proposal is not None:
                 self.incumbent.update(proposal.w, proposal.u)
         self._info |= method.info()
@@ -91,7 +92,8 @@ class Run:
             ended = self._limits.expired or self.n_iter >= self._limits.max_iter
             looking = method.n_iter % method.stride == 0
             if ended or method.finished or (looking and method.due()):
-                self._check(method)
+                self._check(method, final=ended)
+                ended = ended or self._limits.expired  # a check may have taken all that was left
             self.stopped = self.stopped or ended
             display.update(self.n_iter, self.incumbent.rel_gap)
 
@@ -104,9 +106,9 @@ class Run:
         affordable = CHUNK_SECONDS * steps / max(self._limits.seconds - before, 1e-9)
         return int(np.clip(affordable, 1, method.stride))
 
-    def _check(self, method: Method) -> None:
+    def _check(self, method: Method, final: bool) -> None:
         """Evaluate what the method proposes, and stop where the callback or the rule says so."""
-        proposal = method.proposal()
+        proposal = method.proposal(final)
         if proposal is None:
             return
         limits, incumbent, previous = self._limits, self.incumbent, self.incumbent.value
@@ -116,7 +118,8 @@ class Run:
         if limits.callback is not None:
             progress = incumbent.progress(self.n_iter, limits.seconds)
             self.stopped = bool(limits.callback(progress))
-        if limits.stop == "objective" and len(self._history) > 1:
+        self._checks += 1
+        if limits.stop == "objective" and self._checks > 1:
             decrease = previous - incumbent.value
             self.stopped |= bool(decrease <= limits.rtol * max(1.0, abs(previous)))
 

@@ -83,7 +83,7 @@ class Search:
         """Say no: a point in double precision proves nothing before the end."""
         return False
 
-    def proposal(self) -> Proposal | None:
+    def proposal(self, final: bool = False) -> Proposal | None:
         """Return the point so far, rounded; nothing if the solution is proved, which needs none."""
         return None if self.finished else Proposal(self.point.floats, self._u, np.inf)
 

@@ -86,7 +86,7 @@ def solve_exact(
     ValueError
         The penalty or a loss has no rational solution.
     """
-    limits = options.limits(settings.rounds)
+    limits = options.limits(max_iter=settings.rounds)
     data = exact_data(problem)
     given = options.checked_start(problem)
     start = _float_solution(problem, limits, settings) if given is None else given

@@ -164,7 +164,7 @@ class Polished:
             return self._schedule.promising(self.n_iter, self._pair.overload)
         return self._method.due()
 
-    def proposal(self) -> Proposal:
+    def proposal(self, final: bool = False) -> Proposal:
         """Return the polished pair, or the iterate; the last polished point if that is better."""
         found = self._method.proposal()
         if self._pair is not None:

@@ -137,3 +137,21 @@ def test_verbose_writes_progress_and_quiet_does_not(problem, capsys):
     assert capsys.readouterr().err == ""
     problem.solve(verbose=True)
     assert "gap" in capsys.readouterr().err
+
+
+def test_ctrl_c_keeps_the_flow_of_what_is_finished(problem, monkeypatch):
+    """With one coordinate after the other, half of the dual value is proved half way."""
+    monkeypatch.setattr("gtvcvx.solvers.divide._division.nb.get_num_threads", lambda: 1)
+    run, rounds = Division.run, problem.solve(rtol=1e-9).n_iter
+
+    def interrupted(self, n_iter):
+        run(self, n_iter)
+        if self.n_iter == rounds - 1:
+            raise KeyboardInterrupt
+
+    limited = problem.solve(rtol=1e-9, max_iter=rounds - 1)
+    monkeypatch.setattr(Division, "run", interrupted)
+    stopped = problem.solve(rtol=1e-9)
+    assert stopped.n_iter == limited.n_iter == rounds - 1
+    assert stopped.gap == limited.gap
+    assert np.any(stopped.u)

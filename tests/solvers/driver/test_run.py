@@ -2,11 +2,13 @@
 
 import dataclasses
 import itertools
+import time
 
 import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx.solvers.driver._options import PAPER_ITERATIONS
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 METHODS = ["AUTO", "PDHG"]
@@ -196,3 +198,29 @@ def test_unknown_options_and_foreign_warm_starts_are_named(problem, optimum):
     small = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), gtv.PointLoss.stack([[0.0], [1.0]]))
     with pytest.raises(ValueError, match=r"warm_start\.w"):
         small.solve(warm_start=optimum)
+
+
+def test_a_number_of_iterations_is_the_paper_s_unless_it_is_given(problem):
+    assert problem.solve(stop="iterations").n_iter == PAPER_ITERATIONS
+    assert problem.solve(solver="PDHG").n_iter == PAPER_ITERATIONS
+    assert problem.solve(stop="iterations", max_iter=30).n_iter == 30
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_limit_that_passes_during_a_callback_is_seen(problem, method):
+    seen = []
+
+    def slow(progress):
+        seen.append(progress.n_iter)
+        time.sleep(0.5)
+
+    problem.solve(solver=method, rtol=1e-15, time_limit=0.4, callback=slow)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_warm_start_is_no_check_that_the_objective_is_compared_with(problem, method):
+    start = problem.solve(solver=method, rtol=1e-3)
+    solution = problem.solve(solver=method, rtol=1e-9, stop="objective", warm_start=start)
+    checks = [record for record in solution.history if record.n_iter > 0]
+    assert len(checks) >= 2
