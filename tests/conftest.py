@@ -36,3 +36,4 @@ def _share(name: str) -> None:
 
 _share("_instances")
 _share("_documents")
+_share("_twins")

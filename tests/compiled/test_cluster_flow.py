@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from _twins import clipped, random_graph
 
-import gtvcvx as gtv
 from gtvcvx.compiled._cluster_flow import ALONG, Clipped, clip, shift
 
 # Stands where a pass has nothing to write.
@@ -13,17 +13,6 @@ UNTOUCHED = 7.0
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-def random_graph(rng, n=9, share=0.5):
-    ends = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < share]
-    return gtv.EmpiricalGraph(n, ends, rng.uniform(0.2, 2.0, len(ends)))
-
-
-def clipped(z, capacities):
-    """Rows of z (m, q) projected on Euclidean balls."""
-    lengths = np.linalg.norm(z, axis=1)
-    return z * np.minimum(1.0, capacities / np.maximum(lengths, 1e-300))[:, None]
 
 
 def huber(z, capacities):

@@ -3,19 +3,9 @@
 import numpy as np
 import pytest
 from _instances import cases
+from _twins import dense_projectors
 
 from gtvcvx.duality._conservation import FlowConservation, NullDirections
-
-
-def dense_projectors(problem):
-    """T_i of all nodes as (n, d, d), node by node."""
-    n, d = problem.graph.n_nodes, problem.dim
-    projectors = np.zeros((n, d, d))
-    for nodes, batch in problem.losses.parts:
-        projector = batch.null_projector()
-        for k, i in enumerate(nodes):
-            projectors[i] = projector * np.eye(d) if np.isscalar(projector) else projector[k]
-    return projectors
 
 
 @pytest.mark.parametrize("case", cases(penalties=["l2"]), ids=str)

@@ -3,6 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
+from _twins import clipped, random_graph
 
 import gtvcvx as gtv
 from gtvcvx.solvers.polishing import _cluster_flow
@@ -12,17 +13,6 @@ from gtvcvx.solvers.polishing._cluster_flow import cluster_flow
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-def random_graph(rng, n=9, share=0.5):
-    ends = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < share]
-    return gtv.EmpiricalGraph(n, ends, rng.uniform(0.2, 2.0, len(ends)))
-
-
-def clipped(z, capacities):
-    """Rows of z (m, q) projected on Euclidean balls."""
-    lengths = np.linalg.norm(z, axis=1)
-    return z * np.minimum(1.0, capacities / np.maximum(lengths, 1e-300))[:, None]
 
 
 def feasible_instance(rng, penalty, jumping_share=0.2, load=0.95):
