@@ -82,6 +82,18 @@ class BatchedLoss(ABC):
         """Return the Hessians and the linear terms, or None where a loss is not quadratic."""
         return None
 
+    def total_hessian(self) -> FloatArray | None:
+        """Return the sum of the Hessians (d, d), or None where a loss is not quadratic."""
+        return None
+
+    def in_basis(self, basis: FloatArray) -> BatchedLoss | None:
+        """Return quadratic losses as functions of x, w = basis x for an orthogonal basis (d, d).
+
+        None where a loss is not quadratic. Hessians that are formed in a basis of their
+        eigenvectors keep small eigenvalues beside large ones, which rotating them would not.
+        """
+        return None
+
     def scalar(self) -> ScalarForm | None:
         """Return the losses as quadratics of single coordinates, or None where they are not.
 

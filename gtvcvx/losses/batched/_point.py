@@ -32,6 +32,14 @@ class BatchedPoint(BatchedLoss):
         hessian = np.tile(2.0 * np.eye(self.dim), (self.n_nodes, 1, 1))
         return QuadraticForm(hessian, 2.0 * self.a)
 
+    def total_hessian(self) -> FloatArray:
+        """Twice the identity for each node."""
+        return 2.0 * self.n_nodes * np.eye(self.dim)
+
+    def in_basis(self, basis: FloatArray) -> BatchedPoint:
+        """Squared distances to the points' coordinates."""
+        return BatchedPoint(self.a @ basis)
+
     def scalar(self) -> ScalarForm:
         """Twos, and the points doubled."""
         return ScalarForm(np.full_like(self.a, 2.0), 2.0 * self.a)

@@ -120,6 +120,16 @@ class BatchedSquared(BatchedLoss):
             hessian[nodes] = (2.0 / rows.shape[1]) * (X.transpose(0, 2, 1) @ X)
         return QuadraticForm(hessian, self._linear.copy())
 
+    def total_hessian(self) -> FloatArray:
+        """Sum of the Q_i."""
+        root = np.sqrt(2.0 / self._counts)[self._owner]
+        rows = root[:, None] * self.X
+        return np.asarray(rows.T @ rows)
+
+    def in_basis(self, basis: FloatArray) -> BatchedSquared:
+        """Squared errors of the rows' coordinates."""
+        return BatchedSquared(self.X @ basis, self.y, self.indptr)
+
     def scalar(self) -> ScalarForm | None:
         """Curvatures and linear terms where the features are orthogonal, else None."""
         if not self._orthogonal():

@@ -93,6 +93,26 @@ class StackedLoss:
             out.hessian[nodes], out.linear[nodes] = part
         return out
 
+    def total_hessian(self) -> FloatArray | None:
+        """Return the sum of all Hessians (d, d), or None if some loss is not quadratic."""
+        total = np.zeros((self.dim, self.dim))
+        for _, batch in self.parts:
+            part = batch.total_hessian()
+            if part is None:
+                return None
+            total += part
+        return total
+
+    def in_basis(self, basis: FloatArray) -> StackedLoss | None:
+        """Return quadratic losses as functions of x, w = basis x; None if some are not."""
+        parts = []
+        for nodes, batch in self.parts:
+            part = batch.in_basis(basis)
+            if part is None:
+                return None
+            parts.append((nodes, part))
+        return StackedLoss(parts, self.dim)
+
     def scalar(self, n_nodes: int) -> ScalarForm | None:
         """Curvatures and linear terms (n, d) of the coordinates, or None if they are coupled."""
         shape = n_nodes, self.dim

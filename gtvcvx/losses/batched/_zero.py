@@ -32,6 +32,14 @@ class BatchedZero(BatchedLoss):
         k, d = self._n_nodes, self.dim
         return QuadraticForm(np.zeros((k, d, d)), np.zeros((k, d)))
 
+    def total_hessian(self) -> FloatArray:
+        """Zeros (d, d)."""
+        return np.zeros((self.dim, self.dim))
+
+    def in_basis(self, basis: FloatArray) -> BatchedZero:
+        """Return zero losses: they are the same in any basis."""
+        return self
+
     def scalar(self) -> ScalarForm:
         """Curvatures and linear terms of zeros."""
         shape = self._n_nodes, self.dim

@@ -89,8 +89,8 @@ class Iteration(ABC):
 
     @property
     @abstractmethod
-    def weight(self) -> float:
-        """Primal weight: how far w moves in a step, over how far u does."""
+    def weight(self) -> float | list[float]:
+        """Primal weight: how far w moves in a step, over how far u does; perhaps by coordinate."""
 
     @abstractmethod
     def move_to(self, w: FloatArray, u: FloatArray) -> None:

@@ -93,7 +93,7 @@ class Coarsening:
         u: FloatArray,
         allowed: float = np.inf,
         seconds: float = np.inf,
-        weight: float = 1.0,
+        weight: float | list[float] = 1.0,
     ) -> PolishedPair | None:
         """Improve on w (n, d) and u (m, d) at the cost of as many iterations as are allowed.
 
@@ -111,7 +111,12 @@ class Coarsening:
         return PolishedPair(found.w, flows.conserved, flows.inside, share, cost)
 
     def solve(
-        self, w: FloatArray, u: FloatArray, allowed: float, seconds: float, weight: float
+        self,
+        w: FloatArray,
+        u: FloatArray,
+        allowed: float,
+        seconds: float,
+        weight: float | list[float],
     ) -> Candidate | None:
         """Return a better point and flow, by way of a coarser problem if that is much smaller."""
         problem, end = self._problem, time.perf_counter() + seconds

@@ -66,7 +66,12 @@ class Polisher(Protocol):
     """Improves iterates by other means than a method's own."""
 
     def polish(
-        self, w: FloatArray, u: FloatArray, allowed: float, seconds: float, weight: float
+        self,
+        w: FloatArray,
+        u: FloatArray,
+        allowed: float,
+        seconds: float,
+        weight: float | list[float],
     ) -> PolishedPair | None:
         """Return a better pair, or None, also if it would cost more iterations than allowed.
 

@@ -3,7 +3,8 @@
 Every pair tau_i = gamma / deg_i, sigma_e = 1 / (2 gamma) converges [2]_; the paper takes gamma = 1.
 Here the iteration restarts as in PDLP [3]_, at the current point or at the average since the last
 restart, whichever moves less in one step; gamma, the primal weight, then follows what primal and
-dual have moved since. The iteration is over-relaxed [4]_, fused and compiled.
+dual have moved since. The iteration is over-relaxed [4]_, fused and compiled. Where columns of
+the data are in different units, every coordinate has its own weight (`_coordinates`).
 
 References
 ----------
@@ -26,10 +27,17 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, iterate, iterate_parallel
+from gtvcvx.compiled._weighted_primal_dual import (
+    WeightedEdgeStep,
+    iterate_weighted,
+    iterate_weighted_parallel,
+)
+from gtvcvx.losses import AffineProx
 from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver._method import Iteration
+from gtvcvx.solvers.primal_dual._coordinates import Coordinates, Weight, one_weight
 from gtvcvx.solvers.primal_dual._threads import Pace, equal_blocks, most_threads
 
 
@@ -96,15 +104,10 @@ class PrimalDual(Iteration):
         self._isolated = np.flatnonzero(graph.degrees == 0)
         self._code = problem.penalty.compiled_form
         self.n_iter = 0
-        self.w = np.zeros((n, d))
-        self.u = np.zeros((graph.n_edges, d))
-        weight = 1.0
-        if warm_start is not None:
-            self.w = problem.checked_w(warm_start.w, "warm_start.w").copy()
-            self.u = problem.checked_u(warm_start.u, "warm_start.u").copy()
-            weight = float(warm_start.info.get("primal_weight", 1.0))
+        self._coordinates = Coordinates.of(problem)
+        # The point, and the flow, in the coordinates of the iteration.
+        self._x, self._y = np.zeros((n, d)), np.zeros((graph.n_edges, d))
         self._minimizer = problem.losses.minimizer(n)[self._isolated]
-        self.w[self._isolated] = self._minimizer
         self._dims = (0,) * d
         self._arcs = graph.by_head
         threads = most_threads(graph.n_edges * d)
@@ -112,31 +115,68 @@ class PrimalDual(Iteration):
         self._nodes = np.zeros((threads, n, 2 * d))
         self._pace = Pace(threads)
         self._threads = 1  # of the last call: where the divergence is
+        self._set_weight(1.0 if warm_start is None else warm_start.info.get("primal_weight", 1.0))
+        if warm_start is not None:
+            self.w = problem.checked_w(warm_start.w, "warm_start.w")
+            self.u = problem.checked_u(warm_start.u, "warm_start.u")
+        self._begin_here()
+
+    def _begin_here(self) -> None:
+        """Begin an epoch at the current point."""
+        self._x[self._isolated] = self._resting
         self._reset_divergence()
         self._moved = np.inf
-        self._set_weight(weight)
         self._start_epoch()
 
-    def _set_weight(self, weight: float) -> None:
+    @property
+    def w(self) -> FloatArray:
+        """The point (n, d)."""
+        return self._x if self._coordinates is None else self._coordinates.w_of(self._x)
+
+    @w.setter
+    def w(self, w: FloatArray) -> None:
+        self._x[:] = w if self._coordinates is None else self._coordinates.x_of(w)
+
+    @property
+    def u(self) -> FloatArray:
+        """The flow (m, d)."""
+        return self._y if self._coordinates is None else self._coordinates.u_of(self._y)
+
+    @u.setter
+    def u(self, u: FloatArray) -> None:
+        self._y[:] = u if self._coordinates is None else self._coordinates.y_of(u)
+
+    def _set_weight(self, weight: Weight) -> None:
         """Set gamma, and what depends on it: step sizes and the proximal maps."""
-        self._weight = weight
-        self._tau = weight / np.maximum(self._degrees, 1.0)
-        self._sigma = 0.5 / weight
-        prox = self._problem.losses.affine_prox(self._tau)
+        degrees, coordinates = np.maximum(self._degrees, 1.0), self._coordinates
+        prox: AffineProx | None
+        if coordinates is None:
+            self._weight = one_weight(weight)
+            self._tau = self._weight / degrees
+            self._sigma = 0.5 / self._weight
+            self._resting = self._minimizer
+            prox = self._problem.losses.affine_prox(self._tau)
+        else:
+            coordinates.weights = coordinates.checked(weight)
+            self._tau, self._sigma = 1.0 / degrees, 0.5
+            self._resting = coordinates.x_of(self._minimizer)
+            prox = coordinates.affine_prox(self._tau)
         if prox is not None:
             # A node without neighbours has no step size; it stays at a minimizer of its loss.
             prox.matrix[self._isolated] = 0.0
-            prox.offset[self._isolated] = self._minimizer
+            prox.offset[self._isolated] = self._resting
         self._prox = prox
 
     def _start_epoch(self) -> None:
         self._epoch_start = self.n_iter
         self._epoch_residual = self._previous = self._moved
-        self._origin = self.w.copy(), self.u.copy()
-        self._sum = np.zeros_like(self.w), np.zeros_like(self.u)
+        self._origin = self._x.copy(), self._y.copy()
+        self._sum = np.zeros_like(self._x), np.zeros_like(self._y)
         self._samples = 0
         self._many_saturated = (
-            self._code == CompiledForm.L2 and self._saturated() > self._settings.saturated
+            self._coordinates is None
+            and self._code == CompiledForm.L2
+            and self._saturated() > self._settings.saturated
         )
         self._next_sample = self.n_iter + self._settings.sample
         self._due = False
@@ -144,7 +184,7 @@ class PrimalDual(Iteration):
     def _saturated(self) -> float:
         """Share of the edges whose flow is at capacity."""
         with np.errstate(over="ignore"):
-            norms = np.sqrt(np.einsum("ij,ij->i", self.u, self.u))
+            norms = np.sqrt(np.einsum("ij,ij->i", self._y, self._y))
         full = np.count_nonzero(norms >= (1.0 - 1e-6) * self._problem.capacities)
         return full / max(len(norms), 1)
 
@@ -153,22 +193,20 @@ class PrimalDual(Iteration):
         self._threads = 1
         d = len(self._dims)
         self._nodes[:, :, d:] = 0.0
-        self._nodes[0, :, d:] = self._problem.graph.divergence @ self.u
+        self._nodes[0, :, d:] = self._problem.graph.divergence @ self._y
 
     @property
-    def weight(self) -> float:
-        """Primal weight gamma."""
-        return self._weight
+    def weight(self) -> Weight:
+        """Primal weight gamma, or that of each coordinate."""
+        coordinates = self._coordinates
+        return self._weight if coordinates is None else coordinates.weights.tolist()
 
-    def move_to(self, w: FloatArray, u: FloatArray, weight: float | None = None) -> None:
+    def move_to(self, w: FloatArray, u: FloatArray, weight: Weight | None = None) -> None:
         """Go on from another point, with the primal weight as it is unless it is given."""
         if weight is not None:
             self._set_weight(weight)
-        self.w[:], self.u[:] = w, u
-        self.w[self._isolated] = self._minimizer
-        self._reset_divergence()
-        self._moved = np.inf
-        self._start_epoch()
+        self.w, self.u = w, u
+        self._begin_here()
 
     def run(self, n_iter: int) -> None:
         """Do n_iter iterations."""
@@ -183,8 +221,8 @@ class PrimalDual(Iteration):
 
     def _sample(self) -> None:
         """Add the current point to the average, and decide whether to restart."""
-        self._sum[0][:] += self.w
-        self._sum[1][:] += self.u
+        self._sum[0][:] += self._x
+        self._sum[1][:] += self._y
         self._samples += 1
         self._next_sample += self._settings.sample
         self._due = self._restart_due()
@@ -208,27 +246,45 @@ class PrimalDual(Iteration):
 
     def _restart(self) -> None:
         """Go on from the average if it is the better point, and adapt the primal weight."""
-        current = self.w.copy(), self.u.copy(), self._moved
-        self.w[:] = self._sum[0] / self._samples
-        self.u[:] = self._sum[1] / self._samples
+        current = self._x.copy(), self._y.copy(), self._moved
+        self._x[:] = self._sum[0] / self._samples
+        self._y[:] = self._sum[1] / self._samples
         self._reset_divergence()
         self._advance(1)
         if self._moved >= current[2]:
-            self.w[:], self.u[:], self._moved = current
+            self._x[:], self._y[:], self._moved = current
             self._reset_divergence()
         self._adapt_weight()
         self._start_epoch()
 
     def _adapt_weight(self) -> None:
         """Move gamma half way, on a logarithmic scale, to the ratio of what w and u moved."""
-        w, u = self._origin
-        primal = float(np.sqrt(np.sum(self._degrees[:, None] * (self.w - w) ** 2)))
-        dual = float(np.sqrt(2.0 * np.sum((self.u - u) ** 2)))
+        x, y = self._origin
+        if self._coordinates is not None:
+            self._adapt_weights(self._coordinates)
+            return
+        primal = float(np.sqrt(np.sum(self._degrees[:, None] * (self._x - x) ** 2)))
+        dual = float(np.sqrt(2.0 * np.sum((self._y - y) ** 2)))
         if primal > 0.0 and dual > 0.0:
             weight = float(np.sqrt(self._weight * primal / dual))
             if np.isfinite(weight) and weight > 0.0:
                 change = self._settings.largest_change
                 self._set_weight(min(max(weight, self._weight / change), self._weight * change))
+
+    def _adapt_weights(self, coordinates: Coordinates) -> None:
+        """Do the same for each coordinate; in x and y its weight so far is one."""
+        x, y = self._origin
+        primal = np.sqrt(self._degrees @ (self._x - x) ** 2)
+        dual = np.sqrt(2.0 * np.sum((self._y - y) ** 2, axis=0))
+        factor = np.ones_like(primal)
+        both = (primal > 0.0) & (dual > 0.0)
+        np.sqrt(np.divide(primal, dual, out=factor, where=both), out=factor)
+        change = self._settings.largest_change
+        before = coordinates.scales
+        self._set_weight((coordinates.weights * np.clip(factor, 1.0 / change, change)).tolist())
+        self._x *= before / coordinates.scales
+        self._y *= coordinates.scales / before
+        self._reset_divergence()
 
     def _iterate(self, n_iter: int) -> tuple[float, float]:
         if self._prox is None or self._code == CompiledForm.OTHER:
@@ -238,21 +294,37 @@ class PrimalDual(Iteration):
         if threads < self._threads:
             self._gather_divergence()
         self._threads = threads
-        point = Point(self.w, self.u, self._nodes[:threads])
-        prox, capacities = self._prox, self._problem.capacities
-        relaxation, many_saturated = self._settings.relaxation, self._many_saturated
-        node_step = NodeStep(prox.matrix, prox.offset, self._tau, relaxation)
-        edge_step = EdgeStep(capacities, self._sigma, relaxation, self._code, many_saturated)
         before = time.perf_counter()
-        moved: tuple[float, float]
-        if threads == 1:
-            moved = iterate(steps, self._dims, point, self._arcs, node_step, edge_step)
-        else:
-            moved = iterate_parallel(
-                steps, self._dims, self._blocks, point, self._arcs, node_step, edge_step
-            )
+        moved = self._pass(threads, steps)
         self._pace.record(threads, time.perf_counter() - before, steps)
         return moved if steps == n_iter else self._iterate(n_iter - steps)
+
+    def _pass(self, threads: int, steps: int) -> tuple[float, float]:
+        """Run compiled iterations; return what the last one moved."""
+        assert self._prox is not None, "compiled passes are for affine proximal maps"
+        point, arcs = Point(self._x, self._y, self._nodes[:threads]), self._arcs
+        relaxation, capacities = self._settings.relaxation, self._problem.capacities
+        node_step = NodeStep(self._prox.matrix, self._prox.offset, self._tau, relaxation)
+        moved: tuple[float, float]
+        if self._coordinates is not None:
+            scales = self._coordinates.scales
+            weighted = WeightedEdgeStep(capacities, scales, self._sigma, relaxation, self._code)
+            if threads == 1:
+                moved = iterate_weighted(steps, self._dims, point, arcs, node_step, weighted)
+            else:
+                moved = iterate_weighted_parallel(
+                    steps, self._dims, self._blocks, point, arcs, node_step, weighted
+                )
+            return moved
+        many_saturated = self._many_saturated
+        edge_step = EdgeStep(capacities, self._sigma, relaxation, self._code, many_saturated)
+        if threads == 1:
+            moved = iterate(steps, self._dims, point, arcs, node_step, edge_step)
+        else:
+            moved = iterate_parallel(
+                steps, self._dims, self._blocks, point, arcs, node_step, edge_step
+            )
+        return moved
 
     def _gather_divergence(self) -> None:
         """Add up all threads' shares of the divergence in the first copy."""
@@ -263,19 +335,19 @@ class PrimalDual(Iteration):
     def _node_step(self) -> float:
         """Node pass for losses whose prox need not be affine."""
         d = len(self._dims)
-        v = self.w - self._tau[:, None] * self._nodes[0, :, d:]
-        step = self._problem.losses.prox(v, self._tau) - self.w
-        step[self._isolated] = self._minimizer - self.w[self._isolated]
-        self._nodes[0, :, :d] = self.w + 2.0 * step
-        self.w += self._settings.relaxation * step
+        v = self._x - self._tau[:, None] * self._nodes[0, :, d:]
+        step = self._problem.losses.prox(v, self._tau) - self._x
+        step[self._isolated] = self._resting - self._x[self._isolated]
+        self._nodes[0, :, :d] = self._x + 2.0 * step
+        self._x += self._settings.relaxation * step
         return float(np.sum(step**2 / self._tau[:, None]))
 
     def _edge_step(self) -> float:
         """Edge pass for penalties that the compiled passes need not know."""
         problem, d = self._problem, len(self._dims)
-        z = self.u + self._sigma * problem.differences(self._nodes[0, :, :d])
-        step = problem.penalty.prox_conjugate(z, self._sigma, problem.capacities) - self.u
-        self.u += self._settings.relaxation * step
+        z = self._y + self._sigma * problem.differences(self._nodes[0, :, :d])
+        step = problem.penalty.prox_conjugate(z, self._sigma, problem.capacities) - self._y
+        self._y += self._settings.relaxation * step
         self._nodes[0, :, d:] += self._settings.relaxation * (problem.graph.divergence @ step)
         return float(np.sum(step**2)) / self._sigma
 
@@ -284,5 +356,5 @@ class PrimalDual(Iteration):
         return self._moved
 
     def info(self) -> dict[str, Any]:
-        """Return the last primal weight gamma."""
-        return {"primal_weight": self._weight}
+        """Return the last primal weight gamma, or those of all coordinates."""
+        return {"primal_weight": self.weight}

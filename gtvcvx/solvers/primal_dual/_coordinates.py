@@ -1,0 +1,152 @@
+"""Coordinates in which a primal-dual iteration has one weight for each of them.
+
+One primal weight cannot serve coordinates whose curvatures differ by orders of magnitude, as those
+of columns in different units do: an intercept beside a year, incomes beside rates. So every
+coordinate k gets its own weight g_k, with tau_ik = g_k / deg_i and sigma_k = 1 / (2 g_k). The same
+is an iteration with weight one in ``x_k = z_k / sqrt(g_k)``, where z are the parameters, or what a
+rotation makes of them: where the penalty is invariant under rotations, z are the coordinates along
+the eigenvectors of the mean Hessian, so that correlated columns come apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx.losses import AffineProx, QuadraticForm
+from gtvcvx.penalties import CompiledForm
+from gtvcvx.problem import GTVProblem
+
+_ROTATED = (CompiledForm.L2, CompiledForm.SQUARED)
+
+#: A primal weight, as it goes to files: a number, or one for each coordinate.
+Weight = float | list[float]
+
+
+@dataclass(frozen=True)
+class CoordinateSettings:
+    """When coordinates have weights of their own, and which ones to start with.
+
+    Attributes
+    ----------
+    spread : float
+        They do if the largest curvature along a column, a diagonal entry of the mean Hessian, is
+        more than so many times the smallest one that is not zero: columns whose sizes differ by
+        more than its root are in different units. Nothing is gained where they are not.
+    start : float
+        The first weight is this share of (size of the labels) / (root of the curvature, times a
+        typical capacity): of what parameters move, over what flows do.
+    flat : float
+        Curvatures below this share of the largest count as that: what is left is rounding.
+    """
+
+    spread: float = 1e4
+    start: float = 0.3
+    flat: float = 1e-14
+
+
+DEFAULTS = CoordinateSettings()
+
+
+@dataclass(frozen=True)
+class _Basis:
+    """What depends on graph, losses and penalty alone: it is made once for all lambda."""
+
+    rotation: FloatArray  # (d, d), columns are the coordinates' directions
+    curvature: FloatArray  # (d,), of the mean loss along them
+    size: float  # of the labels
+    losses: QuadraticForm  # in these coordinates
+
+
+class Coordinates:
+    """Rotated and scaled coordinates, ``w = R (s x)`` and ``u = R (y / s)``, s = sqrt(weights).
+
+    Attributes
+    ----------
+    weights : ndarray, shape (d,)
+    """
+
+    def __init__(self, problem: GTVProblem, basis: _Basis, settings: CoordinateSettings) -> None:
+        self._basis = basis
+        capacity = float(np.mean(problem.capacities))
+        self._start = settings.start * basis.size / (np.sqrt(basis.curvature) * capacity)
+        self.weights = self._start
+
+    @classmethod
+    def of(cls, problem: GTVProblem, settings: CoordinateSettings = DEFAULTS) -> Coordinates | None:
+        """Return coordinates with weights of their own, or None where one weight serves all."""
+        known = problem.losses.is_quadratic and problem.penalty.compiled_form != CompiledForm.OTHER
+        if problem.dim == 1 or not known or not problem.graph.n_edges:
+            return None
+        basis = problem.cached("coordinates", lambda: _basis(problem, settings))
+        return None if basis is None else cls(problem, basis, settings)
+
+    @property
+    def scales(self) -> FloatArray:
+        """Roots s of the weights."""
+        return np.sqrt(self.weights)
+
+    def checked(self, weight: object) -> FloatArray:
+        """Return given weights, or those to start with if they are not fit for these coordinates.
+
+        They may come from a file, and from another problem: with one weight for all coordinates,
+        or of another kind.
+        """
+        given = np.asarray(weight, dtype=np.float64)
+        fits = given.shape == self._start.shape
+        return given if fits and np.all(np.isfinite(given) & (given > 0.0)) else self._start
+
+    def x_of(self, w: FloatArray) -> FloatArray:
+        """Coordinates x of parameters w, both (n, d)."""
+        return np.asarray((w @ self._basis.rotation) / self.scales)
+
+    def y_of(self, u: FloatArray) -> FloatArray:
+        """Coordinates y of flows u, both (m, d)."""
+        return np.asarray((u @ self._basis.rotation) * self.scales)
+
+    def w_of(self, x: FloatArray) -> FloatArray:
+        """Undo `x_of`."""
+        return np.asarray((x * self.scales) @ self._basis.rotation.T)
+
+    def u_of(self, y: FloatArray) -> FloatArray:
+        """Undo `y_of`."""
+        return np.asarray((y / self.scales) @ self._basis.rotation.T)
+
+    def affine_prox(self, tau: FloatArray) -> AffineProx:
+        """Proximal operator in x: inverses of ``I + tau_i S Q_i S``, and offsets."""
+        hessian, linear = self._basis.losses
+        s = self.scales
+        scaled = tau[:, None, None] * (s[:, None] * hessian * s)
+        matrix: FloatArray = np.linalg.inv(np.eye(len(s)) + scaled).astype(np.float64, copy=False)
+        return AffineProx(matrix, np.einsum("kij,kj->ki", matrix, tau[:, None] * s * linear))
+
+
+def one_weight(weight: object) -> float:
+    """Return a single weight for a given one, or for one of each coordinate: the mean of logs."""
+    given = np.asarray(weight, dtype=np.float64)
+    return float(given) if given.ndim == 0 else float(np.exp(np.mean(np.log(given))))
+
+
+def _basis(problem: GTVProblem, settings: CoordinateSettings) -> _Basis | None:
+    """Return the basis if columns are in different units, else None."""
+    losses, graph = problem.losses, problem.graph
+    total = losses.total_hessian()
+    if total is None or not np.all(np.isfinite(total)):
+        return None
+    along = np.diag(total)[np.diag(total) > 0.0]
+    if not len(along) or along.max() <= settings.spread * along.min():
+        return None
+    labelled = len(losses.nodes_with_loss)
+    rotation = np.eye(problem.dim)
+    if problem.penalty.compiled_form in _ROTATED:
+        rotation = np.ascontiguousarray(np.linalg.eigh(total)[1])
+    rotated = losses.in_basis(rotation)
+    form = None if rotated is None else rotated.quadratic(graph.n_nodes)
+    if form is None:
+        return None
+    curvature = np.einsum("nkk->k", form.hessian) / labelled
+    curvature = np.maximum(curvature, settings.flat * curvature.max())
+    size = np.sqrt(np.sum(losses.value(np.zeros((graph.n_nodes, problem.dim)))) / labelled)
+    return _Basis(rotation, curvature, float(size) if size > 0.0 else 1.0, form)
