@@ -22,9 +22,10 @@ _L2 = int(CompiledForm.L2)
 _L1 = int(CompiledForm.L1)
 _LINF = int(CompiledForm.LINF)
 
-#: Newton's method on the secular equation gains two digits a step in the worst case seen.
+#: Steps of Newton's method on the secular equation; they converge quadratically, so that the one
+#: after a step of this relative length would be rounding.
 _STEPS = 60
-_ACCURACY = 1e-14
+_LAST_STEP = 1e-8
 
 
 class WeightedEdgeStep(NamedTuple):
@@ -74,7 +75,7 @@ def ellipsoid_multiplier(z: FloatArray, scales: FloatArray, cap: float) -> float
             slope += part / (weight + mu)
         step = (np.sqrt(square) / cap - 1.0) * square / slope
         mu += step
-        if step <= _ACCURACY * mu:
+        if step <= _LAST_STEP * mu:
             break
     return mu
 
