@@ -57,15 +57,18 @@ def ellipsoid_multiplier(z: FloatArray, scales: FloatArray, cap: float) -> float
     That y is the projection of z on ``||y / s|| <= cap``; mu is zero inside. The inverse of the
     norm is a concave function of mu: Newton's method on it rises to the root, and never passes it.
     """
-    length = 0.0
-    least = np.inf
+    length, least, alone = 0.0, np.inf, 0.0
     for k in range(len(z)):
-        length += (z[k] / scales[k]) ** 2
-        least = min(least, scales[k] * scales[k])
+        weight = scales[k] * scales[k]
+        length += z[k] * z[k] / weight
+        least = min(least, weight)
+        alone = max(alone, abs(z[k]) * scales[k] / cap - weight)
     length = np.sqrt(length)
     if length <= cap:
         return 0.0
-    mu = least * (length / cap - 1.0)
+    # Each coordinate alone is within the ball at the root, and all are if they shrink as the
+    # one with the least scale does: whichever says more is close to the root, and below it.
+    mu = max(alone, least * (length / cap - 1.0))
     for _ in range(_STEPS):
         square, slope = 0.0, 0.0
         for k in range(len(z)):
