@@ -296,7 +296,7 @@ class Absorber:
                 out[p, b % self.inst.d] = weight
             else:
                 out[p] = weight * x[b]
-        return out
+        return out / self.inst.units
 
 
 def _as_ints(a: integers.Exact) -> integers.Exact:

@@ -128,6 +128,7 @@ class DualSearch:
     ) -> None:
         self.inst, self.problem, self.w, self.u, self.rtol = inst, problem, w, u, rtol
         self.constraints, self.may_solve = constraints, may_solve
+        self.rescaled = inst.rescaled()
         self.points: list[FloatArray] = []
         self.notes: list[str] = []
 
@@ -152,9 +153,11 @@ class DualSearch:
                 self.notes.append("a point is too large for the float builder")
 
     def _repaired(self, u: FloatArray, point: FloatArray, target: float) -> Candidate:
+        units = self.inst.units
         with overflowing():
-            repair = Repair(self.inst, point)
-            flow = repair.run(u, target)
+            repair = Repair(self.rescaled, point * units)
+            flow = repair.run(u / units, target)
+            flow.u = flow.u * units
             lower = self.inst.value(point) - flow.gap
         # Infinity minus infinity estimates nothing, so any other candidate is to be preferred.
         return Candidate(flow, point, repair.active, -np.inf if np.isnan(lower) else lower)

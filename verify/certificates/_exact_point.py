@@ -30,7 +30,7 @@ class ExactPoint:
         Data rows per term in units 2^-k_x[t]; None for identity blocks.
     ease, hessian, eigenvalues : list of ndarray, ndarray, ndarray
         How easily each multiplier changes by little (`Term.ease`), the sum of B^T diag(ease) B per
-        node and its eigenvalues, in floats.
+        node in the units of the instance and its eigenvalues, in floats.
     free, lift : list of int and list of lists of Fraction
         For a singular quadratic penalty the coordinates N of SCHEMA.md that follow from the others
         J on the range of Q, as v_N = lift v_J; otherwise `free` is empty.
@@ -54,6 +54,7 @@ class ExactPoint:
         self.hessian = np.zeros((inst.n, inst.d, inst.d))
         for term, ease in zip(inst.terms, self.ease, strict=True):
             self.hessian += term.hessian(ease)
+        self.hessian = self.hessian / inst.units / inst.units[:, None]
         self.eigenvalues, self.vectors = np.linalg.eigh(self.hessian)
         self._into_range()
         self.clip()
@@ -120,10 +121,10 @@ class ExactPoint:
 
     def refine(self, rounds: int = 2) -> None:
         """Let every node absorb what it can of its own residual: Newton steps on the fine grid."""
-        inverse = pseudo_inverse(self.eigenvalues, self.vectors)
+        inverse, units = pseudo_inverse(self.eigenvalues, self.vectors), self.inst.units
         for _ in range(rounds):
             rho = integers.to_floats(self.residual(), self.k)
-            shift = -np.einsum("nij,nj->ni", inverse, rho)
+            shift = -np.einsum("nij,nj->ni", inverse, rho / units) / units
             if not np.isfinite(shift).all():
                 return
             for t, term in enumerate(self.inst.terms):

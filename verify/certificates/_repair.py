@@ -83,7 +83,7 @@ def anchored(inst: Instance, w: FloatArray) -> list[Part]:
     for part in inst.parts:
         if part.equation:
             y, f = part.push(w), part.function
-            c = np.where(f.limited, 0.0, part.of_nodes(curvature))
+            c = np.where(f.limited, 0.0, part.of_nodes(curvature) / part.norms_squared())
             out.append(Part(part, Piecewise(y, c, f.lo, f.hi), equation=True))
         else:
             out.append(part)

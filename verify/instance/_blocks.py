@@ -5,6 +5,9 @@ Everything per node is returned as an array over all n nodes, zero where there i
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 import numpy as np
 
 from verify._arrays import FloatArray, IntArray
@@ -27,25 +30,37 @@ class Blocks:
     ----------
     shape : tuple of int
         Of a multiplier per block, (N,) or (N, d).
+    units : ndarray of shape (d,) or None
+        Powers of two: where x is None the blocks are w_ij / units_j. None means ones.
     """
 
     def __init__(self, node: IntArray, x: FloatArray | None, n: int, d: int) -> None:
         self.node, self.n, self.d = node, n, d
         self.x = None if x is None else x.reshape(len(node), d)
+        self.units: FloatArray | None = None
         self.shape = (len(node), d) if x is None else (len(node),)
         self.rows = np.bincount(node, minlength=n)
+
+    def rescaled(self, units: FloatArray) -> Self:
+        """Return the blocks as functions of w * units, `units` powers of two of shape (d,)."""
+        out = copy(self)
+        if self.x is None:
+            out.units = units if self.units is None else self.units * units
+        else:
+            out.x = self.x / units
+        return out
 
     def push(self, v: FloatArray) -> FloatArray:
         """Return B v for v (n, d)."""
         if self.x is None:
-            return v[self.node]
+            return v[self.node] if self.units is None else v[self.node] / self.units
         return np.einsum("rj,rj->r", self.x, v[self.node])
 
     def pull(self, r: FloatArray) -> FloatArray:
         """Return B^T r per node, (n, d)."""
         if self.x is None:
             out = np.zeros((self.n, self.d))
-            out[self.node] = r
+            out[self.node] = r if self.units is None else r / self.units
             return out
         out = np.empty((self.n, self.d))
         for j in range(self.d):
@@ -56,7 +71,8 @@ class Blocks:
         """Return B^T diag(curvature) B per node, (n, d, d)."""
         out = np.zeros((self.n, self.d, self.d))
         if self.x is None:
-            out[self.node] = curvature[:, :, None] * np.eye(self.d)
+            units = 1.0 if self.units is None else self.units
+            out[self.node] = (curvature / units / units)[:, :, None] * np.eye(self.d)
             return out
         for m in np.unique(self.rows[self.rows > 0]):  # batched over nodes with equally many rows
             chosen = self.rows[self.node] == m
@@ -69,6 +85,12 @@ class Blocks:
         """Return the sums (n,) of values, one per block."""
         total = values if self.x is not None else values.sum(axis=1)
         return np.asarray(np.bincount(self.node, weights=total, minlength=self.n), dtype=float)
+
+    def norms_squared(self) -> FloatArray:
+        """Return ||B||^2 of each block, in an array that broadcasts to `shape`."""
+        if self.x is not None:
+            return np.einsum("rj,rj->r", self.x, self.x)
+        return np.ones((1, self.d)) if self.units is None else self.units[None, :] ** -2.0
 
     def of_nodes(self, values: FloatArray) -> FloatArray:
         """Return a value per node (n,) at each block, in an array that broadcasts to `shape`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,8 @@ from verify.instance._penalties import Penalty, penalty_from
 from verify.instance._terms import Term, term_from
 from verify.kernel.data import canonical
 from verify.kernel.numbers import Verdict
+
+ALIKE = 16.0  # columns of root mean squares within this factor need no units of their own
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,33 @@ class Instance:
         return sp.csr_array(
             (signs, self.edges.ravel(), np.arange(0, 2 * m + 1, 2)), shape=(m, self.n)
         )
+
+    @cached_property
+    def units(self) -> FloatArray:
+        """Powers of two, one a coordinate, in which the columns of the data rows are alike.
+
+        The least is 1; all are where the columns are alike as they are, or are not only rounded but
+        lost in other units. Whatever depends on what counts as small is computed for w * units.
+        """
+        rows = [term.x for term in self.terms if term.x is not None and len(term.x)]
+        if not rows:
+            return np.ones(self.d)
+        with np.errstate(over="ignore", under="ignore"):
+            size = np.sqrt(np.mean(np.concatenate(rows) ** 2, axis=0))
+        known = (size > 0) & np.isfinite(size)
+        if not known.any() or size[known].max() <= ALIKE * size[known].min():
+            return np.ones(self.d)
+        exponent = np.round(np.log2(np.where(known, size, size[known].min())))
+        units = np.exp2(exponent - exponent.min())
+        exact = all(((x / units) * units == x).all() for x in rows)
+        return units if exact else np.ones(self.d)
+
+    def rescaled(self) -> Instance:
+        """Return the problem as one in w * units; its flows are u / units, its multipliers r."""
+        if (self.units == 1).all():
+            return self
+        terms = tuple(term.rescaled(self.units) for term in self.terms)
+        return replace(self, penalty=self.penalty.rescaled(self.units), terms=terms)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:

@@ -6,6 +6,7 @@ have no capacity and a finite conjugate instead.
 
 from __future__ import annotations
 
+from copy import copy
 from fractions import Fraction
 from typing import Any
 
@@ -43,6 +44,10 @@ class Penalty:
         norms = self.dual_norm(u)
         return u * np.where(norms > cap, cap / np.where(norms > cap, norms, 1.0), 1.0)[:, None]
 
+    def rescaled(self, units: FloatArray) -> Penalty:
+        """Return the penalty as a function of v * units, `units` powers of two of shape (d,)."""
+        return RescaledPenalty(self, units)
+
     def gaps(self, u: FloatArray, v: FloatArray, cap: FloatArray) -> FloatArray:
         """Return c phi(v) - <u, v> >= 0 per row for feasible u, without cancellation."""
         if self.p == 1:
@@ -72,6 +77,13 @@ class QuadraticPenalty(Penalty):
         self.matrix = q
         self.exact = q is None or _is_psd(q)
 
+    def rescaled(self, units: FloatArray) -> Penalty:
+        """Return the penalty as a function of v * units."""
+        q = np.eye(len(units)) if self.matrix is None else self.matrix
+        out = copy(self)
+        out.matrix = q / units / units[:, None]
+        return out
+
     def value(self, v: FloatArray) -> FloatArray:
         """Return phi of each row, (m,)."""
         return 0.5 * np.einsum("ej,ej->e", v, self.apply(v))
@@ -97,6 +109,38 @@ class QuadraticPenalty(Penalty):
             if self.matrix is not None:
                 scaled = scaled @ np.linalg.pinv(self.matrix, hermitian=True)
             return _times(cap, self.value(scaled - v))
+
+
+class RescaledPenalty(Penalty):
+    """A norm as a function of v * units: flows are divided by the units.
+
+    Parameters
+    ----------
+    penalty : Penalty
+        The penalty of v.
+    units : ndarray, shape (d,)
+        Powers of two, so that nothing is rounded.
+    """
+
+    def __init__(self, penalty: Penalty, units: FloatArray) -> None:
+        self.penalty, self.units = penalty, units
+        self.p, self.q, self.exact = penalty.p, penalty.q, penalty.exact
+
+    def value(self, v: FloatArray) -> FloatArray:
+        """Return phi of each row, (m,)."""
+        return self.penalty.value(v / self.units)
+
+    def dual_norm(self, u: FloatArray) -> FloatArray:
+        """Return the dual norm of each row, (m,)."""
+        return self.penalty.dual_norm(u * self.units)
+
+    def clip(self, u: FloatArray, cap: FloatArray) -> FloatArray:
+        """Return rows moved into their capacities."""
+        return self.penalty.clip(u * self.units, cap) / self.units
+
+    def gaps(self, u: FloatArray, v: FloatArray, cap: FloatArray) -> FloatArray:
+        """Return c phi(v) - <u, v> >= 0 per row for feasible u."""
+        return self.penalty.gaps(u * self.units, v / self.units, cap)
 
 
 class OpaquePenalty(Penalty):

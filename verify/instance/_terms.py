@@ -8,7 +8,7 @@ equal), and a simplex the half w >= 0 and the equation sum_j w_j = total.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,6 +38,12 @@ class Term(Blocks):
     def __init__(self, blocks: Blocks, parts: tuple[Part, ...], domain: Domain | None) -> None:
         super().__init__(blocks.node, blocks.x, blocks.n, blocks.d)
         self.parts, self.domain = parts, domain
+
+    def rescaled(self, units: FloatArray) -> Self:
+        """Return the term as a function of w * units; its multipliers stay the same."""
+        out = super().rescaled(units)
+        out.parts = tuple(part.rescaled(units) for part in self.parts)
+        return out
 
     def value(self, w: FloatArray) -> float:
         """Return the loss at w (n, d); infinite where w breaks a bound."""
