@@ -47,7 +47,12 @@ class Projection:
         eigen: tuple[FloatArray, BoolArray],
     ) -> None:
         self.inst, self.parts = inst, parts
-        self.basis = _basis(*eigen)
+        matrix = inst.penalty.matrix
+        self.metric = np.eye(inst.d) if matrix is None else matrix
+        vectors, null = eigen
+        if matrix is not None:
+            vectors = _orthonormal(vectors, null, np.diag(matrix))
+        self.basis = _basis(vectors, null)
         self.transposed = sp.csr_array(self.basis.T)
         self.limited = any(part.function.limited.any() for part in parts)
         self.sigma, self.room = self._weights(w, active)
@@ -84,8 +89,6 @@ class Projection:
         self.laplacian = sp.csr_array(
             inst.incidence.T @ sp.diags_array(self.sigma) @ inst.incidence
         )
-        matrix = getattr(inst.penalty, "matrix", None)
-        self.metric = np.eye(inst.d) if matrix is None else matrix
         self.grounded = np.zeros((inst.n, inst.d, inst.d) if self.limited else (inst.n, 1, 1))
         for part, room in zip(self.parts, self.room, strict=True):
             if room.any():
@@ -168,6 +171,16 @@ def conjugate_gradients(
         rho, previous = float((residual * z).sum()), rho
         direction = z + (rho / previous) * direction
     return x * scale
+
+
+def _orthonormal(vectors: FloatArray, null: BoolArray, diagonal: FloatArray) -> FloatArray:
+    """Return bases of the spans of the null directions, orthonormal in a diagonal metric."""
+    weights = np.where(diagonal > 0, diagonal, 1.0)
+    chosen = vectors * null[:, None, :]
+    gram = chosen.transpose(0, 2, 1) @ (weights[:, None] * chosen)
+    gram += (~null)[:, :, None] * np.eye(null.shape[1])
+    factor = np.linalg.cholesky(gram)
+    return np.asarray(np.linalg.solve(factor, chosen.transpose(0, 2, 1)).transpose(0, 2, 1))
 
 
 def _basis(vectors: FloatArray, null: BoolArray) -> sp.csr_array:

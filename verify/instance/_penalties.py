@@ -18,9 +18,13 @@ from verify.kernel.numbers import Verdict
 
 
 class Penalty:
-    """A penalty with a capacity: phi = ||.||_p, whose dual norm is ||.||_q, 1/p + 1/q = 1."""
+    """A penalty with a capacity: phi = ||.||_p, whose dual norm is ||.||_q, 1/p + 1/q = 1.
+
+    `matrix` is how a flow moves most readily with a potential, (d, d); None is the identity.
+    """
 
     bounded = True
+    matrix: FloatArray | None = None
 
     def __init__(self, p: float) -> None:
         self.p = p
@@ -125,6 +129,7 @@ class RescaledPenalty(Penalty):
     def __init__(self, penalty: Penalty, units: FloatArray) -> None:
         self.penalty, self.units = penalty, units
         self.p, self.q, self.exact = penalty.p, penalty.q, penalty.exact
+        self.matrix = np.diag(units**-2.0)  # capacities are round in the flow's own units
 
     def value(self, v: FloatArray) -> FloatArray:
         """Return phi of each row, (m,)."""
