@@ -47,6 +47,12 @@ def add_parser(commands: Any) -> None:
         "suffice, nor look for a better point, so that the verdict is CERTIFIED or UNPROVED",
     )
     parser.add_argument(
+        "--time-limit",
+        type=positive,
+        metavar="SECONDS",
+        help="seconds after which nothing new is begun: what is not proved by then is UNPROVED",
+    )
+    parser.add_argument(
         "-o", "--output", required=True, metavar="CERTIFICATE", help="certificate, JSON"
     )
 
@@ -59,7 +65,14 @@ def run(args: Namespace) -> int:
         solution = load_solution(args.solution, problem, args.problem)
     w, u = exact_pair(solution)
     with working(args, "certifying"):
-        certificate = verify.certify(problem.to_data(), w, u, args.rtol, search=args.search)
+        certificate = verify.certify(
+            problem.to_data(),
+            w,
+            u,
+            args.rtol,
+            search=args.search,
+            time_limit=args.time_limit,
+        )
     with working(args, "writing"):
         certificate.save(args.output)
     lines = [

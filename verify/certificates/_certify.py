@@ -8,6 +8,7 @@ are, so an exact solution gets a certificate whose gap is zero.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any
 
@@ -21,8 +22,10 @@ from verify.certificates._dual_points import (
     as_point,
     exact_pair,
     overflowing,
+    solved,
 )
 from verify.certificates._exact_flow import ExactFlow, NoWitness, exact_flow
+from verify.certificates._limits import Clock
 from verify.certificates._repair import gaps
 from verify.instance import _integers as integers
 from verify.instance._constraints import Constraints
@@ -33,11 +36,18 @@ from verify.kernel.checker import SCHEMA
 from verify.kernel.data import digest
 from verify.kernel.numbers import round_down, round_up, sqrt_up
 
+LARGEST_ADVISED = 0.01  # relative gap: nobody is advised to ask for more
 LEAST_MOVE = 1e-9  # floats that miss a constraint by less are moved whatever rtol is
 
 
 def certify(
-    problem: Any, w: Any, u: Any = None, rtol: float = 1e-6, *, search: bool = True
+    problem: Any,
+    w: Any,
+    u: Any = None,
+    rtol: float = 1e-6,
+    *,
+    search: bool = True,
+    time_limit: float | None = None,
 ) -> Certificate:
     """Prove, exactly, how far w is from optimal.
 
@@ -63,6 +73,12 @@ def certify(
         False forbids to look for another flow or a better point: nothing is solved, and the answer
         is CERTIFIED if the given u, repaired, proves w, otherwise UNPROVED, and REFUTED only where
         w breaks a constraint.
+    time_limit : float, optional
+        Seconds after which nothing new is begun, and the answer is UNPROVED unless w is certified
+        or refuted by then. It is looked at between the steps, of which the longest are the check by
+        the kernel and, for losses with kinks, the multipliers of all nodes. Without a limit of
+        yours, solving again still has one: 10 s, and 1 ms for every entry of w and u, and ten times
+        what all else has taken so far.
 
     Returns
     -------
@@ -71,9 +87,15 @@ def certify(
     Raises
     ------
     ValueError, TypeError
-        Bad problem data, shapes, NaN or infinity, or a tolerance that is negative or not finite.
+        Bad problem data, shapes, NaN or infinity, a tolerance that is negative or not finite, or a
+        time limit that is not positive.
+    KeyboardInterrupt
+        On Ctrl-C, also while `problem.solve` runs.
     """
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be positive, got {time_limit!r}")
     inst = load(problem)
+    clock = Clock(time_limit, (inst.n + len(inst.edges)) * inst.d)
     given, exact_w = as_point(w, (inst.n, inst.d), "w")
     exact_u = None
     if u is not None:
@@ -88,7 +110,9 @@ def certify(
     elif exact_w is not None:  # the builder's floats must be feasible, as the ratios should be
         point, _ = constraints.moved(given)
     document = _document(inst, _hex(point) if exact is None else _texts(exact), rtol)
-    sources = DualSearch(inst, problem, point, u, float(rtol), constraints, may_solve=search)
+    sources = DualSearch(
+        inst, problem, point, u, float(rtol), constraints, clock=clock, may_solve=search
+    )
     if constraints.any and not near:
         result = check(document)
         if result.status == "REFUTED":
@@ -246,9 +270,23 @@ class _Builder:
         return upper, lower
 
     def _reason(self, result: Result) -> str:
-        """Return the kernel's reason, with what went wrong on the way if nothing is proved."""
-        notes = [*self.notes[-1:], *self.search.notes] if result.status == "UNPROVED" else []
-        return f"{result.reason} ({'; '.join(notes)})" if notes else result.reason
+        """Return the kernel's reason; if nothing is proved, what went wrong and what to change."""
+        if result.status != "UNPROVED":
+            return result.reason
+        late = self.search.clock.note()
+        notes = [*self.notes[-1:], *self.search.notes, late or _advice(result)]
+        return f"{result.reason} ({'; '.join(notes)})"
+
+
+def _advice(result: Result) -> str:
+    """Return what to change where a claim is not proved."""
+    if result.rel_gap is None:
+        return "give u, the flow of a solution of this w"
+    advice = "give w and u of a solution with a smaller gap"
+    if result.rel_gap > LARGEST_ADVISED:
+        return advice
+    enough = Context(prec=2, rounding=ROUND_CEILING).create_decimal(round_up(result.rel_gap))
+    return f"{advice}, or ask for rtol={float(enough):g}"
 
 
 def _hex(a: FloatArray) -> list[list[str]]:
@@ -293,7 +331,8 @@ def _estimate(search: DualSearch, document: dict[str, Any]) -> Certificate:
         if hasattr(problem, "value"):
             upper = float(problem.value(w))
         if flow is None and search.may_solve and hasattr(problem, "solve"):
-            flow = problem.solve(rtol=rtol).u
+            with search.clock.solving() as seconds:
+                flow = solved(problem, rtol, seconds).u
         if flow is not None and hasattr(problem, "lower_bound"):
             bound, flow = problem.lower_bound(flow)
             lower = float(bound)

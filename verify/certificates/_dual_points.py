@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from inspect import Parameter, signature
 from numbers import Rational
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
 from verify.certificates._exact_flow import ExactFlow
+from verify.certificates._limits import Clock
 from verify.certificates._repair import FloatFlow, Repair
 from verify.instance._constraints import Constraints
 from verify.instance._instance import Instance, as_table
@@ -80,6 +82,15 @@ def exact_pair(inst: Instance, w: Exact, u: Exact) -> ExactFlow | None:
     return ExactFlow(u, 0, r, [0] * len(r))
 
 
+def solved(problem: Any, rtol: float, seconds: float) -> Any:
+    """Return `problem.solve(rtol=rtol)`, with a time limit where the method takes one."""
+    parameters = signature(problem.solve).parameters
+    any_name = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
+    if any_name or "time_limit" in parameters:
+        return problem.solve(rtol=rtol, time_limit=seconds)
+    return problem.solve(rtol=rtol)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A repaired dual point.
@@ -107,6 +118,8 @@ class DualSearch:
 
     Attributes
     ----------
+    clock : Clock
+        When to stop looking.
     may_solve : bool
         Whether to look beyond the caller's flow.
     points : list of ndarray
@@ -124,10 +137,11 @@ class DualSearch:
         rtol: float,
         constraints: Constraints,
         *,
+        clock: Clock,
         may_solve: bool = True,
     ) -> None:
         self.inst, self.problem, self.w, self.u, self.rtol = inst, problem, w, u, rtol
-        self.constraints, self.may_solve = constraints, may_solve
+        self.constraints, self.clock, self.may_solve = constraints, clock, may_solve
         self.rescaled = inst.rescaled()
         self.points: list[FloatArray] = []
         self.notes: list[str] = []
@@ -142,6 +156,8 @@ class DualSearch:
         """Yield candidates; a source is asked only when the caller wants another one."""
         target = 0.02 * self.rtol * max(1.0, abs(self.value(self.w)))
         for u, point in self._flows():
+            if self.clock.expired():
+                return
             try:
                 candidate = self._repaired(u, point, target)
             except (OverflowError, np.linalg.LinAlgError):
@@ -156,7 +172,7 @@ class DualSearch:
         units = self.inst.units
         with overflowing():
             repair = Repair(self.rescaled, point * units)
-            flow = repair.run(u / units, target)
+            flow = repair.run(u / units, target, self.clock.expired)
             flow.u = flow.u * units
             lower = self.inst.value(point) - flow.gap
         # Infinity minus infinity estimates nothing, so any other candidate is to be preferred.
@@ -174,20 +190,27 @@ class DualSearch:
             given = "no flow was given" if self.u is None else "the given flow does not suffice"
             self.notes.append(f"{given}, and search=False forbids to look for another")
             return
+        if self.clock.expired():
+            return
         if hasattr(self.problem, "solve"):
-            solution = self.problem.solve(rtol=max(self.rtol / 10, 1e-12))
+            with self.clock.solving() as seconds:
+                solution = solved(self.problem, max(self.rtol / 10, 1e-12), seconds)
             found = as_table(solution.w, (inst.n, inst.d), "problem.solve().w")
             point, _ = self.constraints.moved(found)
             self.points.append(point)
             yield as_table(solution.u, (len(inst.edges), inst.d), "problem.solve().u"), point
+            if self.clock.expired():
+                return
         from verify.certificates._dual_problem import (  # CVXPY takes a second to import
             consensus,
             solve_dual,
         )
 
-        own = solve_dual(inst)
+        with self.clock.solving() as seconds:
+            own = solve_dual(inst, time_limit=seconds)
         if own is None:
-            self.notes.append("the dual solve failed")
+            if self.clock.note() is None:
+                self.notes.append("the dual solve failed: give u, the flow of a solution")
             return
         points = [self.constraints.moved(w)[0] for w in (own.w, consensus(inst, own.w))]
         self.points += points

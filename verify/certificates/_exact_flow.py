@@ -78,11 +78,11 @@ def exact_flow(
 
 def _shrink(point: ExactPoint, component: IntArray) -> None:
     """Scale components whose flow is above a capacity by a dyadic theta < 1."""
-    shrinkage = _needed_shrinkage(point, component)
-    if not shrinkage.any():
+    largest = _largest_factors(point, component)
+    if (largest == 1).all():
         return
     bits = 60
-    theta = (1 << bits) - np.ceil(shrinkage * 2.0**bits).astype(np.int64)
+    theta = np.floor(largest * 2.0**bits).astype(np.int64)
     if (theta <= 0).any():
         raise NoWitness("the flow is far above the capacities")
     factor = theta.astype(object)
@@ -93,14 +93,14 @@ def _shrink(point: ExactPoint, component: IntArray) -> None:
     point.k += bits
 
 
-def _needed_shrinkage(point: ExactPoint, component: IntArray) -> FloatArray:
-    """Return per component how much its flow and its multipliers must shrink.
+def _largest_factors(point: ExactPoint, component: IntArray) -> FloatArray:
+    """Return per component the factor <= 1 that brings its flow and its multipliers inside.
 
     Floats select what is close to its capacity; whether it is above is decided exactly. A
     multiplier beyond an end that is zero would have to shrink to nothing.
     """
     inst = point.inst
-    out = np.zeros(component.max(initial=0) + 1)
+    out = np.ones(component.max(initial=0) + 1)
     if inst.penalty.bounded and len(inst.edges):
         lam, k_lam = integers.dyadic(np.array([float.fromhex(inst.plain["lam"])]))
         weights, k_weights = integers.dyadic(floats(inst.plain["weights"]))
@@ -113,7 +113,7 @@ def _needed_shrinkage(point: ExactPoint, component: IntArray) -> FloatArray:
             return norm > (cap[e] * (1 << point.k)) ** power
 
         size = inst.penalty.dual_norm(integers.to_floats(point.u, point.k))
-        _raise_where_above(out, size, inst.cap, above, component[inst.edges[:, 0]])
+        _lower_where_above(out, size, inst.cap, above, component[inst.edges[:, 0]])
     for t, term in enumerate(inst.terms):
         if term.domain is None or len(term.node) == 0:
             continue
@@ -123,24 +123,24 @@ def _needed_shrinkage(point: ExactPoint, component: IntArray) -> FloatArray:
         for size, limit, over in zip(
             (-r, r), (-lo, hi), term.domain.outside(point.r[t], k), strict=True
         ):
-            _raise_where_above(
+            _lower_where_above(
                 out, size.ravel(), limit.ravel(), over.ravel().__getitem__, each.ravel()
             )
     return out
 
 
-def _raise_where_above(
+def _lower_where_above(
     out: FloatArray,
     size: FloatArray,
     limit: FloatArray,
     above: Callable[[IntArray], Exact],
     component: IntArray,
 ) -> None:
-    """Raise `out` at the components of the entries whose exact size is above the limit."""
+    """Lower `out` at the components of the entries whose exact size is above the limit."""
     margin = 2.0**-45  # covers the rounding of `size` many times over
     close = np.flatnonzero((size > 0) & (size >= limit * (1 - margin)))
     if len(close) == 0:
         return
     over = close[above(close).astype(bool)]
-    need = 1 - (1 - margin) * (limit[over] / size[over])
-    np.maximum.at(out, component[over], np.maximum(need, margin / 2))
+    factor = (1 - margin) * (limit[over] / size[over])
+    np.minimum.at(out, component[over], np.minimum(factor, 1 - margin / 2))

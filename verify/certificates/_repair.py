@@ -11,6 +11,7 @@ Newton steps, which give the witnesses r.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,8 +140,10 @@ class Repair:
                 np.minimum.at(out, self.component, ratio)
         return out
 
-    def run(self, u: FloatArray, target: float) -> FloatFlow:
-        """Repair u; stops early once the float gap is below the target."""
+    def run(
+        self, u: FloatArray, target: float, expired: Callable[[], bool] = lambda: False
+    ) -> FloatFlow:
+        """Repair u; stops early once the float gap is below the target, or the time is over."""
         u = np.where(self.active[:, None], u, 0.0)
         u = self.inst.penalty.clip(u, self.inst.cap)
         q = self._multipliers(u)
@@ -152,7 +155,7 @@ class Repair:
             stalled = best is not None and theta.min() > 1 - 1e-6 and flow.gap > 0.9 * best.gap
             if best is None or flow.gap < best.gap:
                 best = flow
-            if best.gap <= target or stalled:
+            if best.gap <= target or stalled or expired():
                 break
             clipped, clipped_q = self.clip(inside, inside_q, SHRINK)
             u = clipped + 0.9 * (clipped - inside)

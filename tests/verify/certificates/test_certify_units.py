@@ -1,0 +1,114 @@
+"""Certificates of right answers whose data have columns of very different units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from _plain_instances import Data, graph, instance, solve
+
+import verify
+from verify.certificates._repair import gaps
+from verify.instance._constraints import Constraints
+from verify.instance._instance import load
+
+RAW = (1.0, 2000.0, 5e4, 1.0)
+
+
+def columns(rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Return data rows (1, year, income, x)."""
+    year, income = rng.integers(1950, 2021, rows), rng.uniform(2e4, 8e4, rows)
+    return np.column_stack([np.ones(rows), year, income, rng.standard_normal(rows)])
+
+
+def raw_instance(
+    loss: str, phi: str, seed: int, rows: tuple[int, int], units: tuple[float, ...] = RAW
+) -> Data:
+    """Return an instance in raw units: labels of size one from parameters of size 1 / units."""
+    rng = np.random.default_rng(seed)
+    n, d = 12, len(units)
+    node = np.repeat(np.arange(n), rng.integers(rows[0], rows[1] + 1, n))
+    x = columns(len(node), rng) if units == RAW else rng.standard_normal((len(node), d)) * units
+    truth = (1 + 0.1 * rng.standard_normal((n, d)) + (np.arange(n) < n // 2)[:, None]) / units
+    y = np.einsum("rj,rj->r", x, truth[node]) + 0.3 * rng.standard_normal(len(node))
+    term: Data = {"kind": loss, "node": node, "X": x, "y": y}
+    if loss in ("huber", "pseudohuber"):
+        term["delta"] = np.full(len(node), 0.5)
+    edges = graph("connected", n, rng)
+    return {
+        "schema": "gtv-problem/1",
+        "n_nodes": n,
+        "dim": d,
+        "edges": edges,
+        "weights": rng.uniform(0.5, 1.5, len(edges)),
+        "lam": 0.1,
+        "penalty": {"kind": phi},
+        "terms": [term],
+    }
+
+
+@pytest.mark.parametrize("phi", ["l1", "l2", "linf", "squared"])
+@pytest.mark.parametrize("rows", [(1, 3), (5, 5)])
+def test_squared_losses_in_raw_units(phi: str, rows: tuple[int, int]) -> None:
+    data = raw_instance("squared", phi, 31, rows)
+    w, u = solve(data)
+    assert verify.certify(data, w, u, rtol=1e-6, search=False).status == "CERTIFIED"
+
+
+@pytest.mark.parametrize("loss", ["absolute", "huber", "pseudohuber"])
+@pytest.mark.parametrize("phi", ["l1", "l2", "linf"])
+def test_losses_with_ends_in_raw_units(loss: str, phi: str) -> None:
+    data = raw_instance(loss, phi, 32, (1, 4))
+    w, u = solve(data)
+    assert verify.certify(data, w, u, rtol=1e-5, search=False).status == "CERTIFIED"
+
+
+def test_pseudo_huber_losses_of_features_over_six_decades() -> None:
+    data = raw_instance("pseudohuber", "l2", 33, (4, 6), (1.0, 1e3, 1e-3))
+    w, u = solve(data)
+    assert verify.certify(data, w, u, rtol=1e-6, search=False).status == "CERTIFIED"
+
+
+def test_without_a_flow_the_dual_is_solved_in_raw_units() -> None:
+    data = raw_instance("squared", "l2", 34, (5, 5))
+    w, _ = solve(data)
+    assert verify.certify(data, w, rtol=1e-5).status == "CERTIFIED"
+
+
+def test_units_are_powers_of_two_and_those_of_alike_columns_are_ones() -> None:
+    units = load(raw_instance("squared", "l2", 31, (5, 5))).units
+    np.testing.assert_array_equal(units, [1, 2**11, 2**16, 1])
+    tidy = load(instance(3, "everything", "l2"))
+    np.testing.assert_array_equal(tidy.units, 1)
+    assert tidy.rescaled() is tidy
+
+
+def test_columns_that_other_units_would_round_keep_theirs() -> None:
+    data = raw_instance("squared", "l2", 31, (5, 5))
+    data["terms"][0]["X"][0, 2] = 5e-324
+    np.testing.assert_array_equal(load(data).units, 1)
+
+
+@pytest.mark.parametrize("phi", ["l1", "l2", "linf", "pnorm", "squared", "quadratic"])
+@pytest.mark.parametrize("loss", ["everything", "box_lasso", "simplex"])
+def test_a_rescaled_instance_has_the_same_values_and_gaps(loss: str, phi: str) -> None:
+    data = instance(7, loss, "l2" if phi == "pnorm" else phi)
+    if phi == "pnorm":
+        data["penalty"] = {"kind": "pnorm", "p": 3.0}
+    data["terms"][0]["X"][:, 1] *= 1e5
+    inst = load(data)
+    other, units, rng = inst.rescaled(), inst.units, np.random.default_rng(0)
+    w, _ = Constraints(inst).moved(rng.standard_normal((inst.n, inst.d)))
+    u = inst.penalty.clip(rng.standard_normal((len(inst.edges), inst.d)), inst.cap)
+    r = inst.joined([part.function.clip(part.slope(w)) for part in inst.parts])
+    assert units.max() > 1
+    np.testing.assert_array_equal(other.joined([p.slope(w * units) for p in other.parts])[0], r[0])
+    np.testing.assert_allclose(other.value(w * units), inst.value(w))
+    for mine, theirs in zip(gaps(inst, w, u, r), gaps(other, w * units, u / units, r), strict=True):
+        np.testing.assert_allclose(theirs, mine, atol=1e-9 * np.abs(mine).max())
+    for part, scaled in zip(inst.parts, other.parts, strict=True):
+        v = part.slope(w)
+        np.testing.assert_array_equal(scaled.pull(v) * units, part.pull(v))
+        c = rng.uniform(0.5, 1.5, part.shape)
+        np.testing.assert_allclose(
+            scaled.hessian(c) * units * units[:, None], part.hessian(c), rtol=1e-12
+        )

@@ -1,0 +1,100 @@
+"""What ends the work on a certificate early: its time limit, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from types import FrameType
+
+AT_LEAST = 10.0  # seconds that solving again may take where the caller sets no limit,
+PER_ENTRY = 1e-3  # more for every entry of w and u,
+PER_SECOND = 10.0  # and for every second of the builder's own work so far
+
+
+class Clock:
+    """Times one certificate.
+
+    Parameters
+    ----------
+    limit : float or None
+        Seconds for all of it.
+    entries : int
+        Number of entries of w and u.
+    """
+
+    def __init__(self, limit: float | None, entries: int) -> None:
+        self.limit, self.entries = limit, entries
+        self._start, self._solving = monotonic(), 0.0
+        self.stopped_solving: float | None = None
+
+    def expired(self) -> bool:
+        """Return whether the caller's limit is over."""
+        return self.limit is not None and monotonic() - self._start >= self.limit
+
+    def note(self) -> str | None:
+        """Return what ran out of time and what to change, None if nothing did."""
+        if self.expired():
+            return (
+                f"the time limit of {self.limit:g} s ran out: raise time_limit, "
+                "or give u, the flow of a solution"
+            )
+        if self.stopped_solving is not None:
+            return (
+                f"solving again was stopped after {self.stopped_solving:.3g} s: give u, the flow "
+                "of a solution, or a time_limit that is longer"
+            )
+        return None
+
+    def for_solving(self) -> float:
+        """Return the seconds that solving again may take."""
+        elapsed = monotonic() - self._start
+        if self.limit is not None:
+            return max(self.limit - elapsed, 0.01)
+        own = elapsed - self._solving
+        return AT_LEAST + PER_ENTRY * self.entries + PER_SECOND * own
+
+    @contextmanager
+    def solving(self) -> Iterator[float]:
+        """Give the block its seconds, and remember if it took them all; raise Ctrl-C after it.
+
+        A solver may take Ctrl-C as its own end and return what it has.
+        """
+        allowed, start = self.for_solving(), monotonic()
+        with _noticed() as pressed:
+            try:
+                yield allowed
+            finally:
+                taken = monotonic() - start
+                self._solving += taken
+                if taken >= 0.99 * allowed:
+                    self.stopped_solving = taken
+        if pressed:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def _noticed() -> Iterator[list[int]]:
+    """Collect signals of Ctrl-C while the block runs, besides raising KeyboardInterrupt as usual.
+
+    Outside the main thread, and where another handler is installed, nothing is noticed.
+    """
+    pressed: list[int] = []
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        pressed.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield pressed
+        return
+    try:
+        previous = signal.signal(signal.SIGINT, handler)
+    except ValueError:  # not the main thread: Ctrl-C does not arrive here
+        yield pressed
+        return
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, previous)
