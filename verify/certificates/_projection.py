@@ -49,14 +49,9 @@ class Projection:
         self.inst, self.parts = inst, parts
         matrix = inst.penalty.matrix
         self.metric = np.eye(inst.d) if matrix is None else matrix
-        vectors, null = eigen
-        if matrix is not None:
-            vectors = _orthonormal(vectors, null, np.diag(matrix))
-        self.basis = _basis(vectors, null)
-        self.transposed = sp.csr_array(self.basis.T)
         self.limited = any(part.function.limited.any() for part in parts)
         self.sigma, self.room = self._weights(w, active)
-        self._assemble()
+        self._assemble(*eigen)
 
     def _weights(self, w: FloatArray, active: BoolArray) -> tuple[FloatArray, list[FloatArray]]:
         """Return how freely the projection moves each edge, (m,), and each limited multiplier.
@@ -80,7 +75,7 @@ class Projection:
             room.append(np.where(f.limited & (f.lo < f.hi), weight, 0.0))
         return out, room
 
-    def _assemble(self) -> None:
+    def _assemble(self, vectors: FloatArray, null: BoolArray) -> None:
         """Prepare the projection's operator N^T (D^T Sigma D (x) Q + ground) N.
 
         It is applied factor by factor: the product has d^2 entries an edge where d is large.
@@ -93,6 +88,11 @@ class Projection:
         for part, room in zip(self.parts, self.room, strict=True):
             if room.any():
                 self.grounded += part.hessian(room)
+        if self.limited or inst.penalty.matrix is not None:
+            own = self.laplacian.diagonal()[:, None, None] * self.metric + self.grounded
+            vectors = _orthonormal(vectors, null, own)
+        self.basis = _basis(vectors, null)
+        self.transposed = sp.csr_array(self.basis.T)
         # A column b of N lives at one node i: its diagonal entry is L_ii b^T Q b + b^T ground_i b.
         columns = self.basis.tocsc()
         node = columns.indices[columns.indptr[:-1]] // inst.d
@@ -173,13 +173,22 @@ def conjugate_gradients(
     return x * scale
 
 
-def _orthonormal(vectors: FloatArray, null: BoolArray, diagonal: FloatArray) -> FloatArray:
-    """Return bases of the spans of the null directions, orthonormal in a diagonal metric."""
-    weights = np.where(diagonal > 0, diagonal, 1.0)
+def _orthonormal(vectors: FloatArray, null: BoolArray, metrics: FloatArray) -> FloatArray:
+    """Return bases of the spans of the null directions, orthonormal in each node's own metric.
+
+    The preconditioner is then that of whole blocks: a data row in raw units and the edges of its
+    node differ by the squares of the units, in directions of no one coordinate.
+    """
+    d = null.shape[1]
     chosen = vectors * null[:, None, :]
-    gram = chosen.transpose(0, 2, 1) @ (weights[:, None] * chosen)
-    gram += (~null)[:, :, None] * np.eye(null.shape[1])
-    factor = np.linalg.cholesky(gram)
+    gram = chosen.transpose(0, 2, 1) @ metrics @ chosen
+    rounding = 1e-15 * d * np.trace(gram, axis1=1, axis2=2)
+    kept = ~null | (rounding == 0)[:, None]
+    gram += (rounding[:, None] + kept)[:, :, None] * np.eye(d)
+    try:
+        factor = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:  # too close to singular: a basis as good as any other
+        return vectors
     return np.asarray(np.linalg.solve(factor, chosen.transpose(0, 2, 1)).transpose(0, 2, 1))
 
 
