@@ -15,8 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
+from gtvcvx._deadline import look
 from gtvcvx.compiled import FAST, compiled
 from gtvcvx.compiled._arcs import Arcs
+
+
+# Multiplications between two looks at the clock: some hundredths of a second.
+LOOK_WORK = 20_000_000
 
 
 class Projectors(NamedTuple):
@@ -63,6 +68,22 @@ class System(NamedTuple):
     allowed: FloatArray | None = None
     ground: FloatArray | None = None
     normals: FloatArray | None = None
+
+
+class State(NamedTuple):
+    """Where the iterations are between two calls: they go on to the last bit as if in one.
+
+    Attributes
+    ----------
+    x, residual, direction : ndarray, shape (n, d)
+    energy : ndarray, shape (1,)
+        Of the residual, at the last iteration.
+    """
+
+    x: FloatArray
+    residual: FloatArray
+    direction: FloatArray
+    energy: FloatArray
 
 
 @compiled(fastmath=FAST, error_model="python")
@@ -130,13 +151,41 @@ def solve(system: System, b: FloatArray, goal: float, max_iter: int) -> FloatArr
     """Solve ``T (D^T C R D + B) T x = b`` for b (n, d) in the range, to a residual of norm goal.
 
     Returns x (n, d) with T x = x.
+
+    Raises
+    ------
+    Expired
+        The deadline has passed, see `gtvcvx._deadline`.
     """
+    state = State(np.zeros_like(b), b.copy(), np.zeros_like(b), np.ones(1))
+    steps, first = _steps_between_looks(system, b.shape[1]), 0
+    while first < max_iter:
+        last = min(first + steps, max_iter)
+        if _continue(system, state, goal, first, last):
+            break
+        look()
+        first = last
+    return state.x
+
+
+def _steps_between_looks(system: System, d: int) -> int:
+    """Return how many iterations are short enough to be done in one go."""
+    blocks = 0 if system.ground is None else len(system.ground)
+    blocks += 0 if system.projectors is None else len(system.projectors.partial)
+    edge = d if system.allowed is None else d * d
+    work = len(system.conductance) * edge + (len(system.degrees) + blocks * d) * d
+    return max(LOOK_WORK // max(work, 1), 1)
+
+
+def _continue(system: System, state: State, goal: float, first: int, last: int) -> bool:
+    """Run iterations first to last - 1; return whether there is nothing left to do."""
     # Field by field: numba looks up the types of nested structures slowly, and calls are many.
-    x: FloatArray = _solve(
-        (0,) * b.shape[1],
-        b,
+    done: bool = _iterate(
+        (0,) * state.x.shape[1],
+        *state,
         goal,
-        max_iter,
+        first,
+        last,
         *system.arcs,
         system.conductance,
         system.degrees,
@@ -145,15 +194,19 @@ def solve(system: System, b: FloatArray, goal: float, max_iter: int) -> FloatArr
         system.ground,
         system.normals,
     )
-    return x
+    return done
 
 
 @compiled(fastmath=FAST, error_model="python")
-def _solve(
+def _iterate(
     dims: tuple[int, ...],
-    b: FloatArray,
+    x: FloatArray,
+    residual: FloatArray,
+    direction: FloatArray,
+    last_energy: FloatArray,
     goal: float,
-    max_iter: int,
+    first: int,
+    last: int,
     starts: IntArray,
     tails: UInt32Array,
     conductance: FloatArray,
@@ -164,15 +217,13 @@ def _solve(
     allowed: FloatArray | None,
     ground: FloatArray | None,
     normals: FloatArray | None,
-) -> FloatArray:
-    """Run conjugate gradients; see `System` for the matrix."""
-    n, d = len(b), len(dims)
-    x = np.zeros((n, d))
-    residual = b.copy()
-    direction, product, flow = np.zeros((n, d)), np.empty((n, d)), np.empty((n, d))
+) -> bool:
+    """Run conjugate gradients; see `State`, and `System` for the matrix."""
+    n, d = len(x), len(dims)
+    product, flow = np.empty((n, d)), np.empty((n, d))
     inverse = 1.0 / degrees
-    previous = 1.0
-    for iteration in range(max_iter):
+    previous = last_energy[0]
+    for iteration in range(first, last):
         square, energy = 0.0, 0.0
         for i in range(n):
             for k in range(d):
@@ -180,7 +231,7 @@ def _solve(
                 square += part
                 energy += part * inverse[i]
         if not square > goal * goal:
-            break
+            return True
         beta = energy / previous if previous > 0.0 and iteration else 0.0
         previous = energy
         for i in range(n):
@@ -204,10 +255,11 @@ def _solve(
             for k in range(d):
                 curvature += direction[i, k] * product[i, k]
         if not curvature > 0.0:
-            break
+            return True
         length = energy / curvature
         for i in range(n):
             for k in range(d):
                 x[i, k] += length * direction[i, k]
                 residual[i, k] -= length * product[i, k]
-    return x
+    last_energy[0] = previous
+    return False

@@ -25,6 +25,7 @@ from functools import cached_property
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
 from gtvcvx.compiled import _projections
 from gtvcvx.duality._conservation import FlowConservation
@@ -104,6 +105,7 @@ class DualBounds:
         conservation, penalty = self._conservation, self._penalty
         target = (1.0 - GENERIC.shrink) * self._capacities
         for _ in range(GENERIC.sweeps):
+            look()
             on = conservation.project(u, GENERIC.accuracy, conductance)
             if penalty.scale_to_feasible(on, self._capacities) >= 1.0:
                 break
@@ -137,6 +139,7 @@ class DualBounds:
 
     def gap_near(self, w: FloatArray, flow: FloatArray) -> tuple[Gap, FloatArray]:
         """Return the gap of w (n, d) against a feasible flow (m, d), or the flow made shorter."""
+        look()
         gap = self.gap_of(w, flow)
         if flow.any() and gap.total > SCALING_GAP * abs(float(np.sum(self._losses.value(w)))):
             # Far from the optimum a shorter flow may be better; close to it, none is.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, norm
 from gtvcvx.compiled._conjugate_gradients import Projectors, System, project_nodes, solve
 from gtvcvx.compiled._projections import Flows, Limits, sweep
@@ -121,6 +122,7 @@ class FlowConservation:
         c = np.ones(len(u)) if conductance is None else conductance
         system, dims = self._system(c), (0,) * u.shape[1]
         for _ in range(COMPILED.sweeps):
+            look()
             residual = self._null.apply(flows.missing)
             goal = max(COMPILED.accuracy * norm(residual), self._floor(norm(u)))
             potential = self._potential(system, residual, goal)

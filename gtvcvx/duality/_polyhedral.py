@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, norm
 from gtvcvx.duality._conservation import FlowConservation, NullDirections, exponent_of
 from gtvcvx.duality._refinement import refine
@@ -169,6 +170,7 @@ class DomainRepair:
         target = (1.0 - margin) * self._capacities
         low, high = g.low + margin * g.scale, g.high - margin * g.scale
         for _ in range(sweeps):
+            look()
             on = self._conservation.project_both(flow, GROUNDED.accuracy, conductance, ground)
             inside = Flow(penalty.project_domain(on.u, target), np.clip(on.b, low, high))
             change = Flow(inside.u - on.u, inside.b - on.b)

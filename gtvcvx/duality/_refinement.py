@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import look
 from gtvcvx._norms import norm
 from gtvcvx.duality._settings import REFINEMENT
 
@@ -42,6 +43,7 @@ def refine(
         goal = max(share, rounding(point))
         if left <= goal:
             break
+        look()
         accuracy = max(REFINEMENT.accuracy * left, REFINEMENT.margin * goal)
         trial = corrected(point, residual, accuracy)
         residual = residual_of(trial)

@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._deadline import look
 from gtvcvx.conic._form import conjugate_model
 from gtvcvx.conic._function import CvxpyFunction
 from gtvcvx.losses.batched._base import BatchedLoss
@@ -50,6 +51,7 @@ class BatchedCvxpy(BatchedLoss):
         """Stack what ``of(function, i)`` gives for each node i."""
         rows = []
         for i, (function, name) in enumerate(zip(self._functions, self._names, strict=True)):
+            look()
             rows.append(_named(name, of, function, i))
         return np.array(rows)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import now
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Limits:
     verbose : bool, optional
         As in `GTVProblem.solve`.
     started : float
-        When the time began to count, by `time.perf_counter`.
+        When the time began to count, by `gtvcvx._deadline.now`.
     """
 
     rtol: float
@@ -68,12 +68,17 @@ class Limits:
     stop: str = "gap"
     callback: Callable[[Progress], Any] | None = None
     verbose: bool | None = None
-    started: float = field(default_factory=lambda: time.perf_counter())
+    started: float = field(default_factory=now)
 
     @property
     def seconds(self) -> float:
         """Wall-clock time so far."""
-        return time.perf_counter() - self.started
+        return now() - self.started
+
+    @property
+    def deadline(self) -> float:
+        """When the time is over, by `gtvcvx._deadline.now`; perhaps infinite."""
+        return self.started + self.time_limit
 
     @property
     def seconds_left(self) -> float:

@@ -1,0 +1,48 @@
+"""A deadline that long pieces look at, wherever they are called from.
+
+Gap checks, conjugate gradients and loops over users' losses lie many calls below whoever knows the
+time limit. They look at the clock between their pieces; whoever set the deadline catches `Expired`
+and has something to fall back on. What was begun is dropped: half a repair bounds nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+
+
+class Expired(Exception):  # noqa: N818 - no error: somebody is waiting for it
+    """The deadline has passed."""
+
+
+@contextmanager
+def until(deadline: float) -> Iterator[None]:
+    """Set the deadline inside the block, by `now`; it replaces the one outside."""
+    token = _deadline.set(deadline)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def now() -> float:
+    """Return the time by the clock that deadlines are told by."""
+    return time.perf_counter()
+
+
+def look() -> None:
+    """Look at the clock.
+
+    Raises
+    ------
+    Expired
+        The deadline has passed.
+    """
+    deadline = _deadline.get()
+    if deadline < math.inf and now() >= deadline:
+        raise Expired
