@@ -16,7 +16,7 @@ from contextvars import ContextVar
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
-class Expired(Exception):  # noqa: N818 - no error: somebody is waiting for it
+class Expired(Exception):
     """The deadline has passed."""
 
 
@@ -33,6 +33,14 @@ def until(deadline: float) -> Iterator[None]:
 def now() -> float:
     """Return the time by the clock that deadlines are told by."""
     return time.perf_counter()
+
+
+def pieces(count: int, size: int) -> Iterator[slice]:
+    """Cut 0 .. count - 1 into pieces of at most so many, and look at the clock between them."""
+    for first in range(0, count, size):
+        if first:
+            look()
+        yield slice(first, min(first + size, count))
 
 
 def look() -> None:

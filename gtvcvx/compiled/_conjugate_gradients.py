@@ -19,7 +19,6 @@ from gtvcvx._deadline import look
 from gtvcvx.compiled import FAST, compiled
 from gtvcvx.compiled._arcs import Arcs
 
-
 # Multiplications between two looks at the clock: some hundredths of a second.
 LOOK_WORK = 20_000_000
 

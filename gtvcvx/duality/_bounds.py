@@ -74,7 +74,9 @@ class DualBounds:
         self._graph, self._losses, self._penalty = graph, losses, penalty
         self._capacities = capacities
         self._divergence = graph.divergence
+        look()
         self._conservation = FlowConservation(graph, losses, penalty)
+        look()
         # Most losses need none, and its own copy of the conservation would take as much again.
         polyhedral = any(batch.domain() is not None for _, batch in losses.parts)
         self._domains = DomainRepair(graph, losses, penalty, capacities) if polyhedral else None
@@ -158,9 +160,7 @@ class DualBounds:
 
     def slack(self, u: FloatArray) -> FloatArray:
         """Capacity left on each edge, (m,); zero for penalties that have no capacities."""
-        if not self._penalty.is_norm:
-            return np.zeros(len(u))
-        return np.maximum(self._capacities - self._penalty.dual_norm(u), 0.0)
+        return slack(self._penalty, self._capacities, u)
 
     def _dual(self, u: FloatArray) -> float:
         injection = -(self._divergence @ u)
@@ -182,6 +182,30 @@ class DualBounds:
         work = np.sum(row_norm_2(differences(self._graph.edges, w)) * row_norm_2(u))
         size = float(np.sum(self._losses.value(w)))
         return float(2.0 * residual * spread + 4.0 * EPS * (work + abs(size)))
+
+
+def slack(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> FloatArray:
+    """Capacity that a flow u (m, d) leaves on each edge, (m,); zero without capacities."""
+    if not penalty.is_norm:
+        return np.zeros(len(u))
+    return np.maximum(capacities - penalty.dual_norm(u), 0.0)
+
+
+def loose_gap(
+    graph: EmpiricalGraph,
+    losses: StackedLoss,
+    penalty: Penalty,
+    capacities: FloatArray,
+    w: FloatArray,
+) -> Gap:
+    """Return a gap of w (n, d) against the flow zero, from above, that costs next to nothing.
+
+    Zero is feasible wherever losses are bounded below, and nothing has to be prepared for it.
+    """
+    jumps = differences(graph.edges, w)
+    edge = penalty.fenchel_gap(jumps, np.zeros_like(jumps), capacities)
+    size = abs(float(np.sum(losses.value(w))))
+    return Gap(losses.loose_gap(w), edge, 4.0 * EPS * size)
 
 
 def _best_scale(concave: Callable[[float], float]) -> float:

@@ -48,23 +48,26 @@ def solve_auto(problem: GTVProblem, options: Options) -> Solution:
 def _divided(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:
     """Divide; go on by the primal-dual method where rounding has left too large a gap."""
     run = Run(problem, limits, NAME)
-    if start is not None:
-        run.consider(start.w, start.u)
-    with Division(problem, scalar_problems(problem)) as division:
-        run.drive(division)
+    with run.guarded():
+        if start is not None:
+            run.consider(start.w, start.u)
+        with Division(problem, scalar_problems(problem)) as division:
+            run.drive(division)
     if run.stopped or run.satisfied:
         return run.solution(method=DIVISION)
-    run.drive(_iteration(problem, run.solution(), limits))
+    with run.guarded():
+        run.drive(_iteration(problem, run.solution(), limits))
     return run.solution(method=f"{DIVISION}, {PRIMAL_DUAL}")
 
 
 def _iterated(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:
     """Run the primal-dual method."""
     run = Run(problem, limits, NAME)
-    # A start that was computed for other losses, or another lambda, is not good enough yet.
-    if start is not None and math.isclose(problem.value(start.w), start.value, rel_tol=1e-9):
-        run.consider(start.w, start.u)
-    run.drive(_iteration(problem, start, limits))
+    with run.guarded():
+        # A start that was computed for other losses, or another lambda, is not good enough yet.
+        if start is not None and math.isclose(problem.value(start.w), start.value, rel_tol=1e-9):
+            run.consider(start.w, start.u)
+        run.drive(_iteration(problem, start, limits))
     return run.solution(method=PRIMAL_DUAL)
 
 
@@ -78,7 +81,11 @@ def _iteration(problem: GTVProblem, start: Solution | None, limits: Limits) -> M
 
 def _reordered(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:
     """Run the primal-dual method on the renumbered problem."""
-    ordering = Ordering.of(problem)
+    run = Run(problem, limits, NAME)
+    with run.guarded():
+        ordering = Ordering.of(problem)
+    if run.stopped:
+        return run.solution(method=PRIMAL_DUAL)
     start = None if start is None else ordering.apply(start)
     callback = _translated(limits.callback, ordering)
     moved = _iterated(ordering.problem, start, dataclasses.replace(limits, callback=callback))

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import cvxpy as cp
+import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 
@@ -141,6 +142,10 @@ class BatchedLoss(ABC):
         The part of s_i outside the domain of L_i* along `null_projector` is ignored; the caller
         accounts for it.
         """
+
+    def loose_gap(self, w: FloatArray) -> FloatArray:
+        """Upper bounds on ``L_i(w_i) - inf L_i``, the node gaps at s_i = 0, that cost little."""
+        return self.fenchel_gap(w, np.zeros_like(w))
 
     def null_projector(self) -> FloatArray | float:
         """Orthogonal projectors (k, d, d) on the directions in which L_i* has no room.

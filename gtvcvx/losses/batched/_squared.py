@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._deadline import pieces
 from gtvcvx.losses.batched._base import (
     FLOW_TOLERANCE,
     AffineProx,
@@ -20,6 +21,8 @@ from gtvcvx.losses.batched._base import (
 )
 
 EPS = float(np.finfo(np.float64).eps)
+# Entries of the X_i that are decomposed between two looks at the clock.
+PIECE = 1_000_000
 
 
 class _Spectrum(NamedTuple):
@@ -59,8 +62,10 @@ class BatchedSquared(BatchedLoss):
     def _buckets(self) -> Iterator[tuple[IntArray, IntArray]]:
         """Nodes with equal numbers of rows, and their rows, shape (nodes, m): batched algebra."""
         for count in np.unique(self._counts):
-            nodes = np.flatnonzero(self._counts == count)
-            yield nodes, self.indptr[nodes][:, None] + np.arange(count)
+            same = np.flatnonzero(self._counts == count)
+            for piece in pieces(len(same), max(PIECE // (int(count) * self.dim), 1)):
+                nodes = same[piece]
+                yield nodes, self.indptr[nodes][:, None] + np.arange(count)
 
     @cached_property
     def _owner(self) -> IntArray:
@@ -198,6 +203,10 @@ class BatchedSquared(BatchedLoss):
         # What the data along weak directions could still gain, from the residual itself.
         parts = self._per_node(weak * self._residual(w)[:, None])
         return gap + np.sum(parts**2, axis=1) / self._counts
+
+    def loose_gap(self, w: FloatArray) -> FloatArray:
+        """Losses at w: no mean of squares is below zero."""
+        return self.value(w)
 
     def null_projector(self) -> FloatArray:
         """Projectors on the null spaces of X_i."""

@@ -170,6 +170,10 @@ class StackedLoss:
         """Node gaps (n,), see `BatchedLoss.fenchel_gap`."""
         return self._collect((len(w),), lambda batch, at: batch.fenchel_gap(w[at], s[at]))
 
+    def loose_gap(self, w: FloatArray) -> FloatArray:
+        """Upper bounds (n,) on ``L_i(w_i) - inf L_i``, see `BatchedLoss.loose_gap`."""
+        return self._collect((len(w),), lambda batch, at: batch.loose_gap(w[at]))
+
     def scale_to_feasible(self, s: FloatArray) -> float:
         """Return the largest theta in [0, 1] with theta s_i in dom L_i*, for all parts."""
         return min((batch.scale_to_feasible(s[at]) for at, batch in self.parts), default=1.0)

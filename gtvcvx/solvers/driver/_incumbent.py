@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.duality._bounds import Gap
+from gtvcvx.duality._bounds import Gap, loose_gap, slack
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
@@ -35,6 +35,11 @@ class Incumbent:
         """Take w, or w made constant on fused clusters, if its value is lower than the best.
 
         The repaired u is taken if its bound is higher. With keep_last, w is taken as it is.
+
+        Raises
+        ------
+        Expired
+            The deadline has passed, see `gtvcvx._deadline`; nothing has changed.
         """
         bounds, losses = self.problem.bounds, self.problem.losses
         w = losses.project_domain(w)
@@ -52,16 +57,47 @@ class Incumbent:
             )
         better_w = value < self.value or keep_last
         better_u = dual_value > self.dual_value
-        if better_w:
-            self.w, self.value = w.copy(), value
-        if better_u:
-            self.u, self.dual_value = flow, dual_value
         if better_w and better_u:
-            self.parts, self.gap = parts, parts.total
-        elif better_w or better_u:
-            self.parts = self.problem.bounds.gap_of(self.w, self.u)
-            self.gap = self.parts.total
-            self.dual_value = self.value - self.gap
+            self._take(w.copy(), value, flow, parts)
+        elif better_w:
+            self._take(w.copy(), value, self.u, bounds.gap_of(w, self.u))
+        elif better_u:
+            self._take(self.w, self.value, flow, bounds.gap_of(self.w, flow))
+
+    def update_point(self, w: FloatArray, keep_last: bool = False) -> None:
+        """Take w if its value is lower than the best, and leave the flow as it is.
+
+        For when there is no time to repair another one.
+        """
+        problem = self.problem
+        w = problem.losses.project_domain(w)
+        value = problem.value(w)
+        if value < self.value or keep_last:
+            # Bounds of the whole problem may be still to be prepared, for nothing if u is zero.
+            loose = not self.u.any()
+            parts = self._loose_gap(w) if loose else problem.bounds.gap_of(w, self.u)
+            self._take(w.copy(), value, self.u, parts)
+
+    def begin(self) -> None:
+        """Take w = 0, or what is feasible near it, and u = 0: they cost next to nothing."""
+        problem = self.problem
+        w = problem.losses.project_domain(np.zeros((problem.graph.n_nodes, problem.dim)))
+        u = np.zeros((problem.graph.n_edges, problem.dim))
+        self._take(w, problem.value(w), u, self._loose_gap(w))
+
+    def _loose_gap(self, w: FloatArray) -> Gap:
+        p = self.problem
+        return loose_gap(p.graph, p.losses, p.penalty, p.capacities, w)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is known yet."""
+        return np.isinf(self.value)
+
+    def _take(self, w: FloatArray, value: float, u: FloatArray, parts: Gap) -> None:
+        gap = parts.total
+        # In one go, so that Ctrl-C leaves the old pair or the new one.
+        self.__dict__.update(w=w, value=value, u=u, parts=parts, gap=gap, dual_value=value - gap)
 
     @property
     def rel_gap(self) -> float:
@@ -98,7 +134,7 @@ class Incumbent:
             node_gaps=self.parts.node,
             edge_gaps=self.parts.edge,
             edges=problem.graph.edges,
-            slack=problem.bounds.slack(self.u),
+            slack=slack(problem.penalty, problem.capacities, self.u),
             **fields,
         )
 

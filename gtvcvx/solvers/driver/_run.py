@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import Expired, now, until
 from gtvcvx._progress import ProgressDisplay as Display
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
@@ -17,6 +20,10 @@ from gtvcvx.solvers.driver._method import Method
 
 # Iterations run in chunks of about this many seconds, so that limits and Ctrl-C take effect.
 CHUNK_SECONDS = 0.25
+# What comes last has at least so many seconds, whenever it begins: most repairs take less.
+GRACE_SECONDS = 0.3
+# Under a time limit a check that takes longer begins when so many times its time is left.
+LAST_CHANCE = 1.5
 
 
 class Run:
@@ -45,6 +52,9 @@ class Run:
         self._checks = 0  # of what methods have proposed
         self._before = 0  # iterations of the methods that are through
         self._method: Method | None = None
+        self._deadline = limits.deadline
+        self._late = False  # whether it was too late for a check, when last looked
+        self._check_seconds = np.nan  # of the last check, once there was one
         self.incumbent = Incumbent(problem)
         self.stopped = False
 
@@ -60,8 +70,46 @@ class Run:
 
     def consider(self, w: FloatArray, u: FloatArray) -> None:
         """Take note of a pair that comes from elsewhere, such as a start from another solution."""
-        self.incumbent.update(w, u)
+        self._take(w, u)
         self._record()
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Let Ctrl-C, or the deadline, end the block and the run with it, but not the session."""
+        try:
+            with until(self._deadline):
+                yield
+        except Expired:
+            self.stopped = True
+        except KeyboardInterrupt:
+            self.stopped, self._deadline = True, now()
+
+    @contextmanager
+    def _last_work(self) -> Iterator[None]:
+        """Give the block until the deadline, or a moment longer."""
+        with until(max(self._deadline, now() + GRACE_SECONDS)):
+            yield
+
+    def _take(self, w: FloatArray, u: FloatArray, keep_last: bool = False) -> None:
+        """Offer a pair to the incumbent; w alone where time is too short to repair u."""
+        try:
+            with self._last_work():
+                self.incumbent.update(w, u, keep_last)
+        except Expired:
+            self.stopped = True
+            self._take_point(w, keep_last)
+
+    def _take_point(self, w: FloatArray, keep_last: bool) -> None:
+        """Offer w to the incumbent, whose flow stays; leave it at that if that takes long, too."""
+        self._begin()
+        with suppress(Expired), self._last_work():
+            self.incumbent.update_point(w, keep_last)
+
+    def _begin(self) -> None:
+        """Have something to return: a point and a flow that cost next to nothing."""
+        if self.incumbent.empty:
+            with until(np.inf):
+                self.incumbent.begin()
 
     def drive(self, method: Method) -> None:
         """Let a method work until the gap is small enough, a limit is met or it has finished."""
@@ -69,33 +117,58 @@ class Run:
             self._before += self._method.n_iter
         self._method = method
         limits = dataclasses.replace(self._limits, max_iter=self._limits.max_iter - self._before)
-        method.begin(limits, self.incumbent.rel_gap)
         goal = limits.rtol if limits.stop == "gap" else None
         display = Display(
             self._name, verbose=limits.verbose, total=self._limits.max_iter, gap_goal=goal
         )
-        try:
-            with display:
-                self._work(method, display)
-        except KeyboardInterrupt:
-            # Ctrl-C ends the run, not the session: what was found so far is returned.
-            self.stopped = True
-            proposal = method.proposal(final=True)
-            if proposal is not None:
-                self.incumbent.update(proposal.w, proposal.u)
+        through = False
+        with self.guarded(), display:
+            method.begin(limits, self.incumbent.rel_gap)
+            self._work(method, display)
+            through = True
+        if not through:
+            with self.guarded():
+                self._conclude(method)
         self._info |= method.info()
 
+    def _conclude(self, method: Method) -> None:
+        """Take note of what an interrupted method has found."""
+        with self._last_work():
+            proposal = method.proposal(final=True)
+        if proposal is not None:
+            self.consider(proposal.w, proposal.u)
+
     def _work(self, method: Method, display: Display) -> None:
-        chunk = method.stride
+        chunk = 1
         while not (self.stopped or self.satisfied or method.finished):
             chunk = self._advance(method, chunk)
             ended = self._limits.expired or self.n_iter >= self._limits.max_iter
             looking = method.n_iter % method.stride == 0
-            if ended or method.finished or (looking and method.due()):
+            due = ended or method.finished or (looking and method.due())
+            if due or self._last_chance():
+                before = now()
                 self._check(method, final=ended)
+                self._check_seconds = now() - before
                 ended = ended or self._limits.expired  # a check may have taken all that was left
             self.stopped = self.stopped or ended
             display.update(self.n_iter, self.incumbent.rel_gap)
+
+    def _last_chance(self) -> bool:
+        """Say whether a check must begin now to be through in time, as far as is known.
+
+        The one after the deadline gets no more than a moment.
+        """
+        limits = self._limits
+        if self._deadline == np.inf or limits.stop == "objective":
+            return False
+        needed = LAST_CHANCE * self._check_seconds
+        if np.isnan(needed):
+            needed = 0.5 * limits.time_limit
+        if not needed > GRACE_SECONDS:
+            return False
+        late = limits.seconds_left <= needed
+        first, self._late = late and not self._late, late
+        return first
 
     def _advance(self, method: Method, chunk: int) -> int:
         """Run as many iterations as a chunk has; return how many the next one may have."""
@@ -108,16 +181,18 @@ class Run:
 
     def _check(self, method: Method, final: bool) -> None:
         """Evaluate what the method proposes, and stop where the callback or the rule says so."""
-        proposal = method.proposal(final)
+        with self._last_work():
+            proposal = method.proposal(final)
         if proposal is None:
             return
         limits, incumbent, previous = self._limits, self.incumbent, self.incumbent.value
-        incumbent.update(proposal.w, proposal.u, keep_last=limits.stop == "iterations")
+        self._take(proposal.w, proposal.u, keep_last=limits.stop == "iterations")
         method.learn(incumbent.rel_gap)
         self._record()
         if limits.callback is not None:
             progress = incumbent.progress(self.n_iter, limits.seconds)
-            self.stopped = bool(limits.callback(progress))
+            with until(np.inf):  # what a callback does is not ours to cut short
+                self.stopped |= bool(limits.callback(progress))
         self._checks += 1
         if limits.stop == "objective" and self._checks > 1:
             decrease = previous - incumbent.value
@@ -137,6 +212,9 @@ class Run:
 
     def solution(self, **info: Any) -> Solution:
         """Return the incumbent as a Solution, with particulars beside those of the methods."""
+        if self.incumbent.empty:
+            self._begin()
+            self._record()
         fields = self.solution_fields()
         fields["info"] |= info
         optimal = self.incumbent.rel_gap <= self._limits.rtol

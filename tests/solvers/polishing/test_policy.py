@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers.driver import Iteration, Limits, _limits, drive
+from gtvcvx import _deadline
+from gtvcvx.solvers.driver import Iteration, Limits, drive
 from gtvcvx.solvers.driver._method import ITERATIONS_A_LOOK
 from gtvcvx.solvers.driver._schedule import DEFAULTS as SCHEDULE
 from gtvcvx.solvers.polishing._policy import DEFAULTS, Polished, PolishedPair
@@ -19,7 +20,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr(_limits, "time", SimpleNamespace(perf_counter=lambda: self.now))
+        monkeypatch.setattr(_deadline, "time", SimpleNamespace(perf_counter=lambda: self.now))
 
 
 class Standstill(Iteration):

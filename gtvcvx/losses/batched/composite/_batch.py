@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._deadline import pieces
 from gtvcvx.losses.batched._base import BatchedLoss, DualDomain
 from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
 from gtvcvx.losses.batched.composite import _cvxpy_model as model
@@ -94,19 +95,20 @@ class BatchedComposite(BatchedLoss):
         self, v: FloatArray, tau: FloatArray, z: FloatArray, a: FloatArray, t: FloatArray
     ) -> None:
         parts = self._parts
-        compiled.proximal_points(
-            parts.X,
-            parts.rows,
-            parts.indptr,
-            parts.coordinates,
-            parts.totals,
-            v,
-            tau,
-            z,
-            a,
-            t,
-            self._last_nu,
-        )
+        for at in pieces(self.n_nodes, parts.nodes_a_look):
+            compiled.proximal_points(
+                parts.X,
+                parts.rows,
+                parts.indptr[at.start : at.stop + 1],
+                parts.coordinates[at],
+                parts.totals[at],
+                v[at],
+                tau[at],
+                z[at],
+                a,
+                t[at],
+                self._last_nu[at],
+            )
 
     def project_domain(self, w: FloatArray) -> FloatArray:
         """Return w_i, or its projection on the constraints where it violates them."""
@@ -142,19 +144,21 @@ class BatchedComposite(BatchedLoss):
         inside = np.ascontiguousarray(s - np.einsum("kij,kj->ki", self._null, s))
         z, a = start.copy(), np.clip(0.0, parts.rows["low"], parts.rows["high"])
         t, nu, leak = np.zeros_like(z), np.zeros((len(z), 1)), np.zeros_like(z)
-        norms = compiled.multipliers(
-            parts.X,
-            parts.rows,
-            parts.indptr,
-            parts.coordinates,
-            parts.totals,
-            inside,
-            z,
-            a,
-            t,
-            nu,
-            leak,
-        )
+        norms = np.empty(self.n_nodes)
+        for at in pieces(self.n_nodes, parts.nodes_a_look):
+            norms[at] = compiled.multipliers(
+                parts.X,
+                parts.rows,
+                parts.indptr[at.start : at.stop + 1],
+                parts.coordinates[at],
+                parts.totals[at],
+                inside[at],
+                z[at],
+                a,
+                t[at],
+                nu[at],
+                leak[at],
+            )
         size = compiled.sizes(parts.X, parts.rows, parts.indptr, inside, a)
         return Multipliers(z, a, t, nu, norms, size)
 
@@ -197,6 +201,20 @@ class BatchedComposite(BatchedLoss):
         gap += 2.0 * best.leak * np.linalg.norm(w, axis=1)
         inside = (best.leak <= LEAK * best.size) & parts.sums_right(w)
         return np.where(inside, gap, np.inf)
+
+    def loose_gap(self, w: FloatArray) -> FloatArray:
+        """Add up what the rows and coordinates are above their own least values."""
+        parts = self._parts
+        gap: FloatArray = compiled.gaps(
+            parts.X,
+            parts.rows,
+            parts.indptr,
+            parts.coordinates,
+            np.ascontiguousarray(w),
+            np.zeros(len(parts.rows)),
+            np.zeros_like(w),
+        )
+        return gap if np.isfinite(gap).all() else super().loose_gap(w)
 
     @cached_property
     def _null(self) -> FloatArray:

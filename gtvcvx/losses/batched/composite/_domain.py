@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._deadline import pieces
 from gtvcvx.losses.batched._base import FLOW_TOLERANCE, DualDomain
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, PSEUDO_HUBER
@@ -46,7 +47,8 @@ def _buckets(parts: Parts, nodes: IntArray) -> Iterator[tuple[IntArray, IntArray
     counts = np.diff(parts.indptr)[nodes]
     for count in np.unique(counts):
         same = nodes[counts == count]
-        yield same, parts.indptr[same][:, None] + np.arange(count)
+        for piece in pieces(len(same), parts.nodes_a_look):
+            yield same[piece], parts.indptr[same[piece]][:, None] + np.arange(count)
 
 
 def _intervals(parts: Parts) -> tuple[FloatArray, FloatArray]:

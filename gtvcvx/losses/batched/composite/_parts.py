@@ -18,6 +18,10 @@ EPS = float(np.finfo(np.float64).eps)
 SUM_ULPS = 64.0
 
 
+# Entries of the tables of rows that are worked off between two looks at the clock.
+PIECE = 200_000
+
+
 class Parts(NamedTuple):
     """Rows, coordinates and sums of k nodes; rows are sorted by node."""
 
@@ -29,6 +33,11 @@ class Parts(NamedTuple):
     ridge: FloatArray  # (k, d), what mu has beside the points
     points: list[tuple[IntArray, FloatArray]]  # nodes and points
     constant: FloatArray  # (k,), what the points add to L_i(0)
+
+    @property
+    def nodes_a_look(self) -> int:
+        """Nodes that are worked off between two looks at the clock."""
+        return max(PIECE // (self.X.size // max(len(self.totals), 1) + 1), 1)
 
     @staticmethod
     def of(terms: Sequence[Term], n_nodes: int, dim: int) -> Parts:
