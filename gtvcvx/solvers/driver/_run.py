@@ -145,9 +145,10 @@ class Run:
             ended = self._limits.expired or self.n_iter >= self._limits.max_iter
             looking = method.n_iter % method.stride == 0
             due = ended or method.finished or (looking and method.due())
-            if due or self._last_chance():
+            late = self._last_chance()
+            if due or late:
                 before = now()
-                self._check(method, final=ended)
+                self._check(method, final=ended or late)
                 self._check_seconds = now() - before
                 ended = ended or self._limits.expired  # a check may have taken all that was left
             self.stopped = self.stopped or ended
