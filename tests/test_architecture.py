@@ -31,7 +31,7 @@ GTVCVX = (
     ("_diagnostics",),  # quantities of a problem and its solution
     ("solvers/driver",),  # the run, its limits and its incumbent: of any method
     ("solvers/primal_dual", "solvers/algorithm1", "solvers/divide"),
-    ("solvers/polishing",),  # a method around a method
+    ("solvers/polishing", "solvers/interior_point"),  # around a method; when one stalls
     ("solvers/_auto", "solvers/_reference"),  # which of them runs; conic solvers of CVXPY
     ("solvers/exact",),  # starts from what those two have found
     ("solvers",),  # the choice by name

@@ -2,7 +2,7 @@
 
 The rule: divide and conquer if the problem is scalar in every coordinate, the primal-dual method
 otherwise, polished where it is known how to. Where rounding keeps the first from the gap that is
-asked for, the second goes on.
+asked for, the second goes on. Where that one stalls, an interior-point method solves the problem.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from gtvcvx.solution import Solution
 from gtvcvx.solvers.divide._division import Division
 from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
 from gtvcvx.solvers.driver import Limits, Method, Options, Progress, Run, Takes, missing
+from gtvcvx.solvers.interior_point._cost import Alternative
+from gtvcvx.solvers.interior_point._stalling import Stalling
 from gtvcvx.solvers.polishing._coarsening import Coarsening
 from gtvcvx.solvers.polishing._contraction import Contraction
 from gtvcvx.solvers.polishing._policy import Polished
@@ -26,12 +28,15 @@ from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 NAME = "AUTO"
 TAKES = Takes()
 PRIMAL_DUAL, DIVISION = "primal-dual", "divide and conquer"
+INTERIOR_POINT = "interior point"
 # From this many edges on the working set outgrows the caches, and neighbours should be near.
 ORDERING_EDGES = 20_000
 
 
 def solve_auto(problem: GTVProblem, options: Options) -> Solution:
     """Run the methods that fit; ``Solution.info["method"]`` says which ones they were.
+
+    ``Solution.info["switched"]`` says whether the interior-point method took over.
 
     A number of iterations, or the decrease of the objective, as stopping rule is a matter of the
     primal-dual method alone.
@@ -54,10 +59,8 @@ def _divided(problem: GTVProblem, start: Solution | None, limits: Limits) -> Sol
         with Division(problem, scalar_problems(problem)) as division:
             run.drive(division)
     if run.stopped or run.satisfied:
-        return run.solution(method=DIVISION)
-    with run.guarded():
-        run.drive(_iteration(problem, run.solution(), limits))
-    return run.solution(method=f"{DIVISION}, {PRIMAL_DUAL}")
+        return run.solution(method=DIVISION, switched=False)
+    return _converged(run, problem, run.solution(), limits, [DIVISION])
 
 
 def _iterated(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:
@@ -67,8 +70,27 @@ def _iterated(problem: GTVProblem, start: Solution | None, limits: Limits) -> So
         # A start that was computed for other losses, or another lambda, is not good enough yet.
         if start is not None and math.isclose(problem.value(start.w), start.value, rel_tol=1e-9):
             run.consider(start.w, start.u)
-        run.drive(_iteration(problem, start, limits))
-    return run.solution(method=PRIMAL_DUAL)
+    return _converged(run, problem, start, limits, [])
+
+
+def _converged(
+    run: Run, problem: GTVProblem, start: Solution | None, limits: Limits, before: list[str]
+) -> Solution:
+    """Iterate; if that stalls, the interior-point method goes on, and iterations after it."""
+    methods, switched = [*before, PRIMAL_DUAL], False
+    with run.guarded():
+        if limits.stop != "gap":
+            run.drive(_iteration(problem, start, limits))
+        elif not run.stopped:
+            interior = Alternative(problem)
+            run.drive(Stalling(_iteration(problem, start, limits), interior.cost))
+            switched = not (run.stopped or run.satisfied)
+            if switched:
+                methods.append(INTERIOR_POINT)
+                run.drive(interior.method)
+                if not (run.stopped or run.satisfied):
+                    run.drive(_iteration(problem, run.solution(), limits))
+    return run.solution(method=", ".join(methods), switched=switched)
 
 
 def _iteration(problem: GTVProblem, start: Solution | None, limits: Limits) -> Method:
@@ -85,7 +107,7 @@ def _reordered(problem: GTVProblem, start: Solution | None, limits: Limits) -> S
     with run.guarded():
         ordering = Ordering.of(problem)
     if run.stopped:
-        return run.solution(method=PRIMAL_DUAL)
+        return run.solution(method=PRIMAL_DUAL, switched=False)
     start = None if start is None else ordering.apply(start)
     callback = _translated(limits.callback, ordering)
     moved = _iterated(ordering.problem, start, dataclasses.replace(limits, callback=callback))

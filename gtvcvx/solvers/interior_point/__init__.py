@@ -1,0 +1,1 @@
+"""The whole problem by Clarabel's interior-point method, and when it takes over."""

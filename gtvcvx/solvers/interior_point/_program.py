@@ -1,0 +1,189 @@
+"""A convex program in the form that Clarabel takes, put together block by block.
+
+    min_x  (1/2) x^T P x + q^T x   subject to   b - A x in K,
+
+with K a product of the zero cone, nonnegative numbers, second-order cones and exponential cones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import clarabel
+import numpy as np
+import scipy.sparse as sp
+
+from gtvcvx._arrays import FloatArray, IntArray
+
+# Rows are sorted by their cones, in this order.
+CONES = ("zero", "nonneg", "soc", "exp")
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Linear forms of the variables, one a row, as triples; entries that occur twice add up."""
+
+    row: IntArray
+    column: IntArray
+    value: FloatArray
+    size: int  # number of rows
+
+    @staticmethod
+    def of(index: IntArray) -> Linear:
+        """Return single variables."""
+        return Linear(np.arange(len(index)), index, np.ones(len(index)), len(index))
+
+    @staticmethod
+    def constant(size: int) -> Linear:
+        """Return forms without any variable."""
+        none = np.empty(0, np.int64)
+        return Linear(none, none, np.empty(0), size)
+
+    @staticmethod
+    def of_matrix(matrix: sp.csr_array) -> Linear:
+        """Return the rows of a matrix."""
+        triples = matrix.tocoo()
+        row, column = (place.astype(np.int64) for place in triples.coords)
+        return Linear(row, column, triples.data, matrix.shape[0])
+
+    def __add__(self, other: Linear) -> Linear:
+        return Linear(
+            np.concatenate([self.row, other.row]),
+            np.concatenate([self.column, other.column]),
+            np.concatenate([self.value, other.value]),
+            self.size,
+        )
+
+    def times(self, factor: FloatArray | float) -> Linear:
+        """Return the rows times a number, or a number each (size,)."""
+        each = np.broadcast_to(factor, (self.size,))
+        return Linear(self.row, self.column, self.value * each[self.row], self.size)
+
+    def __neg__(self) -> Linear:
+        return self.times(-1.0)
+
+
+def interleaved(forms: Sequence[Linear]) -> Linear:
+    """Return the first rows of all forms, then the second ones, and so on."""
+    k = len(forms)
+    return Linear(
+        np.concatenate([k * form.row + j for j, form in enumerate(forms)]),
+        np.concatenate([form.column for form in forms]),
+        np.concatenate([form.value for form in forms]),
+        k * forms[0].size,
+    )
+
+
+class Rows(NamedTuple):
+    """Place of constraints among those of their kind of cone."""
+
+    cone: str
+    start: int
+    stop: int
+
+
+class Program:
+    """Variables, their cost and their constraints.
+
+    Parameters
+    ----------
+    size : int
+        Number of the first variables, without any cost yet.
+    """
+
+    def __init__(self, size: int) -> None:
+        none = np.empty(0, np.int64)
+        self.size = size
+        self._P: list[sp.coo_array] = []
+        self._q: list[tuple[IntArray, FloatArray]] = [(none, np.empty(0))]
+        self._forms: dict[str, list[Linear]] = {cone: [] for cone in CONES}
+        self._right: dict[str, list[FloatArray]] = {cone: [] for cone in CONES}
+        self._starts: dict[str, list[int]] = {cone: [] for cone in CONES}
+        self._counts = dict.fromkeys(CONES, 0)
+        self._sizes: dict[str, list[int]] = {cone: [] for cone in CONES}
+
+    def variables(self, count: int) -> IntArray:
+        """Add variables; return their numbers."""
+        self.size += count
+        return np.arange(self.size - count, self.size)
+
+    def linear_cost(self, index: IntArray, cost: FloatArray | float) -> None:
+        """Add ``cost^T x[index]``."""
+        self._q.append((index, np.broadcast_to(cost, index.shape)))
+
+    def square_cost(self, index: IntArray, curvature: FloatArray | float) -> None:
+        """Add ``(1/2) curvature^T x[index]^2``."""
+        values = np.broadcast_to(curvature, index.shape)
+        self.quadratic_cost(sp.coo_array((values, (index, index)), shape=(self.size, self.size)))
+
+    def quadratic_cost(self, matrix: sp.coo_array) -> None:
+        """Add ``(1/2) x^T matrix x`` for the first variables; the matrix is symmetric."""
+        self._P.append(matrix.tocoo())
+
+    def constrain(self, cone: str, forms: Linear, right: FloatArray | float, rows: int = 1) -> Rows:
+        """Ask for ``right - forms`` in cones with so many rows each."""
+        start = self._counts[cone]
+        self._forms[cone].append(forms)
+        self._right[cone].append(np.broadcast_to(right, (forms.size,)))
+        self._starts[cone].append(start)
+        self._sizes[cone] += [rows] * (forms.size // rows) if cone == "soc" else []
+        self._counts[cone] += forms.size
+        return Rows(cone, start, start + forms.size)
+
+    def place(self, rows: Rows) -> slice:
+        """Return where constraints are among all of them."""
+        before = sum(self._counts[cone] for cone in CONES[: CONES.index(rows.cone)])
+        return slice(before + rows.start, before + rows.stop)
+
+    def solver(self, settings: clarabel.DefaultSettings) -> clarabel.DefaultSolver:
+        """Return Clarabel with these data: ordered, not yet factored."""
+        return clarabel.DefaultSolver(
+            self._hessian(),
+            self._gradient(),
+            self._matrix(),
+            self._offsets(),
+            self._cones(),
+            settings,
+        )
+
+    def _hessian(self) -> sp.csc_matrix:
+        shape = self.size, self.size
+        total = sp.csc_array(shape)
+        for part in self._P:
+            total = total + sp.csc_array((part.data, part.coords), shape=shape)
+        return sp.csc_matrix(sp.triu(total, format="csc"))
+
+    def _gradient(self) -> FloatArray:
+        index = np.concatenate([index for index, _ in self._q])
+        return np.bincount(
+            index, np.concatenate([cost for _, cost in self._q]), minlength=self.size
+        ).astype(np.float64)
+
+    def _matrix(self) -> sp.csc_matrix:
+        blocks = [
+            (form, self.place(Rows(cone, start, 0)).start)
+            for cone in CONES
+            for form, start in zip(self._forms[cone], self._starts[cone], strict=True)
+        ]
+        shape = sum(self._counts.values()), self.size
+        if not blocks:
+            return sp.csc_matrix(shape)
+        row = np.concatenate([form.row + start for form, start in blocks])
+        column = np.concatenate([form.column for form, _ in blocks])
+        value = np.concatenate([form.value for form, _ in blocks])
+        return sp.csc_matrix((value, (row, column)), shape=shape)
+
+    def _offsets(self) -> FloatArray:
+        parts = [right for cone in CONES for right in self._right[cone]]
+        return np.concatenate([np.empty(0), *parts])
+
+    def _cones(self) -> list[object]:
+        some: list[object] = []
+        if self._counts["zero"]:
+            some.append(clarabel.ZeroConeT(self._counts["zero"]))
+        if self._counts["nonneg"]:
+            some.append(clarabel.NonnegativeConeT(self._counts["nonneg"]))
+        some += [clarabel.SecondOrderConeT(rows) for rows in self._sizes["soc"]]
+        return some + [clarabel.ExponentialConeT()] * (self._counts["exp"] // 3)
