@@ -141,7 +141,7 @@ class InteriorPoint:
         """Say that nothing is worth a check before the end."""
         return False
 
-    def proposal(self) -> Proposal | None:
+    def proposal(self, final: bool = False) -> Proposal | None:
         """Return the solution; None if Clarabel has failed."""
         return self._found
 

@@ -91,9 +91,9 @@ class Stalling:
         """Say whether the method wants a check."""
         return self._method.due()
 
-    def proposal(self) -> Proposal | None:
+    def proposal(self, final: bool = False) -> Proposal | None:
         """Return what the method proposes."""
-        return self._method.proposal()
+        return self._method.proposal(final)
 
     def learn(self, rel_gap: float) -> None:
         """Take note of a gap, and give way if the gaps hardly fall."""
