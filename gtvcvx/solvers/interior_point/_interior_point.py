@@ -115,11 +115,13 @@ class InteriorPoint:
 
     def run(self, n_iter: int) -> None:
         """Solve the problem, within the limits of the run."""
+        self.finished = True
+        if self._limits.expired:
+            return
         most = min(self._settings.most_iterations, self._limits.max_iter)
         solver = self._solver(max(self._limits.seconds_left, 1e-3), most)
         answer = _solved(solver)
         self.n_iter = max(answer.iterations, 1)
-        self.finished = True
         shape = self._problem.graph.n_nodes, self._problem.dim
         x, multipliers = np.array(answer.x), np.array(answer.z)
         useful = str(answer.status) in USEFUL
