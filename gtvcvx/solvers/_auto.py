@@ -2,7 +2,8 @@
 
 The rule: divide and conquer if the problem is scalar in every coordinate, the primal-dual method
 otherwise, polished where it is known how to. Where rounding keeps the first from the gap that is
-asked for, the second goes on. Where that one stalls, an interior-point method solves the problem.
+asked for, the second goes on. Where that one stalls, an interior-point method solves the problem;
+it comes first where it is predicted to take no longer than the fewest iterations.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.divide._division import Division
 from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
-from gtvcvx.solvers.driver import Limits, Method, Options, Progress, Run, Takes, missing
+from gtvcvx.solvers.driver import Limits, Options, Progress, Run, Takes, missing
 from gtvcvx.solvers.interior_point._cost import Alternative
-from gtvcvx.solvers.interior_point._stalling import Stalling
+from gtvcvx.solvers.interior_point._stalling import DEFAULTS as STALLING
+from gtvcvx.solvers.interior_point._stalling import Paced, Stalling
 from gtvcvx.solvers.polishing._coarsening import Coarsening
 from gtvcvx.solvers.polishing._contraction import Contraction
 from gtvcvx.solvers.polishing._policy import Polished
@@ -36,7 +38,7 @@ ORDERING_EDGES = 20_000
 def solve_auto(problem: GTVProblem, options: Options) -> Solution:
     """Run the methods that fit; ``Solution.info["method"]`` says which ones they were.
 
-    ``Solution.info["switched"]`` says whether the interior-point method took over.
+    ``Solution.info["switched"]`` says whether the interior-point method took over from another.
 
     A number of iterations, or the decrease of the objective, as stopping rule is a matter of the
     primal-dual method alone.
@@ -76,24 +78,38 @@ def _iterated(problem: GTVProblem, start: Solution | None, limits: Limits) -> So
 def _converged(
     run: Run, problem: GTVProblem, start: Solution | None, limits: Limits, before: list[str]
 ) -> Solution:
-    """Iterate; if that stalls, the interior-point method goes on, and iterations after it."""
-    methods, switched = [*before, PRIMAL_DUAL], False
+    """Iterate; where that stalls the interior-point method goes on, and iterations after it.
+
+    The interior-point method comes first where it costs no more than the fewest iterations.
+    """
+    methods, interior = list(before), Alternative(problem, limits.rtol)
+    switched = False
     with run.guarded():
         if limits.stop != "gap":
+            methods.append(PRIMAL_DUAL)
             run.drive(_iteration(problem, start, limits))
         elif not run.stopped:
-            interior = Alternative(problem)
-            run.drive(Stalling(_iteration(problem, start, limits), interior.cost))
-            switched = not (run.stopped or run.satisfied)
-            if switched:
+            first = start is None and _comes_first(interior)
+            if not first:
+                methods.append(PRIMAL_DUAL)
+                run.drive(Stalling(_iteration(problem, start, limits), interior))
+            if not (run.stopped or run.satisfied):
+                switched = not first
                 methods.append(INTERIOR_POINT)
                 run.drive(interior.method)
-                if not (run.stopped or run.satisfied):
-                    run.drive(_iteration(problem, run.solution(), limits))
-    return run.solution(method=", ".join(methods), switched=switched)
+            if not (run.stopped or run.satisfied):
+                methods.append(PRIMAL_DUAL)
+                run.drive(_iteration(problem, run.solution(), limits))
+    return run.solution(method=", ".join(dict.fromkeys(methods)), switched=switched)
 
 
-def _iteration(problem: GTVProblem, start: Solution | None, limits: Limits) -> Method:
+def _comes_first(interior: Alternative) -> bool:
+    """Say whether the interior-point method costs no more than the fewest iterations."""
+    fewest = STALLING.fewest
+    return interior.least_cost() <= fewest and interior.cost() <= fewest
+
+
+def _iteration(problem: GTVProblem, start: Solution | None, limits: Limits) -> Paced:
     """Return the primal-dual method, polished where that is known how to do."""
     method = PrimalDual(problem, start)
     if limits.stop != "gap" or missing(problem, Contraction.requires):

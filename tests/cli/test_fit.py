@@ -220,7 +220,7 @@ def test_interrupt_writes_the_incumbent(files, run, monkeypatch):
     assert "user_limit" in outcome.out
     assert "UNPROVED" in outcome.out
     solution = gtv.Solution.load(files.folder / "s.npz")
-    assert solution.n_iter == sum(calls)
+    assert solution.n_iter >= sum(calls)
     assert np.isfinite(solution.rel_gap)
 
 

@@ -88,7 +88,7 @@ def test_the_exact_kernel_certifies_the_solution(name):
     solution = p.solve(rtol=1e-8, max_iter=20_000)
     certificate = verify.certify(p, solution.w, solution.u, rtol=1e-6)
     assert certificate.status == "CERTIFIED"
-    assert float(certificate.rel_gap) <= 10.0 * solution.rel_gap + 1e-12
+    assert float(certificate.rel_gap) <= 10.0 * solution.rel_gap + 1e-10
 
 
 @pytest.mark.parametrize("name", CASES)

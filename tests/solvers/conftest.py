@@ -4,6 +4,8 @@ import dataclasses
 
 import pytest
 
+from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
+
 
 @pytest.fixture
 def tuned(monkeypatch):
@@ -21,3 +23,9 @@ def tuned(monkeypatch):
             monkeypatch.setattr(init, "__defaults__", changed)
 
     return tune
+
+
+@pytest.fixture
+def iterations_alone(monkeypatch):
+    """Keep the interior-point method from problems that are small enough for it."""
+    monkeypatch.setattr(InteriorPoint, "requires", (lambda problem: "nothing",))

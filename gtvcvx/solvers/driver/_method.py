@@ -100,6 +100,15 @@ class Iteration(ABC):
     def info(self) -> dict[str, Any]:
         """Return particulars for `Solution.info`."""
 
+    @property
+    def work(self) -> float:
+        """Iterations so far, and those that would have taken as long as the rest of the work."""
+        return float(self.n_iter)
+
+    def expected_gap(self) -> float:
+        """Return the relative gap that is expected of the current point, by its residual."""
+        return self.schedule.expected_gap(self.residual())
+
     def begin(self, limits: Limits, rel_gap: float) -> None:
         """Make the schedule of checks."""
         self.schedule = Schedule(limits, rel_gap, warm=self.warm)
@@ -110,7 +119,7 @@ class Iteration(ABC):
 
     def proposal(self, final: bool = False) -> Proposal:
         """Return the current point."""
-        return Proposal(self.w, self.u, self.schedule.expected_gap(self.residual()))
+        return Proposal(self.w, self.u, self.expected_gap())
 
     def learn(self, rel_gap: float) -> None:
         """Take note of the gap at the current point."""

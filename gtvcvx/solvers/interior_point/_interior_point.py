@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -23,7 +25,10 @@ from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS, add_penalty
 from gtvcvx.solvers.interior_point._program import Program
 
 # What Clarabel ends with when its point is worth a check: the gap is computed afresh anyway.
-USEFUL = ("Solved", "AlmostSolved", "InsufficientProgress", "MaxIterations")
+USEFUL = (
+    *("Solved", "AlmostSolved", "InsufficientProgress"),
+    *("MaxIterations", "CallbackTerminated"),
+)
 
 
 @dataclass(frozen=True)
@@ -32,18 +37,27 @@ class InteriorPointSettings:
 
     Attributes
     ----------
-    tolerance : float
-        What Clarabel aims at. Its last steps are cheap, and bounds lose digits by repair.
+    accuracy : float
+        Clarabel aims at this share of the gap that is asked for: the bound of a flow that is
+        repaired is that much worse, at most, in all but a few cases.
+    least, most : float
+        It aims at no less and no more than this. Least: its last steps are cheap, but rounding
+        ends them.
     most_iterations : int
         Of Clarabel; some dozens are the rule.
-    most_variables : int
-        Coordinates and rows of data. Beyond that the factor may not fit in memory, and its
-        ordering alone takes long.
+    most_coordinates : int
+        Of all nodes. Beyond that the factor may not fit in memory, and its ordering alone takes
+        long.
+    most_rows : int
+        Of data, which fill in no more than the block of their node.
     """
 
-    tolerance: float = 1e-11
+    accuracy: float = 1e-3
+    least: float = 1e-11
+    most: float = 1e-8
     most_iterations: int = 200
-    most_variables: int = 30_000
+    most_coordinates: int = 30_000
+    most_rows: int = 200_000
 
 
 DEFAULTS = InteriorPointSettings()
@@ -63,19 +77,23 @@ def penalty_known(problem: GTVProblem) -> str | None:
 
 def not_too_large(problem: GTVProblem) -> str | None:
     """Ask for a problem whose factor fits in memory, whatever the graph."""
-    most = DEFAULTS.most_variables
-    size = problem.graph.n_nodes * problem.dim
-    if size <= most:
-        size += sum(len(term["node"]) for term in problem.losses.terms())
-    return None if size <= most else f"at most {most} coordinates and rows of data, not {size}"
+    size, most = problem.graph.n_nodes * problem.dim, DEFAULTS.most_coordinates
+    if size > most:
+        return f"at most {most} coordinates, not {size}"
+    rows, most = sum(len(term["node"]) for term in problem.losses.terms()), DEFAULTS.most_rows
+    return None if rows <= most else f"at most {most} rows of data, not {rows}"
 
 
 class InteriorPoint:
-    """Clarabel as a method of one round: `run` solves the problem.
+    """Clarabel as a method of a round or two: `run` solves the problem.
+
+    The second round aims at the best accuracy there is, where the gap of the first is too large.
 
     Parameters
     ----------
     problem : GTVProblem
+    rtol : float
+        Relative gap that is asked for.
     settings : InteriorPointSettings
 
     Attributes
@@ -89,8 +107,14 @@ class InteriorPoint:
     #: What it needs of a problem.
     requires: ClassVar[tuple[Requirement, ...]] = (not_too_large, penalty_known, losses_known)
 
-    def __init__(self, problem: GTVProblem, settings: InteriorPointSettings = DEFAULTS) -> None:
-        self._problem, self._settings = problem, settings
+    def __init__(
+        self,
+        problem: GTVProblem,
+        rtol: float = 0.0,
+        settings: InteriorPointSettings = DEFAULTS,
+    ) -> None:
+        self._problem, self._settings, self._rtol = problem, settings, rtol
+        self._goal = min(max(settings.accuracy * rtol, settings.least), settings.most)
         self._program = Program(problem.graph.n_nodes * problem.dim)
         add_losses(self._program, problem.losses.terms(), problem.dim)
         self._read_flow = add_penalty(self._program, problem)
@@ -99,15 +123,20 @@ class InteriorPoint:
         self.finished = False
 
     @cached_property
+    def _first(self) -> clarabel.DefaultSolver:
+        """Clarabel for the first round: its ordering says what a factorization will cost."""
+        return self._solver(self._goal)
+
+    @property
     def fill(self) -> tuple[int, int]:
         """Nonzeros of the matrix that Clarabel factors, and of its factor."""
-        info = self._solver(np.inf, 1).get_info().linsolver
+        info = self._first.get_info().linsolver
         return info.nnzA, info.nnzL
 
     @property
     def size(self) -> int:
-        """Variables of the program."""
-        return self._program.size
+        """Variables and rows of the program."""
+        return self._program.size + self._program.n_rows
 
     def begin(self, limits: Limits, rel_gap: float) -> None:
         """Get ready for a run under limits."""
@@ -115,61 +144,76 @@ class InteriorPoint:
 
     def run(self, n_iter: int) -> None:
         """Solve the problem, within the limits of the run."""
-        self.finished = True
+        self._found = None
         if self._limits.expired:
+            self.finished = True
             return
-        most = min(self._settings.most_iterations, self._limits.max_iter)
-        solver = self._solver(max(self._limits.seconds_left, 1e-3), most)
-        answer = _solved(solver)
-        self.n_iter = max(answer.iterations, 1)
-        shape = self._problem.graph.n_nodes, self._problem.dim
+        solver = self._first if self.n_iter == 0 else self._solver(self._goal)
+        answer = self._solved(solver)
+        self.n_iter += max(answer.iterations, 1)
+        # Without a better gap there is no other round.
+        self.finished = self._goal <= self._settings.least
+        self._goal = self._settings.least
         x, multipliers = np.array(answer.x), np.array(answer.z)
         useful = str(answer.status) in USEFUL
         if useful and np.isfinite(x).all() and np.isfinite(multipliers).all():
+            shape = self._problem.graph.n_nodes, self._problem.dim
             w = x[: shape[0] * shape[1]].reshape(shape)
             # Repaired by itself first: the driver's repair, near w, starts from there.
             u = self._problem.bounds.repair(self._read_flow(w, multipliers))
-            self._found = Proposal(w, u, self._settings.tolerance)
+            self._found = Proposal(w, u, self._goal)
+        else:
+            self.finished = True
 
-    def _solver(self, seconds: float, iterations: int) -> clarabel.DefaultSolver:
+    def _solver(self, goal: float) -> clarabel.DefaultSolver:
         settings = clarabel.DefaultSettings()
         settings.verbose, settings.max_threads = False, 1
-        settings.time_limit, settings.max_iter = seconds, iterations
-        goal = self._settings.tolerance
+        settings.max_iter = self._settings.most_iterations
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = goal
         return self._program.solver(settings)
 
+    def _solved(self, solver: clarabel.DefaultSolver) -> clarabel.DefaultSolution:
+        """Solve; limits and Ctrl-C end it at the next iteration.
+
+        Clarabel prints exceptions of its callback and goes on: a flag has to say that it should
+        stop.
+        """
+        limits, most = self._limits, self._limits.max_iter - self.n_iter
+        with _interruptions() as pressed:
+            solver.set_termination_callback(
+                lambda info: bool(pressed) or limits.expired or info.iterations >= most
+            )
+            answer = solver.solve()
+        if pressed:
+            raise KeyboardInterrupt
+        return answer
+
     def due(self) -> bool:
-        """Say that nothing is worth a check before the end."""
-        return False
+        """Say that what was found is worth a check."""
+        return self._found is not None
 
     def proposal(self, final: bool = False) -> Proposal | None:
         """Return the solution; None if Clarabel has failed."""
         return self._found
 
     def learn(self, rel_gap: float) -> None:
-        """Take no notice: it is over."""
+        """Take no notice: the driver ends what is good enough."""
 
     def info(self) -> dict[str, Any]:
         """Return nothing beside the method's name."""
         return {}
 
 
-def _solved(solver: clarabel.DefaultSolver) -> clarabel.DefaultSolution:
-    """Solve; Ctrl-C ends it at the next iteration.
-
-    Clarabel prints exceptions of its callback and goes on: a flag has to say that it should stop.
-    """
+@contextmanager
+def _interruptions() -> Iterator[list[int]]:
+    """Collect presses of Ctrl-C instead of raising, where that is ours to do."""
+    pressed: list[int] = []
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not ours or threading.current_thread() is not threading.main_thread():
-        return solver.solve()
-    pressed: list[int] = []
+        yield pressed
+        return
     before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
     try:
-        solver.set_termination_callback(lambda info: bool(pressed))
-        answer = solver.solve()
+        yield pressed
     finally:
         signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
-    return answer

@@ -104,6 +104,11 @@ class Program:
         self._counts = dict.fromkeys(CONES, 0)
         self._sizes: dict[str, list[int]] = {cone: [] for cone in CONES}
 
+    @property
+    def n_rows(self) -> int:
+        """Rows of all constraints."""
+        return sum(self._counts.values())
+
     def variables(self, count: int) -> IntArray:
         """Add variables; return their numbers."""
         self.size += count

@@ -1,15 +1,18 @@
 """An iteration that gives way: it ends when another method is expected to be done much sooner.
 
-How fast the gap falls is known from its checks; where it hardly falls, iterations would go on until
-their limit. Everything is counted, nothing is timed: the same run gives way at the same iteration.
+How fast the residual falls is known at any time, how fast the gap falls from its checks. As the
+other method's cost is known beforehand, an iteration that has taken a share of it, and is not
+nearly done, ends: so both together take little more than the better one alone, whatever the data.
+Everything is counted, nothing is timed: the same run gives way at the same iteration.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from gtvcvx.solvers.driver import Limits, Method, Proposal
 
@@ -21,26 +24,52 @@ class StallingSettings:
     Attributes
     ----------
     fewest : int
-        No iteration gives way before: most converge within so many.
+        Iterations that any problem takes: nobody compares before, and another method that costs
+        no more comes first.
     share : float
-        Nor before it has taken this share of what the other method costs, in iterations.
+        An iteration has time for this share of what the other method costs.
     factor : float
-        The iterations that are left, by the rate of the last ones, are at least so many times as
-        many as the other method costs.
+        Then it goes on if what is left, by the rate of late, is less than so many times what the
+        other method costs; the longer it goes on, the less may be left.
     past : float
-        The rate is that since the last check at this share of the iterations so far, or sooner.
+        The rate is that since this share of the iterations so far, or sooner.
     reached : float
         Relative gap below which no other method does better, since bounds are lost to rounding.
     """
 
-    fewest: int = 3000
-    share: float = 1.0
-    factor: float = 2.0
-    past: float = 0.7
+    fewest: int = 100
+    share: float = 0.5
+    factor: float = 0.7
+    past: float = 0.5
     reached: float = 1e-10
 
 
 DEFAULTS = StallingSettings()
+TINY = float(np.finfo(np.float64).tiny)
+
+
+class Cost(Protocol):
+    """What the other method costs, in iterations of this one."""
+
+    def least_cost(self) -> float:
+        """Return a lower bound on the cost, which takes nothing to know."""
+
+    def cost(self) -> float:
+        """Return the cost; infinite if it does not fit the problem."""
+
+
+class Paced(Method, Protocol):
+    """A method that knows how far it is."""
+
+    @property
+    def work(self) -> float:
+        """Iterations so far, and those that would have taken as long as the rest of the work."""
+
+    def residual(self) -> float:
+        """Return a cheap number that falls with the gap, up to an unknown factor."""
+
+    def expected_gap(self) -> float:
+        """Return the relative gap that goes with the residual, as far as is known."""
 
 
 class Stalling:
@@ -48,11 +77,10 @@ class Stalling:
 
     Parameters
     ----------
-    method : Method
+    method : Paced
         An iteration.
-    cost : callable
-        Returns how many iterations would take as long as the method that is to go on. Asked only
-        once, and not before an iteration seems to stall.
+    other : Cost
+        What the method that is to go on costs. Asked only where an iteration seems to stall.
     settings : StallingSettings
 
     Attributes
@@ -61,15 +89,10 @@ class Stalling:
         Whether it has stalled.
     """
 
-    def __init__(
-        self,
-        method: Method,
-        cost: Callable[[], float],
-        settings: StallingSettings = DEFAULTS,
-    ) -> None:
-        self._method, self._cost, self._settings = method, cost, settings
-        self._known_cost: float | None = None
-        self._checks: list[tuple[int, float]] = []
+    def __init__(self, method: Paced, other: Cost, settings: StallingSettings = DEFAULTS) -> None:
+        self._method, self._other, self._settings = method, other, settings
+        self._residuals: list[tuple[float, float]] = []  # work, and the least residual by then
+        self._gaps: list[tuple[float, float]] = []  # work, and the gap of a check
         self.stride = method.stride
         self.finished = False
 
@@ -80,12 +103,17 @@ class Stalling:
 
     def begin(self, limits: Limits, rel_gap: float) -> None:
         """Get ready for a run under limits."""
-        self._rtol = limits.rtol
+        self._goal = max(limits.rtol, self._settings.reached)
         self._method.begin(limits, rel_gap)
 
     def run(self, n_iter: int) -> None:
-        """Do n_iter iterations."""
-        self._method.run(n_iter)
+        """Do n_iter iterations; end, if that is so, with a check, which may see it otherwise."""
+        method = self._method
+        method.run(n_iter)
+        if self.n_iter % self.stride == 0:
+            least = min([method.residual(), *(before for _, before in self._residuals[-1:])])
+            self._residuals.append((method.work, least))
+            self.finished = not method.due() and self._stalled(method.expected_gap())
 
     def due(self) -> bool:
         """Say whether the method wants a check."""
@@ -98,33 +126,39 @@ class Stalling:
     def learn(self, rel_gap: float) -> None:
         """Take note of a gap, and give way if the gaps hardly fall."""
         self._method.learn(rel_gap)
-        self._checks.append((self.n_iter, rel_gap))
+        self._gaps.append((self._method.work, rel_gap))
         self.finished = self._stalled(rel_gap)
 
-    def _stalled(self, rel_gap: float) -> bool:
-        settings = self._settings
-        goal = max(self._rtol, settings.reached)
-        if self.n_iter < settings.fewest or rel_gap <= goal:
+    def _stalled(self, gap: float) -> bool:
+        if self.n_iter < self._settings.fewest or gap <= self._goal:
             return False
-        left = self._left(goal)
-        # Whoever will have finished soon is not even compared.
-        if left <= settings.fewest:
-            return False
-        if self._known_cost is None:
-            self._known_cost = self._cost()
-        cost = self._known_cost
-        return self.n_iter >= settings.share * cost and left >= settings.factor * cost
+        missing = math.log(gap / self._goal)
+        left = max(self._left(self._residuals, missing), self._left(self._gaps, missing))
+        # The cost itself takes some work to know.
+        return self._outpaced(left, self._other.least_cost()) and self._outpaced(
+            left, self._other.cost()
+        )
 
-    def _left(self, goal: float) -> float:
-        """Return how many iterations are left at the rate of late, zero if that is not known."""
-        now, gap = self._checks[-1]
-        earlier = [check for check in self._checks if check[0] <= self._settings.past * now]
+    def _outpaced(self, left: float, cost: float) -> bool:
+        """Say whether the other method, at its cost, would be done sooner."""
+        work, settings = self._method.work, self._settings
+        return work >= settings.share * cost and left >= settings.factor * cost * min(
+            1.0, cost / work
+        )
+
+    def _left(self, seen: list[tuple[float, float]], missing: float) -> float:
+        """Return what work is left at the rate of late, zero if that is not known.
+
+        Until what was seen has fallen by so much more, on a logarithmic scale.
+        """
+        now, last = seen[-1] if seen else (0.0, 0.0)
+        earlier = [entry for entry in seen if entry[0] <= self._settings.past * now]
         if not earlier:
             return 0.0
         then, before = earlier[-1]
-        if not gap < before:
+        if not last < before:
             return math.inf
-        return (now - then) * math.log(gap / goal) / math.log(before / gap)
+        return (now - then) * missing / math.log(before / max(last, TINY))
 
     def info(self) -> dict[str, Any]:
         """Return the particulars of the method."""

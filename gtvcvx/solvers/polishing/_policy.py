@@ -112,6 +112,19 @@ class Polished:
         """Iterations so far."""
         return self._method.n_iter
 
+    @property
+    def work(self) -> float:
+        """Iterations so far, and those that would have taken as long as the polishes."""
+        return self.n_iter + self._cost
+
+    def residual(self) -> float:
+        """Return that of the iteration."""
+        return self._method.residual()
+
+    def expected_gap(self) -> float:
+        """Return the relative gap that is expected of the iterate, by its residual."""
+        return self._method.expected_gap()
+
     def begin(self, limits: Limits, rel_gap: float) -> None:
         """Get ready for a run under limits."""
         self._limits = limits

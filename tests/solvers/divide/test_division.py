@@ -173,6 +173,7 @@ def test_in_one_dimension_all_norms_are_the_same(penalty):
     np.testing.assert_array_equal(solved(other).w, solved(problem).w)
 
 
+@pytest.mark.usefixtures("iterations_alone")
 def test_what_couples_coordinates_is_left_to_the_primal_dual_method():
     rng = np.random.default_rng(3)
     graph = random_graph(rng, 8, 0.5)

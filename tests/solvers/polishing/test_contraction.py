@@ -16,6 +16,8 @@ from gtvcvx.solvers.polishing._contraction import Contraction
 from gtvcvx.solvers.polishing._policy import Polished, PolishedPair
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
+pytestmark = pytest.mark.usefixtures("iterations_alone")
+
 NORMS = ("l1", "l2")
 # Clarabel is asked for 1e-11, and sometimes stops a little short of it.
 DIGITS = 5e-9

@@ -13,6 +13,8 @@ from gtvcvx.solvers.polishing._coarsening import Coarsening
 from gtvcvx.solvers.primal_dual._coordinates import Coordinates, one_weight
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
+pytestmark = pytest.mark.usefixtures("iterations_alone")
+
 PENALTIES = ("l1", "l2", "linf", "squared")
 
 
