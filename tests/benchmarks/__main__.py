@@ -16,16 +16,22 @@ from families import FAMILIES, Case, cases  # noqa: E402
 from measure import Settings, run_case  # noqa: E402
 from peers import EPS_NAMES, PEERS  # noqa: E402
 
+FUZZ = "F8"  # of random instances and real tables: see fuzz.py and tables.py
+
 
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python tests/benchmarks", description=__doc__)
-    p.add_argument("--family", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    p.add_argument("--family", nargs="+", choices=[*FAMILIES, FUZZ], default=list(FAMILIES))
     p.add_argument("--sizes", nargs="+", type=_positive, help="nodes, instead of the family's own")
-    p.add_argument("--only", metavar="TEXT", help="only instances with this in their name (--list)")
+    p.add_argument(
+        "--only",
+        metavar="TEXT",
+        help="only instances with this in their name (--list); F8: the one of this name",
+    )
     p.add_argument("--peers", nargs="+", choices=PEERS, help="gtvcvx always runs as well")
     p.add_argument("--rtol", nargs="+", type=float, default=[1e-6], help="relative gaps to reach")
     p.add_argument("--repeats", type=_positive, default=3, help="the table shows medians")
-    p.add_argument("--time-limit", type=float, default=300.0, metavar="S", help="of each run")
+    p.add_argument("--time-limit", type=float, metavar="S", help="of each run; 300, F8: 30")
     p.add_argument("--certify-up-to", type=int, default=30_000, metavar="NODES")
     p.add_argument("--out", type=Path, default=Path("benchmark-results"), metavar="DIR")
     p.add_argument("--quick", action="store_true", help="one small size of each family, one run")
@@ -34,6 +40,10 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--external", type=Path, metavar="DIR", help="environments of PyPI peers")
     p.add_argument("--write-docs", action="store_true", help="put all of DIR in docs/benchmarks.md")
     p.add_argument("--render", action="store_true", help="measure nothing; write what DIR holds")
+    p.add_argument("--seed", type=int, default=1, help="F8: another seed, another set of instances")
+    p.add_argument("--count", type=_count, default=500, help="F8: number of random instances")
+    p.add_argument("--no-tables", action="store_true", help="F8: without the tables of real data")
+    p.add_argument("--threads", type=_positive, default=1, help="F8: of everybody")
     p.add_argument("--list", action="store_true", help="show instances and solvers, and stop")
     return p
 
@@ -45,11 +55,22 @@ def _positive(text: str) -> int:
     return number
 
 
+def _count(text: str) -> int:
+    return 0 if text == "0" else _positive(text)
+
+
 def main() -> int:
     args = parser().parse_args()
+    fuzz_only = args.family == [FUZZ]
+    if args.time_limit is None:
+        args.time_limit = 30.0 if fuzz_only else 300.0
     wrong = [x for x in [*args.rtol, args.time_limit] if not (math.isfinite(x) and x > 0)]
     if wrong:
         parser().error(f"--rtol, --time-limit: a positive number is expected, got {wrong[0]}")
+    if FUZZ in args.family:
+        if not fuzz_only:
+            parser().error(f"--family: {FUZZ} goes alone, it has a report of its own")
+        return _fuzz(args)
     chosen = [
         case
         for family in args.family
@@ -92,6 +113,19 @@ def main() -> int:
     if args.write_docs:
         results.write_page()
     return 0
+
+
+def _fuzz(args: argparse.Namespace) -> int:
+    import fuzz_run
+
+    count, with_tables = (5, False) if args.quick else (args.count, not args.no_tables)
+    chosen = fuzz_run.instances(args.seed, count, with_tables, args.only)
+    if args.list:
+        print("\n".join(map(str, chosen)))
+        return 0
+    if not chosen:
+        parser().error(f"--only: F8 has no instance {args.only!r}")
+    return fuzz_run.main(chosen, args.seed, args.time_limit, args.threads, args.out)
 
 
 def _peers(args: argparse.Namespace) -> list[str]:
