@@ -15,6 +15,7 @@ from verify.instance import _integers as integers
 from verify.kernel.numbers import whole
 
 ATTEMPTS = 20  # to find blocks that can take a load and stay in their domains
+ROOM = 4.0  # times all that may arrive, so that a block with ends is none that is filled by it
 WELL = 1e-4  # condition of blocks that need no better ones; excludes multipliers at an end
 Load = list[int | Fraction]
 BlockIndex = tuple[int, int]  # (term, number of the block: a data row, or a coordinate of a node)
@@ -68,8 +69,17 @@ class Absorber:
                     best[easier], block[easier] = ease[easier], t
             # A vanishing ridge pays r^2 / (2 mu), and an l1 block at its end has no room.
             enough = best > (1e-6 if limited else 1e-12) * best.max(initial=0.0)
+            if limited:
+                enough &= best > ROOM * self._arriving()
             out = np.where((out < 0) & enough, block, out)
         return out
+
+    def _arriving(self) -> FloatArray:
+        """Return per node the residuals of its component in each coordinate, (n, d)."""
+        rho = np.abs(integers.to_floats(self.point.residual(), self.point.k))
+        total = np.zeros((int(self.component.max(initial=-1)) + 1, self.inst.d))
+        np.add.at(total, self.component, rho)
+        return np.asarray(total[self.component])
 
     def _roots(self) -> BoolArray:
         """Return the roots: every absorbing node, else the best conditioned of a component."""

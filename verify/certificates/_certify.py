@@ -156,6 +156,11 @@ class _Builder:
         best: Candidate | None = None
         waiting: Candidate | None = None
         for candidate in self.search.candidates():
+            if not candidate.repaired:
+                proof = self._better(proof, candidate)
+                if proof is not None and proof.certified:
+                    return self.finish(proof)
+                continue
             if best is not None and not candidate.lower > best.lower:
                 continue
             best = candidate

@@ -105,12 +105,15 @@ class Candidate:
         Edges that residuals may be routed along.
     lower : float
         Float estimate of the bound, P(point) - gap.
+    repaired : bool
+        Whether the flow is conserved wherever no loss absorbs it; else that is only hoped for.
     """
 
     flow: FloatFlow
     point: FloatArray
     active: BoolArray
     lower: float
+    repaired: bool = True
 
 
 class DualSearch:
@@ -159,24 +162,40 @@ class DualSearch:
             if self.clock.expired():
                 return
             try:
-                candidate = self._repaired(u, point, target)
+                for candidate in self._repaired(u, point, target):
+                    if all(np.isfinite(v).all() for v in (candidate.flow.u, *candidate.flow.r)):
+                        yield candidate
+                    else:
+                        self.notes.append("a point is too large for the float builder")
             except (OverflowError, np.linalg.LinAlgError):
                 self.notes.append("the data are too large for the float builder")
                 return
-            if all(np.isfinite(v).all() for v in (candidate.flow.u, *candidate.flow.r)):
-                yield candidate
-            else:
-                self.notes.append("a point is too large for the float builder")
 
-    def _repaired(self, u: FloatArray, point: FloatArray, target: float) -> Candidate:
+    def _repaired(self, u: FloatArray, point: FloatArray, target: float) -> Iterator[Candidate]:
+        """Yield the flow as it is where its multipliers say that it may suffice, then repaired."""
         units = self.inst.units
         with overflowing():
             repair = Repair(self.rescaled, point * units)
-            flow = repair.run(u / units, target, self.clock.expired)
-            flow.u = flow.u * units
+            given = repair.given(u / units)
+        if repair.projection.limited:
+            candidate = self._candidate(given, point, repair.active, repaired=False)
+            if candidate.lower >= self.value(self.w) - self.rtol * max(
+                1.0, abs(self.value(self.w))
+            ):
+                yield candidate
+        with overflowing():
+            flow = repair.run(given, target, self.clock.expired)
+        yield self._candidate(flow, point, repair.active)
+
+    def _candidate(
+        self, flow: FloatFlow, point: FloatArray, active: BoolArray, repaired: bool = True
+    ) -> Candidate:
+        with overflowing():
             lower = self.inst.value(point) - flow.gap
         # Infinity minus infinity estimates nothing, so any other candidate is to be preferred.
-        return Candidate(flow, point, repair.active, -np.inf if np.isnan(lower) else lower)
+        lower = -np.inf if np.isnan(lower) else lower
+        own = FloatFlow(flow.u * self.inst.units, flow.parts, flow.r, flow.gap)
+        return Candidate(own, point, active, lower, repaired)
 
     def _flows(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield flows, each with the point that goes with it.

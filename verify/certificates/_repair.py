@@ -141,12 +141,10 @@ class Repair:
         return out
 
     def run(
-        self, u: FloatArray, target: float, expired: Callable[[], bool] = lambda: False
+        self, given: FloatFlow, target: float, expired: Callable[[], bool] = lambda: False
     ) -> FloatFlow:
-        """Repair u; stops early once the float gap is below the target, or the time is over."""
-        u = np.where(self.active[:, None], u, 0.0)
-        u = self.inst.penalty.clip(u, self.inst.cap)
-        q = self._multipliers(u)
+        """Repair a flow; stops once the float gap is below the target, or the time is over."""
+        u, q = given.u, given.parts
         best: FloatFlow | None = None
         for _ in range(SWEEPS + 1):
             inside, inside_q = self.projection.project(u, q)
@@ -166,6 +164,20 @@ class Repair:
             u, q = self.projection.project(u, q, 1e-11)
         return self.evaluate(u, q, self.theta(u, q))
 
+    def given(self, u: FloatArray) -> FloatFlow:
+        """Return u inside the capacities, with multipliers that conserve it at every node.
+
+        For the flow of a good solution that is all: projections move it along nearly collinear
+        columns, by more than small capacities leave room for.
+        """
+        u = self.inst.penalty.clip(np.where(self.active[:, None], u, 0.0), self.inst.cap)
+        return self._flow(u, self._multipliers(u))
+
+    def _flow(self, u: FloatArray, parts: list[FloatArray]) -> FloatFlow:
+        r = self.inst.joined(parts)
+        node, edge = gaps(self.inst, self.w, u, r)
+        return FloatFlow(u, parts, r, float(node.sum() + edge.sum()))
+
     def _multipliers(self, u: FloatArray) -> list[FloatArray]:
         """Return multipliers per part that conserve the flow where that is possible."""
         if not self.projection.limited:
@@ -181,10 +193,7 @@ class Repair:
         factor = theta[self.component]
         pairs = zip(self.parts, q, strict=True)
         q = [part.function.clip(v * part.of_nodes(factor)) for part, v in pairs]
-        parts = self._witnesses(u, q)
-        r = inst.joined(parts)
-        node, edge = gaps(inst, self.w, u, r)
-        return FloatFlow(u, parts, r, float(node.sum() + edge.sum()))
+        return self._flow(u, self._witnesses(u, q))
 
     def _witnesses(self, u: FloatArray, q: list[FloatArray]) -> list[FloatArray]:
         """Return r with sum_k B_k^T r_k = -(D^T u)_i and the limited entries as in q.

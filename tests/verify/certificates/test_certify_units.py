@@ -62,6 +62,33 @@ def test_losses_with_ends_in_raw_units(loss: str, phi: str) -> None:
     assert verify.certify(data, w, u, rtol=1e-5, search=False).status == "CERTIFIED"
 
 
+@pytest.mark.parametrize("seed", [0, 4])
+def test_nearly_collinear_columns_with_bounds_and_small_capacities(seed: int) -> None:
+    """Offsets of 1e2 to 1e4 beside an intercept, five rows for eight columns, lambda 1e-5."""
+    rng, n, d, rows = np.random.default_rng(seed), 10, 8, 5
+    offset, spread = 10.0 ** rng.uniform(2, 4, d), np.ones(d)
+    offset[0], spread[0] = 1.0, 0.0
+    node, z = np.repeat(np.arange(n), rows), rng.standard_normal((n * rows, d))
+    y = 1000 + z @ rng.standard_normal(d) + 0.3 * rng.standard_normal(len(node))
+    edges = graph("connected", n, rng)
+    zero = np.zeros((n, d))
+    data = {
+        "schema": "gtv-problem/1",
+        "n_nodes": n,
+        "dim": d,
+        "edges": edges,
+        "weights": np.ones(len(edges)),
+        "lam": 1e-5,
+        "penalty": {"kind": "linf"},
+        "terms": [
+            {"kind": "squared", "node": node, "X": offset + spread * z, "y": y},
+            {"kind": "box", "node": np.arange(n), "lower": zero, "upper": zero + np.inf},
+        ],
+    }
+    w, u = solve(data)
+    assert verify.certify(data, w, u, rtol=1e-6, search=False).status == "CERTIFIED"
+
+
 def test_pseudo_huber_losses_of_features_over_six_decades() -> None:
     data = raw_instance("pseudohuber", "l2", 33, (4, 6), (1.0, 1e3, 1e-3))
     w, u = solve(data)

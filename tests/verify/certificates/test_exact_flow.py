@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from _plain_instances import KINKED, LOSSES, PENALTIES, instance, solve
 
@@ -20,7 +21,7 @@ def test_exact_flow_is_conserved_and_within_capacity(loss: str, phi: str) -> Non
     w, u = solve(data)
     w, _ = Constraints(inst).moved(w)
     repair = Repair(inst, w)
-    found = repair.run(u, 0.0)
+    found = repair.run(repair.given(u), 0.0)
     flow = exact_flow(inst, found.u, found.r, w, repair.active)
     residual = [[Fraction(0)] * 2 for _ in range(inst.n)]
     for (i, j), row, cap in zip(data["edges"], flow.u, data["weights"], strict=True):
@@ -40,3 +41,30 @@ def test_exact_flow_is_conserved_and_within_capacity(loss: str, phi: str) -> Non
                 else:
                     residual[i][c] += Fraction(r[p][c]) / 2**k
     assert residual == [[0, 0]] * inst.n
+
+
+def test_a_load_beyond_the_room_of_a_term_goes_to_rows_that_have_it() -> None:
+    """Node 1 has an l1 term of .01 alone, and a flow that it cannot take all of."""
+    rows = {"kind": "squared", "node": np.array([0, 0, 2, 2]), "X": np.vstack([np.eye(2)] * 2)}
+    data = {
+        "schema": "gtv-problem/1",
+        "n_nodes": 3,
+        "dim": 2,
+        "edges": np.array([[0, 1], [1, 2]]),
+        "weights": np.ones(2),
+        "lam": 1.0,
+        "penalty": {"kind": "l1"},
+        "terms": [
+            rows | {"y": np.array([1.0, 2.0, 3.0, 4.0])},
+            {"kind": "l1", "node": np.arange(3), "kappa": np.full((3, 2), 0.01)},
+        ],
+    }
+    inst = load(data)
+    w, u = solve(data)
+    repair = Repair(inst, w)
+    found = repair.run(repair.given(u), 0.0)
+    moved = found.u + np.array([[0.2, 0.0], [0.0, 0.0]])
+    flow = exact_flow(inst, moved, found.r, w, repair.active)
+    # Nothing was scaled down: the load went along an edge, and the other edge is as it was.
+    assert np.abs(flow.floats()[0] - found.u).max() < 0.25
+    assert np.abs(flow.floats()[0]).max() > 0.9 * np.abs(found.u).max()
