@@ -52,9 +52,9 @@ def test_the_independent_model_has_the_values_of_the_problem(loss, penalty, scal
     for seed in range(2):
         w = np.random.default_rng(seed).standard_normal((instance.n, instance.dim))
         w = truth.feasible(instance, w / (1 + max(abs(r.X).max(initial=0) for r in instance.rows)))
-        value, size = truth.value(instance, w)
-        assert size >= abs(value)
-        assert value == pytest.approx(problem.value(w), rel=1e-12, abs=1e-12 * size)
+        value, digits = truth.value(instance, w)
+        assert 0 < digits < 1e-9 * max(1.0, abs(value))
+        assert value == pytest.approx(problem.value(w), rel=1e-15, abs=digits)
         variable.value = w
         assert model.objective.value == pytest.approx(value, rel=1e-10)
         assert all(constraint.value(1e-9) for constraint in model.constraints)

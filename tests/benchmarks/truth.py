@@ -13,25 +13,48 @@ import numpy as np
 import scipy.sparse as sp
 from fuzz_instance import Extra, Instance, Rows
 
+EPS = float(np.finfo(float).eps)
+
 
 def value(instance: Instance, w: np.ndarray) -> tuple[float, float]:
-    """Return the objective at w (n, d), and the size of the terms that it is the sum of."""
-    terms = [_row_values(rows, w) for rows in instance.rows]
+    """Return the objective at w (n, d), and by how much rounding may change it.
+
+    Two evaluations of x.w - y, or of a jump, differ by some last digits of what is subtracted.
+    """
+    terms, moved = [], [0.0]
+    for rows in instance.rows:
+        at, near = _row_values(rows, w)
+        terms.append(at)
+        moved.append(float(np.abs(near - at).sum()))
     terms += [_extra_values(extra, w[extra.node]) for extra in instance.extras]
-    jumps = w[instance.edges[:, 0]] - w[instance.edges[:, 1]]
-    terms.append(instance.lam * instance.weights * _penalty_values(instance.penalty, jumps))
+    head, tail = w[instance.edges[:, 0]], w[instance.edges[:, 1]]
+    digits = 8 * EPS * (np.abs(head) + np.abs(tail))
+    size = np.abs(head - tail)
+    costs = instance.lam * instance.weights
+    # Norms of the sizes: for a matrix Q this is an estimate, as good as any.
+    terms.append(costs * _penalty_values(instance.penalty, head - tail))
+    grown = _penalty_values(instance.penalty, size + digits)
+    moved.append(float((costs * np.abs(grown - _penalty_values(instance.penalty, size))).sum()))
     every = np.concatenate(terms)
-    return float(every.sum()), float(np.abs(every).sum())
+    return float(every.sum()), sum(moved) + 1e-13 * float(np.abs(every).sum())
 
 
-def _row_values(rows: Rows, w: np.ndarray) -> np.ndarray:
+def _row_values(rows: Rows, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the loss of each row, and what it is where its residual has other last digits."""
+    at, y, p = w[rows.node], rows.y, rows.parameter
     if rows.kind == "point":
-        return ((rows.y - w[rows.node]) ** 2).sum(axis=1)
-    z, y, p = np.einsum("rd,rd->r", rows.X, w[rows.node]), rows.y, rows.parameter
+        digits = 8 * EPS * (np.abs(y) + np.abs(at))
+        return ((y - at) ** 2).sum(axis=1), ((np.abs(y - at) + digits) ** 2).sum(axis=1)
+    z = np.einsum("rd,rd->r", rows.X, at)
+    digits = 8 * EPS * (np.abs(rows.X * at).sum(axis=1) + np.abs(y))
     if rows.kind == "custom":
-        return np.sqrt(np.bincount(rows.node, (z - y) ** 2))
+        near = np.abs(z - y) + digits
+        return tuple(np.sqrt(np.bincount(rows.node, r**2)) for r in (z - y, near))
     with np.errstate(over="ignore"):
-        return rows.share * _SCALAR[rows.kind](z, y, p)
+        value, *near = (_SCALAR[rows.kind](z + s * digits, y, p) for s in (0, 1, -1))
+    # The larger of both: at a kink one side may not change.
+    further = np.where(np.abs(near[0] - value) > np.abs(near[1] - value), *near)
+    return rows.share * value, rows.share * further
 
 
 def _huber(z: np.ndarray, y: np.ndarray, delta: float) -> np.ndarray:
