@@ -22,6 +22,7 @@ GTVCVX = (
     ("generators", "datasets"),  # graphs with data
     ("losses/node",),  # the convex problem of one node, compiled
     ("losses/batched/_base", "losses/batched/_terms"),
+    ("losses/batched/_squared",),  # what quadratic models of others are made of
     ("losses/batched/composite",),  # sums of terms
     ("losses/batched",),  # the losses of many nodes at once
     ("losses",),  # what users write
@@ -31,7 +32,8 @@ GTVCVX = (
     ("_diagnostics",),  # quantities of a problem and its solution
     ("solvers/driver",),  # the run, its limits and its incumbent: of any method
     ("solvers/primal_dual", "solvers/algorithm1", "solvers/divide"),
-    ("solvers/polishing", "solvers/interior_point"),  # around a method; when one stalls
+    # Around a method; when one stalls; on models of smooth losses.
+    ("solvers/polishing", "solvers/interior_point", "solvers/second_order"),
     ("solvers/_auto", "solvers/_reference"),  # which of them runs; conic solvers of CVXPY
     ("solvers/exact",),  # starts from what those two have found
     ("solvers",),  # the choice by name

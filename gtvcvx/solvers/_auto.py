@@ -26,9 +26,11 @@ from gtvcvx.solvers.polishing._contraction import Contraction
 from gtvcvx.solvers.polishing._policy import Polished
 from gtvcvx.solvers.primal_dual._ordering import Ordering
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
+from gtvcvx.solvers.second_order._second_order import SecondOrder
 
 NAME = "AUTO"
 TAKES = Takes()
+SECOND_ORDER = "primal-dual on second-order models"
 PRIMAL_DUAL, DIVISION = "primal-dual", "divide and conquer"
 INTERIOR_POINT = "interior point"
 # From this many edges on the working set outgrows the caches, and neighbours should be near.
@@ -82,23 +84,28 @@ def _converged(
 
     The interior-point method comes first where it costs no more than the fewest iterations.
     """
-    methods, interior = list(before), Alternative(problem, limits.rtol)
+    modelled = _second_order(problem, limits)
+    iteration = SECOND_ORDER if modelled else PRIMAL_DUAL
+    methods, interior = (
+        list(before),
+        Alternative(problem, limits.rtol, problem.losses.is_quadratic or modelled),
+    )
     switched = False
     with run.guarded():
         if limits.stop != "gap":
-            methods.append(PRIMAL_DUAL)
+            methods.append(iteration)
             run.drive(_iteration(problem, start, limits))
         elif not run.stopped:
             first = start is None and _comes_first(interior)
             if not first:
-                methods.append(PRIMAL_DUAL)
+                methods.append(iteration)
                 run.drive(Stalling(_iteration(problem, start, limits), interior))
             if not (run.stopped or run.satisfied):
                 switched = not first
                 methods.append(INTERIOR_POINT)
                 run.drive(interior.method)
             if not (run.stopped or run.satisfied):
-                methods.append(PRIMAL_DUAL)
+                methods.append(iteration)
                 run.drive(_iteration(problem, run.solution(), limits))
     return run.solution(method=", ".join(dict.fromkeys(methods)), switched=switched)
 
@@ -110,11 +117,18 @@ def _comes_first(interior: Alternative) -> bool:
 
 
 def _iteration(problem: GTVProblem, start: Solution | None, limits: Limits) -> Paced:
-    """Return the primal-dual method, polished where that is known how to do."""
+    """Return the primal-dual method, polished or on models where that is known how to do."""
+    if _second_order(problem, limits):
+        return SecondOrder(problem, start)
     method = PrimalDual(problem, start)
     if limits.stop != "gap" or missing(problem, Contraction.requires):
         return method
     return Polished(problem, method, Coarsening(problem, limits.rtol))
+
+
+def _second_order(problem: GTVProblem, limits: Limits) -> bool:
+    """Say whether the losses are replaced by quadratic models."""
+    return limits.stop == "gap" and missing(problem, SecondOrder.requires) is None
 
 
 def _reordered(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:

@@ -68,6 +68,8 @@ class BatchedLoss(ABC):
     trivial: bool = False
     #: Whether all losses are quadratic: `quadratic` and `affine_prox` are not None.
     is_quadratic: bool = False
+    #: Whether there are quadratic models: `model` is not None, and `rise` is accurate.
+    modelled: bool = False
 
     @property
     @abstractmethod
@@ -114,6 +116,23 @@ class BatchedLoss(ABC):
     @abstractmethod
     def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
         """Proximal points ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)``, shape (k, d)."""
+
+    def model(self, w: FloatArray, last: BatchedLoss | None = None) -> BatchedLoss | None:
+        """Return quadratic models of the losses at w (k, d), or None where a loss has none.
+
+        They have the losses' values, up to constants, and gradients there, and positive
+        semidefinite Hessians: the losses' own, or larger ones where those would lead too far. What
+        the last model, one of these losses at another point, was worth at w is learned from.
+        """
+        return None
+
+    def rise(self, w: FloatArray, before: FloatArray) -> FloatArray:
+        """``L_i(w_i) - L_i(b_i) - <grad L_i(b_i), w_i - b_i> >= 0`` (k,), for points b = before.
+
+        Without cancellation where there is a `model`.
+        """
+        step = np.sum(self.gradient(before) * (w - before), axis=1)
+        return np.maximum(self.value(w) - self.value(before) - step, 0.0)
 
     def affine_prox(self, tau: FloatArray) -> AffineProx | None:
         """Return the proximal operator as an affine map, or None where it is not affine."""

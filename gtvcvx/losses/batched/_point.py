@@ -15,7 +15,7 @@ class BatchedPoint(BatchedLoss):
     """Point losses at k nodes, points ``a`` of shape (k, d)."""
 
     is_quadratic = True
-
+    modelled = True
     smooth = True
 
     def __init__(self, a: FloatArray) -> None:
@@ -39,6 +39,14 @@ class BatchedPoint(BatchedLoss):
     def in_basis(self, basis: FloatArray) -> BatchedPoint:
         """Squared distances to the points' coordinates."""
         return BatchedPoint(self.a @ basis)
+
+    def model(self, w: FloatArray, last: BatchedLoss | None = None) -> BatchedPoint:
+        """Return the losses: they are quadratic."""
+        return self
+
+    def rise(self, w: FloatArray, before: FloatArray) -> FloatArray:
+        """Squared lengths of the steps."""
+        return np.sum((w - before) ** 2, axis=1)
 
     def scalar(self) -> ScalarForm:
         """Twos, and the points doubled."""

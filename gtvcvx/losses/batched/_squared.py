@@ -46,7 +46,7 @@ class BatchedSquared(BatchedLoss):
     """
 
     is_quadratic = True
-
+    modelled = True
     smooth = True
 
     def __init__(self, X: FloatArray, y: FloatArray, indptr: IntArray) -> None:
@@ -134,6 +134,15 @@ class BatchedSquared(BatchedLoss):
     def in_basis(self, basis: FloatArray) -> BatchedSquared:
         """Squared errors of the rows' coordinates."""
         return BatchedSquared(self.X @ basis, self.y, self.indptr)
+
+    def model(self, w: FloatArray, last: BatchedLoss | None = None) -> BatchedSquared:
+        """Return the losses: they are quadratic."""
+        return self
+
+    def rise(self, w: FloatArray, before: FloatArray) -> FloatArray:
+        """Mean squares of what the predictions change."""
+        change = np.einsum("nd,nd->n", self.X, (w - before)[self._owner])
+        return self._per_node(change**2) / self._counts
 
     def scalar(self) -> ScalarForm | None:
         """Curvatures and linear terms where the features are orthogonal, else None."""

@@ -82,6 +82,11 @@ class StackedLoss:
         """Whether all losses are quadratic."""
         return all(batch.is_quadratic for _, batch in self.parts)
 
+    @property
+    def modelled(self) -> bool:
+        """Whether all losses have quadratic models."""
+        return all(batch.modelled for _, batch in self.parts)
+
     def quadratic(self, n_nodes: int) -> QuadraticForm | None:
         """Hessians (n, d, d) and linear terms (n, d), or None if some loss is not quadratic."""
         d = self.dim
@@ -112,6 +117,20 @@ class StackedLoss:
                 return None
             parts.append((nodes, part))
         return StackedLoss(parts, self.dim)
+
+    def model(self, w: FloatArray, last: StackedLoss | None = None) -> StackedLoss | None:
+        """Return quadratic models at w (n, d), see `BatchedLoss.model`; None if some have none."""
+        parts = []
+        for k, (nodes, batch) in enumerate(self.parts):
+            part = batch.model(w[nodes], None if last is None else last.parts[k][1])
+            if part is None:
+                return None
+            parts.append((nodes, part))
+        return StackedLoss(parts, self.dim)
+
+    def rise(self, w: FloatArray, before: FloatArray) -> FloatArray:
+        """How far losses at w are above their tangents, (n,), see `BatchedLoss.rise`."""
+        return self._collect((len(w),), lambda batch, at: batch.rise(w[at], before[at]))
 
     def scalar(self, n_nodes: int) -> ScalarForm | None:
         """Curvatures and linear terms (n, d) of the coordinates, or None if they are coupled."""

@@ -15,6 +15,7 @@ class BatchedZero(BatchedLoss):
     """Zero losses at k nodes, of dimension d."""
 
     is_quadratic = True
+    modelled = True
     trivial = True
     smooth = True
 
@@ -39,6 +40,14 @@ class BatchedZero(BatchedLoss):
     def in_basis(self, basis: FloatArray) -> BatchedZero:
         """Return zero losses: they are the same in any basis."""
         return self
+
+    def model(self, w: FloatArray, last: BatchedLoss | None = None) -> BatchedZero:
+        """Return the losses: they are quadratic."""
+        return self
+
+    def rise(self, w: FloatArray, before: FloatArray) -> FloatArray:
+        """Zeros (k,)."""
+        return np.zeros(len(w))
 
     def scalar(self) -> ScalarForm:
         """Curvatures and linear terms of zeros."""

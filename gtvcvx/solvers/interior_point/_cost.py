@@ -66,11 +66,17 @@ class Alternative:
     problem : GTVProblem
     rtol : float
         Relative gap that is asked for.
+    affine : bool
+        Whether the iterations' proximal maps are affine, because the losses are quadratic or
+        replaced by models that are.
     prices : Prices
     """
 
-    def __init__(self, problem: GTVProblem, rtol: float, prices: Prices = DEFAULTS) -> None:
+    def __init__(
+        self, problem: GTVProblem, rtol: float, affine: bool, prices: Prices = DEFAULTS
+    ) -> None:
         self._problem, self._rtol, self._prices = problem, rtol, prices
+        self._affine = affine
 
     @cached_property
     def possible(self) -> bool:
@@ -120,7 +126,11 @@ class Alternative:
 
     @cached_property
     def _iteration(self) -> float:
-        graph, d, prices = self._problem.graph, self._problem.dim, self._prices
-        node = prices.node * graph.n_nodes * d**2
-        rows = 0.0 if self._problem.losses.is_quadratic else prices.row * self._row_entries
-        return prices.call + prices.edge * graph.n_edges * d + node + rows
+        affine = quadratic_iteration(self._problem, self._prices)
+        return affine if self._affine else affine + self._prices.row * self._row_entries
+
+
+def quadratic_iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float:
+    """Return the nanoseconds of a primal-dual iteration with an affine proximal map."""
+    graph, d = problem.graph, problem.dim
+    return prices.call + prices.edge * graph.n_edges * d + prices.node * graph.n_nodes * d**2

@@ -72,6 +72,7 @@ WITH_LOOKS = (
     "duality._polyhedral",
     "duality._refinement",
     "losses.batched._cvxpy",
+    "solvers.second_order._second_order",
 )
 
 

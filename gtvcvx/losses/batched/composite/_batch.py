@@ -15,8 +15,10 @@ from gtvcvx.losses.batched._base import BatchedLoss, DualDomain
 from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
 from gtvcvx.losses.batched.composite import _cvxpy_model as model
 from gtvcvx.losses.batched.composite._domain import complement, dual_domain, firmness
+from gtvcvx.losses.batched.composite._model import Frame, QuadraticModel
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node import _batch as compiled
+from gtvcvx.losses.node import _models as models
 from gtvcvx.losses.node._scalar import ROW
 
 EPS = float(np.finfo(np.float64).eps)
@@ -55,6 +57,7 @@ class BatchedComposite(BatchedLoss):
         self._terms = list(terms)
         self._parts = parts = Parts.of(self._terms, n_nodes, dim)
         self._constrained = parts.constrained
+        self.modelled = self.smooth
         # Where the next proximal point starts: at the last one.
         shape = n_nodes, dim
         self._last = np.zeros(shape), np.zeros(len(parts.rows)), np.zeros(shape)
@@ -83,6 +86,27 @@ class BatchedComposite(BatchedLoss):
         c = parts.coordinates
         out = c["mu"] * w - c["linear"] + c["kappa"] * np.sign(w)
         compiled.gradients(parts.X, parts.rows, parts.indptr, np.ascontiguousarray(w), out)
+        return out
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return Frame.of(self._parts)
+
+    def model(self, w: FloatArray, last: BatchedLoss | None = None) -> QuadraticModel | None:
+        """Return squared errors of the rows; None if there are kinks or constraints."""
+        if not self.smooth:
+            return None
+        known = last if isinstance(last, QuadraticModel) else None
+        return QuadraticModel(self._parts, self._frame, w, known)
+
+    def rise(self, w: FloatArray, before: FloatArray) -> FloatArray:
+        """How far rows and points are above their tangents; the same of terms without kinks."""
+        if not self.smooth:
+            return super().rise(w, before)
+        parts = self._parts
+        out = 0.5 * np.sum(parts.coordinates["mu"] * (w - before) ** 2, axis=1)
+        ends = np.ascontiguousarray(w), np.ascontiguousarray(before)
+        models.rises(parts.X, parts.rows, parts.indptr, *ends, out)
         return out
 
     def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:

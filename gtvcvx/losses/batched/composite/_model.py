@@ -1,0 +1,121 @@
+"""Quadratic models of smooth composite losses, written as squared errors of the same rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray, Records
+from gtvcvx.losses.batched._base import AffineProx, QuadraticForm
+from gtvcvx.losses.batched._squared import BatchedSquared
+from gtvcvx.losses.batched.composite._parts import Parts
+from gtvcvx.losses.node import _models as compiled
+
+# The minimizer is the proximal point for a step that is so long, over the inverse of the largest
+# curvature: far beyond what data determine, well before rounding takes over.
+LONG = 1e10
+
+
+class Frame(NamedTuple):
+    """Rows of the models: those of the losses, and one for each coordinate with a quadratic."""
+
+    X: FloatArray  # (M, d)
+    indptr: IntArray  # (k + 1,)
+    place: IntArray  # (N,), where the losses' rows are among them
+    curvature: FloatArray  # (M,), zero at the losses' rows
+    y: FloatArray  # (M,), zero at the losses' rows
+
+    @staticmethod
+    def of(parts: Parts) -> Frame:
+        """Return what the models of all points have in common."""
+        N, d = parts.X.shape
+        node, j = np.nonzero(parts.coordinates["mu"] > 0.0)
+        chosen = parts.coordinates[node, j]
+        owner = np.concatenate([parts.owner, node])
+        order = np.argsort(owner, kind="stable")
+        counts = np.bincount(owner, minlength=len(parts.totals))
+        return Frame(
+            np.concatenate([parts.X, np.eye(d)[j]])[order],
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            np.argsort(order, kind="stable")[:N],
+            np.concatenate([np.zeros(N), chosen["mu"]])[order],
+            np.concatenate([np.zeros(N), chosen["linear"] / chosen["mu"]])[order],
+        )
+
+
+class RowModels(NamedTuple):
+    """Models of the losses' rows at images z, see `gtvcvx.losses.node._models`; all (N,)."""
+
+    z: FloatArray
+    slope: FloatArray
+    curvature: FloatArray
+    share: FloatArray
+
+    @staticmethod
+    def at(rows: Records, z: FloatArray, last: RowModels | None) -> RowModels:
+        """Return models at z, with shares that the last ones teach."""
+        share = np.ones(len(z)) if last is None else last.share.copy()
+        if last is not None:
+            compiled.learn(rows, last.z, z, last.slope, last.curvature, share)
+        slope, curvature = np.empty_like(z), np.empty_like(z)
+        compiled.models(rows, z, share, slope, curvature)
+        return RowModels(z, slope, curvature, share)
+
+
+class QuadraticModel(BatchedSquared):
+    """Models of composite losses at points w (k, d).
+
+    Parameters
+    ----------
+    parts : Parts
+        Of smooth losses.
+    frame : Frame
+    w : ndarray, shape (k, d)
+    last : QuadraticModel, optional
+        Of the same losses, at another point.
+
+    Attributes
+    ----------
+    row_models : RowModels
+    """
+
+    row_models: RowModels
+
+    def __init__(
+        self, parts: Parts, frame: Frame, w: FloatArray, last: QuadraticModel | None
+    ) -> None:
+        z = np.empty(len(parts.rows))
+        compiled.images(parts.X, parts.indptr, np.ascontiguousarray(w), z)
+        known = None if last is None else last.row_models
+        self.row_models = rows = RowModels.at(parts.rows, z, known)
+        curvature, y = frame.curvature.copy(), frame.y.copy()
+        curvature[frame.place] = rows.curvature
+        away = np.divide(rows.slope, rows.curvature, np.zeros_like(z), where=rows.curvature > 0.0)
+        y[frame.place] = z - away
+        counts = np.diff(frame.indptr)
+        scale = np.sqrt(0.5 * np.repeat(counts, counts) * curvature)
+        super().__init__(scale[:, None] * frame.X, scale * y, frame.indptr)
+        hessian = np.empty((len(counts), self.dim, self.dim))
+        compiled.hessians(self.X, self.indptr, hessian)
+        self._form = QuadraticForm(hessian, self._linear)
+
+    def quadratic(self) -> QuadraticForm:
+        """Hessians and linear terms."""
+        return QuadraticForm(self._form.hessian.copy(), self._form.linear.copy())
+
+    def affine_prox(self, tau: FloatArray) -> AffineProx:
+        """Inverses of I + tau_i H_i, and offsets.
+
+        By factorization: a model serves few step sizes, too few for singular values to pay.
+        """
+        hessian, linear = self._form
+        matrix, offset = np.empty_like(hessian), np.empty_like(linear)
+        compiled.resolvents(hessian, linear, np.ascontiguousarray(tau), matrix, offset)
+        return AffineProx(matrix, offset)
+
+    def minimizer(self) -> FloatArray:
+        """Minimizers of nearly least norm."""
+        largest = np.einsum("kjj->k", self._form.hessian)
+        tau = np.divide(LONG, largest, np.ones_like(largest), where=largest > 0.0)
+        return self.affine_prox(tau).offset

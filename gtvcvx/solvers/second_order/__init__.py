@@ -1,0 +1,1 @@
+"""Smooth losses by quadratic models of them, one after the other."""

@@ -1,0 +1,96 @@
+"""Second-order models under the driver: agreement, hostile data, warm starts, giving up."""
+
+import numpy as np
+import pytest
+from _catalogue_cases import problem as catalogue_problem
+
+import gtvcvx as gtv
+from gtvcvx.solvers import _auto
+from gtvcvx.solvers.driver import Limits, drive, missing
+from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
+from gtvcvx.solvers.second_order._second_order import SecondOrder
+
+
+def path(losses, n, penalty="l2", lam=0.1):
+    graph = gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)])
+    return gtv.GTVProblem(graph, losses, penalty, lam)
+
+
+def hostile(kind, n=30, rows=4, d=2):
+    """Data on a path that plain Newton steps do not survive."""
+    rng = np.random.default_rng(5)
+    X, owner = rng.standard_normal((n * rows, d)), np.repeat(np.arange(n), rows)
+    z = X @ np.array([2.0, -1.0])
+    if kind == "separable":
+        return path(gtv.LogisticLoss.from_rows(X, (z > 0.0) * 1.0, owner), n)
+    if kind == "large counts":
+        return path(gtv.PoissonLoss.from_rows(X, rng.poisson(np.exp(z + 9.0)) * 1.0, owner), n)
+    if kind == "gross outliers":
+        y = z + 1e6 * (rng.random(len(z)) < 0.3)
+        return path(gtv.HuberLoss.from_rows(X, y, owner, delta=0.1), n)
+    y = z + rng.standard_t(1, len(z))
+    units = X * np.array([1.0, 1e4])
+    return path(gtv.PseudoHuberLoss.from_rows(units, y, owner, delta=0.01), n)
+
+
+@pytest.mark.parametrize("kind", ["separable", "large counts", "gross outliers", "units"])
+def test_hostile_data_are_solved(kind):
+    problem = hostile(kind)
+    solution = problem.solve(rtol=1e-6, max_iter=30_000)
+    assert solution.info["method"] == _auto.SECOND_ORDER
+    assert solution.status == "optimal"
+
+
+def test_what_it_needs_of_a_problem():
+    requires = SecondOrder.requires
+    assert missing(catalogue_problem("logistic"), requires) is None
+    assert "not quadratic" in missing(path(gtv.PointLoss.stack(np.eye(2)), 2), requires)
+    assert "smooth" in missing(catalogue_problem("lasso"), requires)
+    alone = gtv.GTVProblem(gtv.EmpiricalGraph(1, []), [gtv.LogisticLoss([[1.0]], [1.0])])
+    assert "edges" in missing(alone, requires)
+
+
+def test_other_rules_of_stopping_keep_the_plain_method():
+    solution = catalogue_problem("logistic").solve(stop="objective")
+    assert solution.info["method"] == _auto.PRIMAL_DUAL
+    assert "models" not in solution.info
+
+
+def test_a_warm_start_is_gone_on_from():
+    problem = catalogue_problem("huber")
+    cold = problem.solve(rtol=1e-9)
+    near = problem.with_lam(0.11).solve(rtol=1e-8, warm_start=cold)
+    assert near.status == "optimal"
+    assert problem.solve(rtol=1e-8, warm_start=cold).n_iter == 0
+
+
+def test_a_start_far_off_is_survived():
+    problem = catalogue_problem("poisson")
+    optimum = problem.solve(rtol=1e-7)
+    method = SecondOrder(problem)
+    method.move_to(np.full_like(optimum.w, 50.0), optimum.u)
+    solution = drive(problem, method, Limits(1e-6, 20_000), "test")
+    assert solution.value == pytest.approx(optimum.value, rel=1e-5)
+
+
+# No step is ever short enough; no residual small enough.
+@pytest.mark.parametrize("changes", [{"enough": 0.0}, {"progress": 0.0, "failures": 1}])
+def test_models_that_fail_are_given_up(tuned, changes):
+    tuned(SecondOrder, **changes)
+    problem = catalogue_problem("logistic-ridge")
+    method = SecondOrder(problem)
+    solution = drive(problem, method, Limits(1e-6, 5000), "test")
+    assert solution.status == "optimal"
+    assert solution.info["models"] <= 3
+    plain = drive(problem, PrimalDual(problem), Limits(1e-6, 5000), "test")
+    assert solution.value == pytest.approx(plain.value, rel=2e-6)
+
+
+def test_isolated_nodes_are_at_minimizers_of_their_own():
+    rng = np.random.default_rng(0)
+    X, owner = rng.standard_normal((12, 2)), np.repeat(np.arange(3), 4)
+    losses = gtv.HuberLoss.from_rows(X, rng.standard_normal(12), owner, delta=0.1)
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(3, [(0, 1)]), losses, "l1", 0.1)
+    solution = problem.solve(rtol=1e-8)
+    assert solution.status == "optimal"
+    assert np.abs(problem.losses.gradient(solution.w)[2]).max() <= 1e-8
