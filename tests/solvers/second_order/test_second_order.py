@@ -37,7 +37,8 @@ def hostile(kind, n=30, rows=4, d=2):
 def test_hostile_data_are_solved(kind):
     problem = hostile(kind)
     solution = problem.solve(rtol=1e-6, max_iter=30_000)
-    assert solution.info["method"] == _auto.SECOND_ORDER
+    # Separable data have no minimizer: models get nearer to one by a step each, and give up.
+    assert solution.info["method"].startswith(_auto.SECOND_ORDER)
     assert solution.status == "optimal"
 
 
