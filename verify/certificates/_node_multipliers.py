@@ -165,7 +165,9 @@ class _Iterate:
         self.fixed = f.limited & ~self.free
         above, below = (self.free & np.isfinite(end) for end in (f.hi, f.lo))
         size = np.broadcast_to(part.of_nodes(scale.dual), part.shape)
-        self.soft = 1 / (STIFFEST * part.of_nodes(scale.curvature))
+        # Terms of single coordinates have the units of each: half way, as sizes grow with the root.
+        units = 1.0 if part.x is not None else np.sqrt(part.norms_squared())
+        self.soft = units / (STIFFEST * part.of_nodes(scale.curvature))
         self.width = np.minimum(np.minimum(f.hi, size) - np.maximum(f.lo, -size), size)
         margin = np.where(above & below, 0.25, 1.0) * self.width
         inside = np.clip(f.slope(self.z), f.lo + margin, f.hi - margin)
