@@ -32,8 +32,9 @@ GTVCVX = (
     ("_diagnostics",),  # quantities of a problem and its solution
     ("solvers/driver",),  # the run, its limits and its incumbent: of any method
     ("solvers/primal_dual", "solvers/algorithm1", "solvers/divide"),
-    # Around a method; when one stalls; on models of smooth losses.
-    ("solvers/polishing", "solvers/interior_point", "solvers/second_order"),
+    # When a method stalls, and its blocks serve polishing; on models of smooth losses.
+    ("solvers/interior_point", "solvers/second_order"),
+    ("solvers/polishing",),  # around a method
     ("solvers/_auto", "solvers/_reference"),  # which of them runs; conic solvers of CVXPY
     ("solvers/exact",),  # starts from what those two have found
     ("solvers",),  # the choice by name

@@ -22,8 +22,9 @@ from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._stalling import DEFAULTS as STALLING
 from gtvcvx.solvers.interior_point._stalling import Paced, Stalling
 from gtvcvx.solvers.polishing._coarsening import Coarsening
+from gtvcvx.solvers.polishing._conic_contraction import ConicContraction
 from gtvcvx.solvers.polishing._contraction import Contraction
-from gtvcvx.solvers.polishing._policy import Polished
+from gtvcvx.solvers.polishing._policy import CONIC, Polished
 from gtvcvx.solvers.primal_dual._ordering import Ordering
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 from gtvcvx.solvers.second_order._second_order import SecondOrder
@@ -121,9 +122,13 @@ def _iteration(problem: GTVProblem, start: Solution | None, limits: Limits) -> P
     if _second_order(problem, limits):
         return SecondOrder(problem, start)
     method = PrimalDual(problem, start)
-    if limits.stop != "gap" or missing(problem, Contraction.requires):
+    if limits.stop != "gap":
         return method
-    return Polished(problem, method, Coarsening(problem, limits.rtol))
+    if missing(problem, Contraction.requires) is None:
+        return Polished(problem, method, Coarsening(problem, limits.rtol))
+    if missing(problem, ConicContraction.requires) is None:
+        return Polished(problem, method, ConicContraction(problem, limits.rtol), CONIC)
+    return method
 
 
 def _second_order(problem: GTVProblem, limits: Limits) -> bool:

@@ -119,18 +119,29 @@ class Alternative:
 
     @cached_property
     def _row_entries(self) -> float:
-        """Entries of the data of all rows."""
-        terms = self._problem.losses.terms()
-        rows = sum(len(term["y"]) for term in terms if term["kind"] in ROW_KINDS)
-        return float(rows * self._problem.dim)
+        return row_entries(self._problem)
 
     @cached_property
     def _iteration(self) -> float:
-        affine = quadratic_iteration(self._problem, self._prices)
-        return affine if self._affine else affine + self._prices.row * self._row_entries
+        if self._affine:
+            return quadratic_iteration(self._problem, self._prices)
+        return iteration(self._problem, self._prices)
+
+
+def row_entries(problem: GTVProblem) -> float:
+    """Return the number of entries of the data of all rows."""
+    terms = problem.losses.terms()
+    rows = sum(len(term["y"]) for term in terms if term["kind"] in ROW_KINDS)
+    return float(rows * problem.dim)
 
 
 def quadratic_iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float:
-    """Return the nanoseconds of a primal-dual iteration with an affine proximal map."""
+    """Return the price of a primal-dual iteration with an affine proximal map."""
     graph, d = problem.graph, problem.dim
     return prices.call + prices.edge * graph.n_edges * d + prices.node * graph.n_nodes * d**2
+
+
+def iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float:
+    """Return the price of a primal-dual iteration."""
+    rows = 0.0 if problem.losses.is_quadratic else prices.row * row_entries(problem)
+    return quadratic_iteration(problem, prices) + rows

@@ -115,8 +115,9 @@ class InteriorPoint:
     ) -> None:
         self._problem, self._settings, self._rtol = problem, settings, rtol
         self._goal = min(max(settings.accuracy * rtol, settings.least), settings.most)
-        self._program = Program(problem.graph.n_nodes * problem.dim)
-        add_losses(self._program, problem.losses.terms(), problem.dim)
+        shape = problem.graph.n_nodes, problem.dim
+        self._program = Program(shape[0] * shape[1])
+        add_losses(self._program, problem.losses.terms(), np.arange(self.size).reshape(shape))
         self._read_flow = add_penalty(self._program, problem)
         self._found: Proposal | None = None
         self.n_iter = 0

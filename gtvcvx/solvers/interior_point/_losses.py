@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.losses.batched._terms import ROW_KINDS, Term, row_counts
-from gtvcvx.solvers.interior_point._program import Linear, Program, interleaved
+from gtvcvx.solvers.interior_point._program import Linear, Program, Rows, interleaved
 
 
-def add_losses(program: Program, terms: Iterable[Term], dim: int) -> None:
-    """Add the losses of all nodes, whose coordinates are the first variables, node by node."""
+def add_losses(program: Program, terms: Iterable[Term], variables: IntArray) -> None:
+    """Add the losses of all nodes, whose coordinates are the given variables (n, d).
+
+    Nodes may share variables.
+    """
     for term in terms:
         kind = term["kind"]
+        at = variables[term["node"]]
         if kind == "squared":
-            _add_squared(program, term, dim)
+            _add_squared(program, term, variables)
+        elif kind in KINKED:
+            add_kinks(program, variables, Kinks.of(term))
         elif kind in ROW_KINDS:
-            _ROWS[kind](program, term, _rows(term["X"], term["node"]), _weights(term["node"]))
+            _ROWS[kind](program, term, _rows(term["X"], at), _weights(term["node"]))
         else:
-            _OTHERS[kind](program, term, dim)
+            _OTHERS[kind](program, term, at)
 
 
-def _rows(X: FloatArray, node: IntArray) -> Linear:
-    """Return the linear forms x_r^T w_node(r)."""
+def _rows(X: FloatArray, at: IntArray) -> Linear:
+    """Return the linear forms x_r^T w of the variables w (N, d)."""
     N, d = X.shape
-    columns = node[:, None] * d + np.arange(d)
-    return Linear(np.repeat(np.arange(N), d), columns.ravel(), X.ravel(), N)
+    return Linear(np.repeat(np.arange(N), d), at.ravel(), X.ravel(), N)
 
 
 def _weights(node: IntArray) -> FloatArray:
@@ -35,18 +41,23 @@ def _weights(node: IntArray) -> FloatArray:
     return 1.0 / row_counts(node, int(node.max()) + 1)[node]
 
 
-def _coordinates(node: IntArray, dim: int) -> IntArray:
-    """Variables w_i of some nodes, one node after the other."""
-    return (node[:, None] * dim + np.arange(dim)).ravel()
-
-
-def _add_squared(program: Program, term: Term, dim: int) -> None:
+def _add_squared(program: Program, term: Term, variables: IntArray) -> None:
     """Residuals as variables: Hessians would have the squares of the rows' condition numbers."""
     root = np.sqrt(_weights(term["node"]))
-    X, y, node = reduced_rows(term["X"] * root[:, None], term["y"] * root, term["node"])
+    group, first = _groups(variables)
+    X, y, group = reduced_rows(term["X"] * root[:, None], term["y"] * root, group[term["node"]])
     r = program.variables(len(y))
     program.square_cost(r, 2.0)
-    program.constrain("zero", _rows(X, node) + -Linear.of(r), y)
+    program.constrain("zero", _rows(X, variables[first[group]]) + -Linear.of(r), y)
+
+
+def _groups(variables: IntArray) -> tuple[IntArray, IntArray]:
+    """Return groups (n,) of the nodes with the same variables (n, d), and the first of each."""
+    n = len(variables)
+    if variables.max(initial=-1) + 1 == variables.size:
+        return np.arange(n), np.arange(n)
+    _, first, group = np.unique(variables, axis=0, return_index=True, return_inverse=True)
+    return group.ravel(), first
 
 
 def reduced_rows(
@@ -54,7 +65,7 @@ def reduced_rows(
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return at most d rows a node whose squares differ from the given ones by constants.
 
-    They are ``R w = Q^T y`` of the QR decomposition of a node's rows. Nodes are sorted.
+    They are ``R w = Q^T y`` of the QR decomposition of a node's rows.
     """
     d = X.shape[1]
     counts = row_counts(node, int(node.max()) + 1)
@@ -85,28 +96,79 @@ def _decomposed(
     return R[:, :, :d].reshape(-1, d), R[:, :, d].ravel(), np.repeat(chosen, d)
 
 
-def _add_kinked(
-    program: Program, forms: Linear, y: FloatArray, c: FloatArray, slopes: tuple[FloatArray, ...]
-) -> None:
-    """``c max(low r, high r)`` of the residuals r = z - y."""
-    t = program.variables(len(y))
-    program.linear_cost(t, c)
-    for slope in slopes:
-        program.constrain("nonneg", forms.times(slope) + -Linear.of(t), slope * y)
+class Kinks(NamedTuple):
+    """Rows ``weight max(low r, high r)`` of the residuals ``r = x^T w - y``, low < high."""
+
+    X: FloatArray  # (N, d)
+    y: FloatArray  # (N,)
+    node: IntArray  # (N,)
+    weight: FloatArray  # (N,)
+    low: FloatArray  # (N,)
+    high: FloatArray  # (N,)
+
+    @staticmethod
+    def of(term: Term) -> Kinks:
+        """Return the rows of a term of one of `KINKED`."""
+        low, high = _SLOPES[term["kind"]](term)
+        return Kinks(term["X"], term["y"], term["node"], _weights(term["node"]), low, high)
+
+    def residuals(self, w: FloatArray) -> FloatArray:
+        """Residuals (N,) at w (n, d)."""
+        found: FloatArray = np.einsum("rk,rk->r", self.X, w[self.node]) - self.y
+        return found
+
+    def chosen(self, rows: BoolArray) -> Kinks:
+        """Return some of the rows."""
+        return Kinks(
+            self.X[rows],
+            self.y[rows],
+            self.node[rows],
+            self.weight[rows],
+            self.low[rows],
+            self.high[rows],
+        )
 
 
-def _absolute(program: Program, term: Term, forms: Linear, c: FloatArray) -> None:
-    ones = np.ones(len(c))
-    _add_kinked(program, forms, term["y"], c, (-ones, ones))
+def _absolute(term: Term) -> tuple[FloatArray, FloatArray]:
+    ones = np.ones(len(term["y"]))
+    return -ones, ones
 
 
-def _quantile(program: Program, term: Term, forms: Linear, c: FloatArray) -> None:
-    _add_kinked(program, forms, term["y"], c, (-term["level"], 1.0 - term["level"]))
+def _quantile(term: Term) -> tuple[FloatArray, FloatArray]:
+    return -term["level"], 1.0 - term["level"]
 
 
-def _hinge(program: Program, term: Term, forms: Linear, c: FloatArray) -> None:
-    y = term["y"]
-    _add_kinked(program, forms, y, c, (np.minimum(-y, 0.0), np.maximum(-y, 0.0)))
+def _hinge(term: Term) -> tuple[FloatArray, FloatArray]:
+    """``max(0, 1 - y z)`` is ``max(0, -y (z - y))``, as y is its own inverse."""
+    return np.minimum(-term["y"], 0.0), np.maximum(-term["y"], 0.0)
+
+
+_SLOPES: Mapping[str, Callable[[Term], tuple[FloatArray, FloatArray]]] = {
+    "absolute": _absolute,
+    "quantile": _quantile,
+    "hinge": _hinge,
+}
+#: Kinds of rows with a kink, linear on both sides of it.
+KINKED = frozenset(_SLOPES)
+
+
+def add_kinks(program: Program, variables: IntArray, kinks: Kinks) -> Rows:
+    """Add kinked rows: linear ones, and what the slope gains at the kink; returns the gains' place.
+
+    The multipliers there, from 0 to ``weight (high - low)``, are what the slopes are above
+    ``weight low``.
+    """
+    add_slopes(program, variables, kinks, kinks.weight * kinks.low)
+    t, forms = program.variables(len(kinks.y)), _rows(kinks.X, variables[kinks.node])
+    program.linear_cost(t, kinks.weight * (kinks.high - kinks.low))
+    program.constrain("nonneg", -Linear.of(t), 0.0)
+    return program.constrain("nonneg", forms + -Linear.of(t), kinks.y)
+
+
+def add_slopes(program: Program, variables: IntArray, kinks: Kinks, slope: FloatArray) -> None:
+    """Add rows as linear ones of known slope (N,)."""
+    cost = kinks.X * slope[:, None]
+    program.linear_cost(variables[kinks.node].ravel(), cost.ravel())
 
 
 def _huber(program: Program, term: Term, forms: Linear, c: FloatArray) -> None:
@@ -154,54 +216,54 @@ def _add_exponential(program: Program, forms: Linear, above: IntArray) -> None:
     program.constrain("exp", cone, np.tile([0.0, 1.0, 0.0], N), rows=3)
 
 
-def _point(program: Program, term: Term, dim: int) -> None:
-    at = _coordinates(term["node"], dim)
-    program.square_cost(at, 2.0)
-    program.linear_cost(at, -2.0 * term["a"].ravel())
+def _point(program: Program, term: Term, at: IntArray) -> None:
+    program.square_cost(at.ravel(), 2.0)
+    program.linear_cost(at.ravel(), -2.0 * term["a"].ravel())
 
 
-def _spread(values: FloatArray, dim: int) -> FloatArray:
-    """Return parameters of nodes, one for each or one for each coordinate, flattened."""
-    return np.broadcast_to(values.reshape(len(values), -1), (len(values), dim)).ravel()
+def _spread(values: FloatArray, at: IntArray) -> FloatArray:
+    """Return parameters of nodes, one for each or one for each coordinate, for all variables."""
+    return np.broadcast_to(values.reshape(len(values), -1), at.shape).ravel()
 
 
-def _ridge(program: Program, term: Term, dim: int) -> None:
-    program.square_cost(_coordinates(term["node"], dim), _spread(term["mu"], dim))
+def _ridge(program: Program, term: Term, at: IntArray) -> None:
+    program.square_cost(at.ravel(), _spread(term["mu"], at))
 
 
-def _l1(program: Program, term: Term, dim: int) -> None:
-    forms = Linear.of(_coordinates(term["node"], dim))
-    ones = np.ones(forms.size)
-    _add_kinked(program, forms, 0.0 * ones, _spread(term["kappa"], dim), (-ones, ones))
+def _l1(program: Program, term: Term, at: IntArray) -> None:
+    index, place = np.unique(at, return_inverse=True)
+    kappa = np.bincount(place.ravel(), _spread(term["kappa"], at)).astype(np.float64)
+    t = program.variables(len(index))
+    program.linear_cost(t, kappa)
+    for sign in (-1.0, 1.0):
+        program.constrain("nonneg", Linear.of(index).times(sign) + -Linear.of(t), 0.0)
 
 
-def _box(program: Program, term: Term, dim: int) -> None:
-    at = _coordinates(term["node"], dim)
+def _box(program: Program, term: Term, at: IntArray) -> None:
+    index, place = np.unique(at, return_inverse=True)
     for name, sign in (("lower", -1.0), ("upper", 1.0)):
-        bound = term[name].ravel()
+        bound = np.full(len(index), np.inf)
+        np.minimum.at(bound, place.ravel(), sign * term[name].ravel())
         finite = np.isfinite(bound)
-        forms = Linear.of(at[finite]).times(sign)
-        program.constrain("nonneg", forms, sign * bound[finite])
+        program.constrain("nonneg", Linear.of(index[finite]).times(sign), bound[finite])
 
 
-def _simplex(program: Program, term: Term, dim: int) -> None:
-    at = _coordinates(term["node"], dim)
-    k = len(term["node"])
-    sums = Linear(np.repeat(np.arange(k), dim), at, np.ones(k * dim), k)
-    program.constrain("nonneg", -Linear.of(at), 0.0)
-    program.constrain("zero", sums, term["total"])
+def _simplex(program: Program, term: Term, at: IntArray) -> None:
+    index = np.unique(at)
+    program.constrain("nonneg", -Linear.of(index), 0.0)
+    sums, first = np.unique(at, axis=0, return_index=True)
+    k, dim = sums.shape
+    forms = Linear(np.repeat(np.arange(k), dim), sums.ravel(), np.ones(k * dim), k)
+    program.constrain("zero", forms, term["total"][first])
 
 
 _ROWS: Mapping[str, Callable[[Program, Term, Linear, FloatArray], None]] = {
-    "absolute": _absolute,
-    "quantile": _quantile,
-    "hinge": _hinge,
     "huber": _huber,
     "pseudohuber": _pseudohuber,
     "logistic": _logistic,
     "poisson": _poisson,
 }
-_OTHERS: Mapping[str, Callable[[Program, Term, int], None]] = {
+_OTHERS: Mapping[str, Callable[[Program, Term, IntArray], None]] = {
     "point": _point,
     "ridge": _ridge,
     "l1": _l1,
@@ -209,4 +271,4 @@ _OTHERS: Mapping[str, Callable[[Program, Term, int], None]] = {
     "simplex": _simplex,
 }
 #: Kinds of terms that are known here.
-LOSS_KINDS = frozenset({"squared", *_ROWS, *_OTHERS})
+LOSS_KINDS = frozenset({"squared", *KINKED, *_ROWS, *_OTHERS})

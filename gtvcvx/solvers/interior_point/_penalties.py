@@ -10,12 +10,14 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from gtvcvx._arrays import FloatArray
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solvers.interior_point._program import Linear, Program, interleaved
+from gtvcvx.solvers.interior_point._program import Linear, Program
 
 #: Reads the flow (m, d) from the point w (n, d) and the multipliers of all constraints.
 ReadFlow = Callable[[FloatArray, FloatArray], FloatArray]
+#: Reads the flow (m, d) from the multipliers alone.
+ReadMultipliers = Callable[[FloatArray], FloatArray]
 
 PENALTY_KINDS = frozenset({"l1", "l2", "linf", "squared", "quadratic"})
 
@@ -28,49 +30,58 @@ def add_penalty(program: Program, problem: GTVProblem) -> ReadFlow:
         return lambda w, multipliers: np.zeros((0, d))
     if kind in ("squared", "quadratic"):
         return _add_quadratic(program, problem, data.get("Q", np.eye(d)))
-    if kind == "l2" and d > 1:
-        return _add_lengths(program, problem)
-    return _add_moduli(program, problem, apart=kind == "l1")
+    coordinates = np.arange(d)
+    heads, tails = (end[:, None] * d + coordinates for end in problem.graph.edges.T)
+    read = add_norms(program, kind, heads, tails, problem.capacities)
+    return lambda w, multipliers: read(multipliers)
 
 
-def _jumps(problem: GTVProblem) -> Linear:
-    """Jumps (D w)_e, coordinate by coordinate, edge after edge."""
-    identity = sp.eye_array(problem.dim, format="csr")
-    return Linear.of_matrix(sp.kron(problem.graph.incidence, identity, format="csr"))
+def add_norms(
+    program: Program, kind: str, heads: IntArray, tails: IntArray, capacities: FloatArray
+) -> ReadMultipliers:
+    """Add ``c_e ||x[heads_e] - x[tails_e]||`` for variables (m, d), one edge a row."""
+    jumps = Linear.of(heads.ravel()) + -Linear.of(tails.ravel())
+    if kind == "l2" and heads.shape[1] > 1:
+        return _add_lengths(program, jumps, heads.shape[1], capacities)
+    return _add_moduli(program, jumps, heads.shape[1], capacities, apart=kind == "l1")
 
 
-def _add_moduli(program: Program, problem: GTVProblem, apart: bool) -> ReadFlow:
+def _add_moduli(
+    program: Program, jumps: Linear, d: int, capacities: FloatArray, apart: bool
+) -> ReadMultipliers:
     """Bound moduli of the jumps by variables; each by its own, or all of an edge by one."""
-    m, d = problem.graph.n_edges, problem.dim
-    jumps = _jumps(problem)
+    m = len(capacities)
     if apart:
         t = program.variables(m * d)
-        program.linear_cost(t, np.repeat(problem.capacities, d))
+        program.linear_cost(t, np.repeat(capacities, d))
     else:
         t = program.variables(m)
-        program.linear_cost(t, problem.capacities)
+        program.linear_cost(t, capacities)
         t = np.repeat(t, d)
     up = program.constrain("nonneg", jumps + -Linear.of(t), 0.0)
     down = program.constrain("nonneg", -jumps + -Linear.of(t), 0.0)
 
-    def read(w: FloatArray, multipliers: FloatArray) -> FloatArray:
+    def read(multipliers: FloatArray) -> FloatArray:
         flow = multipliers[program.place(up)] - multipliers[program.place(down)]
         return flow.reshape(m, d)
 
     return read
 
 
-def _add_lengths(program: Program, problem: GTVProblem) -> ReadFlow:
+def _add_lengths(
+    program: Program, jumps: Linear, d: int, capacities: FloatArray
+) -> ReadMultipliers:
     """Bound lengths of the jumps by variables."""
-    m, d = problem.graph.n_edges, problem.dim
+    m = len(capacities)
     t = program.variables(m)
-    program.linear_cost(t, problem.capacities)
-    edge_matrix = sp.kron(problem.graph.incidence, np.eye(1), format="csr")
-    edge = Linear.of_matrix(edge_matrix)
-    parts = [Linear(edge.row, edge.column * d + k, -edge.value, m) for k in range(d)]
-    cones = program.constrain("soc", interleaved([-Linear.of(t), *parts]), 0.0, rows=d + 1)
+    program.linear_cost(t, capacities)
+    # Of each edge first the length, then the jump.
+    length = Linear(np.arange(m) * (d + 1), t, -np.ones(m), m * (d + 1))
+    row = jumps.row + jumps.row // d + 1
+    forms = length + Linear(row, jumps.column, -jumps.value, m * (d + 1))
+    cones = program.constrain("soc", forms, 0.0, rows=d + 1)
 
-    def read(w: FloatArray, multipliers: FloatArray) -> FloatArray:
+    def read(multipliers: FloatArray) -> FloatArray:
         return -multipliers[program.place(cones)].reshape(m, d + 1)[:, 1:]
 
     return read

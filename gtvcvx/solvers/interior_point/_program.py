@@ -41,13 +41,6 @@ class Linear:
         none = np.empty(0, np.int64)
         return Linear(none, none, np.empty(0), size)
 
-    @staticmethod
-    def of_matrix(matrix: sp.csr_array) -> Linear:
-        """Return the rows of a matrix."""
-        triples = matrix.tocoo()
-        row, column = (place.astype(np.int64) for place in triples.coords)
-        return Linear(row, column, triples.data, matrix.shape[0])
-
     def __add__(self, other: Linear) -> Linear:
         return Linear(
             np.concatenate([self.row, other.row]),

@@ -87,6 +87,7 @@ def cluster_flow(
     tolerance: float = 0.0,
     end: float = np.inf,
     settings: ClusterFlowSettings = DEFAULTS,
+    slopes: FloatArray | None = None,
 ) -> ClusterFlow:
     """Find a flow near u (m, d) that makes up for the gradients at w (n, d).
 
@@ -103,9 +104,11 @@ def cluster_flow(
     end : float
         When to stop, by `time.perf_counter`.
     settings : ClusterFlowSettings
+    slopes : ndarray, shape (n, d), optional
+        Subgradients of the losses at w instead of their gradients.
     """
     conserved, inside, overload, cost = u.copy(), u.copy(), np.zeros(len(u)), 0.0
-    demand = -problem.losses.gradient(w)
+    demand = -(problem.losses.gradient(w) if slopes is None else slopes)
     for block, jump in zip(blocks, jumping, strict=True):
         part = _Block(problem, demand[:, block], u[:, block], ~jump, settings)
         part.solve(tolerance * float(np.sum(problem.capacities)), end)

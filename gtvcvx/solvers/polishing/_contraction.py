@@ -119,8 +119,8 @@ class Contraction:
 
         None if it would cost more, or takes more seconds, or if the solver fails.
         """
-        fused = [self._fused(w, u, block) for block in self._blocks]
-        contracted = _Contracted(self._problem, self._blocks, fused, self.settings.no_jump)
+        fused = [mask & ~self._cut for mask in fused_edges(self._problem, w, u, self.settings)]
+        contracted = Contracted(self._problem, self._blocks, fused, self.settings.no_jump)
         width = max(len(self._blocks[0]), 2)
         cost = (
             self.settings.edge_cost
@@ -135,25 +135,30 @@ class Contraction:
             return None
         z, flows = answer
         flow = u.copy()
-        jumping = contracted.put_flows(z, flows, flow)
-        return Candidate(z[contracted.variables], flow, jumping, cost)
+        point = z[contracted.variables]
+        jumping = contracted.put_flows(point, flows, flow)
+        return Candidate(point, flow, jumping, cost)
 
     def cut(self, overload: FloatArray) -> None:
         """Take edges far above their capacity, by this share of it (m,), for jumps next time."""
         self._cut = overload > self.settings.cut
 
-    def _fused(self, w: FloatArray, u: FloatArray, block: list[int]) -> BoolArray:
-        problem = self._problem
+
+def fused_edges(
+    problem: GTVProblem, w: FloatArray, u: FloatArray, settings: ContractionSettings
+) -> list[BoolArray]:
+    """Return for each block the edges (m,) over which w (n, d) and u (m, d) look fused."""
+    out = []
+    for block in blocks(problem):
         spread = float(np.ptp(w[:, block], axis=0).max())
         jumps = np.abs(problem.differences(w[:, block])).max(axis=1)
         slack = problem.capacities - problem.penalty.dual_norm(u[:, block])
-        settings = self.settings
         free = slack > settings.fused_slack * problem.capacities
-        fused = free & (jumps <= settings.fused_jump * spread)
-        return fused & ~self._cut
+        out.append(free & (jumps <= settings.fused_jump * spread))
+    return out
 
 
-class _Contracted:
+class Contracted:
     """The variables and edges that are left when nodes are fused over some edges per block."""
 
     def __init__(
@@ -166,18 +171,18 @@ class _Contracted:
         graph, self._blocks, self._no_jump = problem.graph, blocks, no_jump
         self.variables = np.empty((graph.n_nodes, problem.dim), np.int64)
         self.n_variables = 0
-        self._edges: list[QuotientEdges] = []
+        self.edges: list[QuotientEdges] = []
         for block, mask in zip(blocks, fused, strict=True):
             labels = connected_components(graph.n_nodes, graph.edges[mask])
             for k, coordinate in enumerate(block):
                 self.variables[:, coordinate] = self.n_variables + labels * len(block) + k
-            self._edges.append(QuotientEdges(problem, labels, self.n_variables, len(block)))
+            self.edges.append(QuotientEdges(problem, labels, self.n_variables, len(block)))
             self.n_variables += (int(labels.max()) + 1) * len(block)
 
     @property
     def n_edges(self) -> int:
         """Number of reduced edges of all blocks."""
-        return sum(len(edges.heads) for edges in self._edges)
+        return sum(len(edges.heads) for edges in self.edges)
 
     def problem(self, hessian: FloatArray, linear: FloatArray) -> ClusterProblem:
         """Add up losses and capacities."""
@@ -190,18 +195,20 @@ class _Contracted:
         return ClusterProblem(
             upper,
             total,
-            np.concatenate([e.heads for e in self._edges]),
-            np.concatenate([e.tails for e in self._edges]),
-            np.concatenate([e.capacities for e in self._edges]),
+            np.concatenate([e.heads for e in self.edges]),
+            np.concatenate([e.tails for e in self.edges]),
+            np.concatenate([e.capacities for e in self.edges]),
         )
 
-    def put_flows(self, z: FloatArray, flows: FloatArray, u: FloatArray) -> list[BoolArray]:
-        """Write the boundary flows to u (m, d); say per block over which edges w jumps."""
+    def put_flows(self, w: FloatArray, flows: FloatArray, u: FloatArray) -> list[BoolArray]:
+        """Write the boundary flows to u (m, d); say per block over which edges w (n, d) jumps."""
         jumping, first = [], 0
-        for block, edges in zip(self._blocks, self._edges, strict=True):
+        z = np.empty(self.n_variables)
+        z[self.variables] = w
+        for block, edges in zip(self._blocks, self.edges, strict=True):
             last = first + len(edges.heads)
             jumps = np.abs(z[edges.heads] - z[edges.tails]).max(axis=1, initial=0.0)
-            spread = float(np.ptp(z[self.variables[:, block]], axis=0).max())
+            spread = float(np.ptp(w[:, block], axis=0).max())
             open_ = jumps > self._no_jump * spread
             chosen = edges.between[open_[edges.reduced]]
             reduced = edges.reduced[open_[edges.reduced]]

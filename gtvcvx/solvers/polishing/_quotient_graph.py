@@ -26,7 +26,8 @@ class QuotientEdges:
         count = int(labels.max()) + 1
         keys, self.reduced = np.unique(low * count + high, return_inverse=True)
         capacities = problem.capacities[self.between]
-        self.capacities = np.bincount(self.reduced, capacities, minlength=len(keys))
+        total = np.bincount(self.reduced, capacities, minlength=len(keys))
+        self.capacities: FloatArray = total.astype(np.float64)
         sign = np.where(ends[:, 0] == low, 1.0, -1.0)
         # A joined edge's flow is split in proportion to capacity, which is right where w jumps.
         self.share = sign * capacities / self.capacities[self.reduced]

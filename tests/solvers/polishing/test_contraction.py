@@ -10,7 +10,7 @@ from gtvcvx.solvers.driver import missing
 from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._run import drive
 from gtvcvx.solvers.driver._schedule import Schedule
-from gtvcvx.solvers.polishing import _policy
+from gtvcvx.solvers.polishing import _contraction, _policy
 from gtvcvx.solvers.polishing._coarsening import Coarsening
 from gtvcvx.solvers.polishing._contraction import Contraction
 from gtvcvx.solvers.polishing._policy import Polished, PolishedPair
@@ -139,13 +139,14 @@ def test_edges_far_above_capacity_are_cut_although_the_iterate_shows_them_fused(
 
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 def test_auto_converges_though_its_first_polishes_fuse_too_much(penalty, monkeypatch, tuned):
-    problem, calls, true_fused = geometric_problem(penalty), [], Contraction._fused
+    problem, calls, true_fused = geometric_problem(penalty), [], _contraction.fused_edges
 
-    def misled(self, w, u, block):
-        calls.append(block)
-        return np.ones(len(u), bool) if len(calls) <= 3 else true_fused(self, w, u, block)
+    def misled(problem, w, u, settings):
+        calls.append(w)
+        found = true_fused(problem, w, u, settings)
+        return [np.ones_like(mask) for mask in found] if len(calls) <= 3 else found
 
-    monkeypatch.setattr(Contraction, "_fused", misled)
+    monkeypatch.setattr(_contraction, "fused_edges", misled)
     polish_early(tuned, credible_overload=np.inf)
     solution = problem.solve(rtol=1e-9)
     assert len(calls) > 3
