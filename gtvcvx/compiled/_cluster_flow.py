@@ -100,3 +100,22 @@ def shift(
                 j = tails[e]
                 for k in range(z.shape[1]):
                     out[e, k] = z[e, k] + length * (potential[i, k] - potential[j, k])
+
+
+@compiled(fastmath=FAST, error_model="python")
+def masked_laplacian(
+    arcs: Arcs, x: FloatArray, weights: FloatArray, normals: FloatArray, out: FloatArray
+) -> None:
+    """Write ``D^T (W - a a^T) D x`` to out (n, q), the weights W_e (m, q) being diagonal."""
+    starts, tails = arcs.starts, arcs.tails
+    q = x.shape[1]
+    out[:] = 0.0
+    for i in range(len(starts) - 1):
+        for e in range(starts[i], starts[i + 1]):
+            j, along = tails[e], 0.0
+            for k in range(q):
+                along += normals[e, k] * (x[i, k] - x[j, k])
+            for k in range(q):
+                step = weights[e, k] * (x[i, k] - x[j, k]) - along * normals[e, k]
+                out[i, k] += step
+                out[j, k] -= step

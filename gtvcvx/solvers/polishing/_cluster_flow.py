@@ -25,11 +25,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
-from gtvcvx._norms import EPS, norm, row_norm_2
-from gtvcvx.compiled._cluster_flow import Clipped, clip, shift
+from gtvcvx._norms import EPS, norm
+from gtvcvx.compiled._cluster_flow import Clipped, shift
 from gtvcvx.compiled._conjugate_gradients import System, solve
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.polishing._flow_sets import FlowSets, flow_sets
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ class ClusterFlowSettings:
         Sufficient decrease, and the shortest step that is tried for it.
     accuracy : float
         What is left in the end is spread to this accuracy.
+    tie : float
+        Coordinates of a jump tie if they differ by this share of the spread of w: what the conic
+        solver leaves, with some room.
     """
 
     shrink: float = 1e-12
@@ -64,6 +68,7 @@ class ClusterFlowSettings:
     decrease: float = 1e-4
     shortest: float = 1e-3
     accuracy: float = 1e-3
+    tie: float = 1e-6
 
 
 DEFAULTS = ClusterFlowSettings()
@@ -98,7 +103,8 @@ def cluster_flow(
         Coordinates whose flows share a capacity, in the Euclidean norm.
     w, u : ndarray, shapes (n, d) and (m, d)
     jumping : list of ndarray, shape (m,)
-        For each block, the edges whose flow stays as it is.
+        For each block, the edges whose flow stays as it is; with linf, where largest coordinates
+        tie, as long as it is in all.
     tolerance : float
         What may be missing from D^T u = -grad L(w), as a share of the sum of the capacities.
     end : float
@@ -110,7 +116,8 @@ def cluster_flow(
     conserved, inside, overload, cost = u.copy(), u.copy(), np.zeros(len(u)), 0.0
     demand = -(problem.losses.gradient(w) if slopes is None else slopes)
     for block, jump in zip(blocks, jumping, strict=True):
-        part = _Block(problem, demand[:, block], u[:, block], ~jump, settings)
+        sets = flow_sets(problem, w[:, block], jump, settings.shrink, settings.tie)
+        part = _Block(problem, demand[:, block], u[:, block], sets, settings)
         part.solve(tolerance * float(np.sum(problem.capacities)), end)
         conserved[:, block], inside[:, block], over = part.result()
         np.maximum(overload, over, out=overload)
@@ -126,14 +133,14 @@ class _Block:
         problem: GTVProblem,
         demand: FloatArray,
         u: FloatArray,
-        inner: BoolArray,
+        sets: FlowSets,
         settings: ClusterFlowSettings,
     ) -> None:
         graph, self._settings = problem.graph, settings
         self._arcs = graph.by_head
         self._ends = graph.edges.ravel()
-        self._capacities = (1.0 - settings.shrink) * problem.capacities
-        self._inner = inner
+        self._sets, self._inner = sets, sets.free
+        inner = sets.free
         self.steps = 0
         self._members = connected_components(graph.n_nodes, graph.edges[inner])
         self._sizes = np.bincount(self._members)
@@ -141,13 +148,10 @@ class _Block:
         self._demand = self._consistent(demand - graph.divergence @ settled)
         # What rounding leaves over is not in the range of the system.
         self._floor = 16.0 * EPS * float(np.hypot(norm(u), norm(demand)))
-        self._flow = np.ascontiguousarray(u)  # that of the jumping edges is never touched
-        self._conductance = np.zeros(len(u))
-        self._normals = np.zeros_like(self._flow)
-        self._degrees = np.zeros(graph.n_nodes)
-        length = row_norm_2(self._flow)
-        over = inner & (length > self._capacities)
-        self._flow[over] *= (self._capacities[over] / length[over])[:, None]
+        self._flow = np.ascontiguousarray(sets.project(u))  # what is settled is never touched
+        self._clipped = Clipped(
+            self._flow, np.zeros(len(u)), np.zeros_like(self._flow), np.zeros(graph.n_nodes)
+        )
         self._z = self._flow.copy()
         self._value = self._clip(self._z)
 
@@ -165,12 +169,10 @@ class _Block:
     def _clip(self, z: FloatArray) -> float:
         """Clip z to the flow, linearize, and set what is missing; returns the Huber functions."""
         missing = self._demand.copy()
-        clipped = Clipped(self._flow, self._conductance, self._normals, self._degrees)
-        dims = (0,) * z.shape[1]
-        value = clip(dims, self._arcs, self._capacities, self._inner, z, clipped, missing)
+        value = self._sets.clip(z, self._clipped, missing)
         self._missing = self._consistent(missing)
         self._left = norm(self._missing)
-        return float(value)
+        return value
 
     def solve(self, tolerance: float, end: float) -> None:
         """Take steps until the flow is conserved, or it looks as if none could be."""
@@ -190,7 +192,9 @@ class _Block:
         """Take a Newton step, shortened until it is good enough; say whether there was one."""
         z, left, value, missing = self._z, self._left, self._value, self._missing
         forcing, shortest = self._settings.forcing, self._settings.shortest
-        newton = self._potential(self._conductance, self._degrees, forcing, self._normals)
+        newton = self._sets.potential(
+            self._clipped, missing, self._goal(forcing), self._settings.iterations
+        )
         if self._moved(z, newton, left, value, missing, shortest):
             return True
         # Newton steps are far too long where only flows at capacity connect two parts of a cluster.
@@ -225,25 +229,16 @@ class _Block:
         """Return the potentials of the least flow that makes up what is missing."""
         everywhere = self._inner.astype(np.float64)
         degrees = np.bincount(self._ends, np.repeat(everywhere, 2), len(self._missing))
-        return self._potential(everywhere, degrees.astype(np.float64), accuracy)
+        system = System(self._arcs, everywhere, np.where(degrees > 0.0, degrees, 1.0))
+        return solve(system, self._missing, self._goal(accuracy), self._settings.iterations)
 
-    def _potential(
-        self,
-        conductance: FloatArray,
-        degrees: FloatArray,
-        accuracy: float,
-        normals: FloatArray | None = None,
-    ) -> FloatArray:
-        """Return the potentials whose flow inside the clusters nearly makes up what is missing."""
-        positive = np.where(degrees > 0.0, degrees, 1.0)
-        system = System(self._arcs, conductance, positive, normals=normals)
-        goal = max(accuracy * self._left, self._floor)
-        return solve(system, self._missing, goal, self._settings.iterations)
+    def _goal(self, accuracy: float) -> float:
+        return max(accuracy * self._left, self._floor)
 
     def result(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the conserved flow, the one within capacity (m, q), and the overload (m,)."""
         x = self._spread(self._settings.accuracy)
         conserved = self._flow.copy()
         shift(self._arcs, self._inner, self._flow, x, 1.0, conserved)
-        over = np.maximum(row_norm_2(conserved) / self._capacities - 1.0, 0.0)
+        over = self._sets.overload(conserved)
         return conserved, self._flow, np.where(self._inner, over, 0.0)

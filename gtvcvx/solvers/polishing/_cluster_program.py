@@ -14,7 +14,6 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx.losses import stacked_from_terms
-from gtvcvx.losses.batched._terms import ROW_KINDS
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point._losses import (
     KINKED,
@@ -37,6 +36,7 @@ class ClusterSolution(NamedTuple):
     flows: list[FloatArray]  # (r, q) for each block
     slopes: FloatArray  # (n, d), subgradients of the losses at w that balance the flows
     wrong: list[BoolArray]  # (N,) for each term with kinks: rows beyond theirs, taken as linear
+    excess: float  # of the losses over what they are with those rows linear
 
 
 class ConicLosses:
@@ -51,7 +51,6 @@ class ConicLosses:
         n, d = problem.graph.n_nodes, problem.dim
         self._norm = problem.penalty.to_data()["kind"]
         terms = problem.losses.terms()
-        self.n_rows = sum(len(term["y"]) for term in terms if term["kind"] in ROW_KINDS)
         self.kinks = [Kinks.of(term) for term in terms if term["kind"] in KINKED]
         self._others = [term for term in terms if term["kind"] not in KINKED]
         self._coordinates = CoordinateSlopes(self._others, n, d)
@@ -98,8 +97,12 @@ class ConicLosses:
             ~kept & (_side(kinks, point) != slope)
             for kinks, slope, kept in zip(self.kinks, slopes, near, strict=True)
         ]
+        excess = sum(
+            float(np.sum((_side(kinks, point) - slope)[rows] * kinks.residuals(point)[rows]))
+            for kinks, slope, rows in zip(self.kinks, slopes, wrong, strict=True)
+        )
         found = self._subgradients(point, slopes, contracted, flows)
-        return ClusterSolution(point, flows, found, wrong)
+        return ClusterSolution(point, flows, found, wrong, excess)
 
     def _subgradients(
         self,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Requirement
-from gtvcvx.solvers.interior_point._cost import quadratic_iteration
+from gtvcvx.solvers.interior_point._cost import iteration, quadratic_iteration
 from gtvcvx.solvers.interior_point._interior_point import losses_known
 from gtvcvx.solvers.polishing._cluster_flow import ClusterFlow, cluster_flow
 from gtvcvx.solvers.polishing._cluster_program import ClusterSolution, ConicLosses
@@ -32,6 +31,7 @@ from gtvcvx.solvers.polishing._contraction import (
 from gtvcvx.solvers.polishing._policy import PolishedPair
 from gtvcvx.solvers.polishing._quotient_graph import blocks
 
+TINY = float(np.finfo(np.float64).tiny)
 STRICT = ContractionSettings(fused_slack=0.2, fused_jump=1e-3)
 
 
@@ -62,8 +62,6 @@ class ConicContractionSettings:
     edge, row, variable : float
         Nanoseconds that it takes for each coordinate of an edge, row with a kink and variable;
         only their ratio to an iteration matters.
-    data : float
-        Nanoseconds of an iteration for each row of data, beyond those of quadratic losses.
     """
 
     clusters: ContractionSettings = STRICT
@@ -76,7 +74,6 @@ class ConicContractionSettings:
     edge: float = 20e3
     row: float = 10e3
     variable: float = 10e3
-    data: float = 150.0
 
 
 DEFAULTS = ConicContractionSettings()
@@ -133,7 +130,7 @@ class ConicContraction:
                 near = self._near(w, share)
                 continue
             flows = self._flows(contracted, found, u, end)
-            cost += flows.cost * quadratic_iteration(self._problem) / self._iteration
+            cost += flows.cost * quadratic_iteration(self._problem) / iteration(self._problem)
             pair = self._pair(found, flows, cost)
             cut = flows.overload > self._least_cut(flows.overload)
             wrong = any(rows.any() for rows in found.wrong)
@@ -158,12 +155,7 @@ class ConicContraction:
             + settings.row * sum(np.count_nonzero(kept) for kept in near)
             + settings.variable * contracted.n_variables
         )
-        return float(conic / self._iteration)
-
-    @cached_property
-    def _iteration(self) -> float:
-        """Nanoseconds of an iteration."""
-        return quadratic_iteration(self._problem) + self._settings.data * self._losses.n_rows
+        return float(conic / iteration(self._problem))
 
     def _flows(
         self, contracted: Contracted, found: ClusterSolution, u: FloatArray, end: float
@@ -179,6 +171,8 @@ class ConicContraction:
     def _pair(self, found: ClusterSolution, flows: ClusterFlow, cost: float) -> PolishedPair:
         capacities = self._problem.capacities
         share = float(np.sum(flows.overload * capacities) / np.sum(capacities))
+        # Where rows are beyond their kinks the pair is as wrong as the value says.
+        share += found.excess / max(abs(self._problem.value(found.w)), TINY)
         return PolishedPair(found.w, flows.conserved, flows.inside, share, cost)
 
     def _least_cut(self, overload: FloatArray) -> float:

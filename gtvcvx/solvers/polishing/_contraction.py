@@ -68,10 +68,11 @@ def has_edges(problem: GTVProblem) -> str | None:
 def capacities_split(problem: GTVProblem) -> str | None:
     """Ask for a penalty whose flow splits between parallel edges by their capacities.
 
-    Where the largest coordinates of a jump tie, the flow of linf is not unique, and cannot.
+    With linf, where the largest coordinates of a jump tie, that is a start: there the split is
+    found with the flow inside the clusters.
     """
-    known = problem.penalty.compiled_form in (CompiledForm.L1, CompiledForm.L2)
-    return None if known else "the penalty 'l1' or 'l2'"
+    known = problem.penalty.compiled_form in (CompiledForm.L1, CompiledForm.L2, CompiledForm.LINF)
+    return None if known else "the penalty 'l1', 'l2' or 'linf'"
 
 
 def quadratic_losses(problem: GTVProblem) -> str | None:
@@ -169,6 +170,7 @@ class Contracted:
         no_jump: float,
     ) -> None:
         graph, self._blocks, self._no_jump = problem.graph, blocks, no_jump
+        self._norm = problem.penalty.name
         self.variables = np.empty((graph.n_nodes, problem.dim), np.int64)
         self.n_variables = 0
         self.edges: list[QuotientEdges] = []
@@ -198,6 +200,7 @@ class Contracted:
             np.concatenate([e.heads for e in self.edges]),
             np.concatenate([e.tails for e in self.edges]),
             np.concatenate([e.capacities for e in self.edges]),
+            self._norm,
         )
 
     def put_flows(self, w: FloatArray, flows: FloatArray, u: FloatArray) -> list[BoolArray]:
@@ -209,13 +212,9 @@ class Contracted:
             last = first + len(edges.heads)
             jumps = np.abs(z[edges.heads] - z[edges.tails]).max(axis=1, initial=0.0)
             spread = float(np.ptp(w[:, block], axis=0).max())
-            open_ = jumps > self._no_jump * spread
-            chosen = edges.between[open_[edges.reduced]]
-            reduced = edges.reduced[open_[edges.reduced]]
-            share = edges.share[open_[edges.reduced]]
-            u[np.ix_(chosen, block)] = share[:, None] * flows[first:last][reduced]
+            u[np.ix_(edges.between, np.array(block))] = edges.split(flows[first:last])
             mask = np.zeros(len(u), dtype=bool)
-            mask[chosen] = True
+            mask[edges.between] = (jumps > self._no_jump * spread)[edges.reduced]
             jumping.append(mask)
             first = last
         return jumping

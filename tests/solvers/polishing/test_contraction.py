@@ -18,7 +18,7 @@ from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 pytestmark = pytest.mark.usefixtures("iterations_alone")
 
-NORMS = ("l1", "l2")
+NORMS = ("l1", "l2", "linf")
 # Clarabel is asked for 1e-11, and sometimes stops a little short of it.
 DIGITS = 5e-9
 # From this jump on, relative to the spread, a reference's parameters are different.
@@ -189,7 +189,7 @@ def test_contraction_applies_to_the_norms_whose_capacities_the_kernels_know():
     for name, make in PENALTIES.items():
         graph, losses = gtv.EmpiricalGraph(2, [(0, 1)]), gtv.PointLoss.stack([[0.0], [1.0]])
         problem = gtv.GTVProblem(graph, losses, make(1))
-        expected = None if name in NORMS else "the penalty 'l1' or 'l2'"
+        expected = None if name in NORMS else "the penalty 'l1', 'l2' or 'linf'"
         assert missing(problem, Contraction.requires) == expected
 
 
