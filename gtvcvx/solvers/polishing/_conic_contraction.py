@@ -50,8 +50,6 @@ class ConicContractionSettings:
     near : float
         Rows have a known slope where their residual is above this share of what x_r^T w could
         change over the spread of w: as much as iterates are off when they are polished.
-    widening : float
-        That share grows so many times where the problem is unbounded without the others.
     finer_cut : float
         Where no edge is above capacity by the usual share any more, those above this share of the
         largest overload are cut.
@@ -67,7 +65,6 @@ class ConicContractionSettings:
     clusters: ContractionSettings = STRICT
     rounds: int = 4
     near: float = 1e-2
-    widening: float = 4.0
     finer_cut: float = 0.1
     balance: float = 0.1
     tolerance: float = 1e-3
@@ -114,8 +111,7 @@ class ConicContraction:
         """
         end = time.perf_counter() + seconds
         settings, pair, cost = self._settings, None, 0.0
-        share = settings.near
-        fused, near = fused_edges(self._problem, w, u, settings.clusters), self._near(w, share)
+        fused, near = fused_edges(self._problem, w, u, settings.clusters), self._near(w)
         for _ in range(settings.rounds):
             contracted = Contracted(self._problem, self._blocks, fused, settings.clusters.no_jump)
             cost += self._cost(contracted, near)
@@ -125,10 +121,8 @@ class ConicContraction:
                 contracted, near, w, settings.tolerance * self._rtol, end - time.perf_counter()
             )
             if found is None:
-                # Rows that are taken as linear may pull without limit.
-                share *= settings.widening
-                near = self._near(w, share)
-                continue
+                # Rows that are taken as linear may pull without limit: it is too early.
+                break
             flows = self._flows(contracted, found, u, end)
             cost += flows.cost * quadratic_iteration(self._problem) / iteration(self._problem)
             pair = self._pair(found, flows, cost)
@@ -140,9 +134,9 @@ class ConicContraction:
             near = [kept | rows for kept, rows in zip(near, found.wrong, strict=True)]
         return pair
 
-    def _near(self, w: FloatArray, share: float) -> list[BoolArray]:
+    def _near(self, w: FloatArray) -> list[BoolArray]:
         """Return for each term with kinks the rows (N,) that may be on either side."""
-        spread = share * np.ptp(w, axis=0)
+        spread = self._settings.near * np.ptp(w, axis=0)
         return [
             np.abs(kinks.residuals(w)) <= np.abs(kinks.X) @ spread for kinks in self._losses.kinks
         ]
@@ -172,8 +166,9 @@ class ConicContraction:
         capacities = self._problem.capacities
         share = float(np.sum(flows.overload * capacities) / np.sum(capacities))
         # Where rows are beyond their kinks the pair is as wrong as the value says.
-        share += found.excess / max(abs(self._problem.value(found.w)), TINY)
-        return PolishedPair(found.w, flows.conserved, flows.inside, share, cost)
+        w = self._problem.losses.project_domain(found.w)
+        share += found.excess / max(abs(self._problem.value(w)), TINY)
+        return PolishedPair(w, flows.conserved, flows.inside, share, cost)
 
     def _least_cut(self, overload: FloatArray) -> float:
         """Return the overload from which on edges are to jump in the next round."""
