@@ -104,6 +104,16 @@ def project_nodes(
 
 
 @compiled(fastmath=FAST, error_model="python")
+def add_blocks(node: IntArray, vectors: FloatArray, ground: FloatArray, out: FloatArray) -> None:
+    """Add ``c_q g_q g_q^T`` to the block (n, d, d) of the node of each generator g_q (Q, d)."""
+    d = vectors.shape[1]
+    for q in range(len(node)):
+        for j in range(d):
+            for k in range(d):
+                out[node[q], j, k] += ground[q] * vectors[q, j] * vectors[q, k]
+
+
+@compiled(fastmath=FAST, error_model="python")
 def _laplacian(
     dims: tuple[int, ...],
     x: FloatArray,

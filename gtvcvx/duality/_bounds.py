@@ -29,6 +29,7 @@ from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
 from gtvcvx.compiled import _projections
 from gtvcvx.duality._conservation import FlowConservation
+from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import GENERIC
 from gtvcvx.graph import EmpiricalGraph, differences
@@ -86,10 +87,15 @@ class DualBounds:
 
         Given w (n, d), the flow changes where that costs the bound least: on edges without a jump.
         """
+        return self.repaired(u, w).u
+
+    def repaired(self, u: FloatArray, w: FloatArray | None = None) -> Flow:
+        """Do the same; return the multipliers of the flow, too."""
         conductance = None if w is None else self._conductance(w)
         conservation, penalty = self._conservation, self._penalty
+        b = np.empty(0)
         if self._domains is not None and self._domains.needed:
-            u = self._domains.repair(u, self._base if w is None else w, conductance)
+            u, b = self._domains.repair(u, w, conductance)
         elif conservation.trivial:
             on = conservation.project(u, EPS)
             u = penalty.project_domain(on, (1.0 - GENERIC.shrink) * self._capacities)
@@ -98,9 +104,9 @@ class DualBounds:
         else:
             u = self._alternate(u, conductance)
         u = conservation.project(u, EPS, conductance)
-        u = u * penalty.scale_to_feasible(u, self._capacities)
-        theta = self._losses.scale_to_feasible(-(self._divergence @ u))
-        return u if theta >= 1.0 else theta * u
+        flow = Flow(u, b).scaled(penalty.scale_to_feasible(u, self._capacities))
+        theta = self._losses.scale_to_feasible(-(self._divergence @ flow.u))
+        return flow if theta >= 1.0 else flow.scaled(theta)
 
     def _alternate(self, u: FloatArray, conductance: FloatArray | None) -> FloatArray:
         """Over-relaxed alternating projections for penalties beyond the compiled sweep."""
@@ -137,26 +143,28 @@ class DualBounds:
 
     def gap(self, w: FloatArray, u: FloatArray) -> tuple[Gap, FloatArray]:
         """Repair u (m, d); return the gap of w (n, d) against it, and the flow that gives it."""
-        return self.gap_near(w, self.repair(u, w))
+        return self.gap_near(w, self.repaired(u, w))
 
-    def gap_near(self, w: FloatArray, flow: FloatArray) -> tuple[Gap, FloatArray]:
-        """Return the gap of w (n, d) against a feasible flow (m, d), or the flow made shorter."""
+    def gap_near(self, w: FloatArray, flow: Flow) -> tuple[Gap, FloatArray]:
+        """Return the gap of w (n, d) against a feasible flow, or the flow (m, d) made shorter."""
         look()
-        gap = self.gap_of(w, flow)
-        if flow.any() and gap.total > SCALING_GAP * abs(float(np.sum(self._losses.value(w)))):
+        gap = self._parts(w, flow)
+        if flow.u.any() and gap.total > SCALING_GAP * abs(float(np.sum(self._losses.value(w)))):
             # Far from the optimum a shorter flow may be better; close to it, none is.
-            flow = flow * _best_scale(lambda t: -self._parts(w, t * flow).total)
-            gap = self.gap_of(w, flow)
-        return gap, flow
+            flow = flow.scaled(_best_scale(lambda t: -self._parts(w, flow.scaled(t)).total))
+            gap = self._parts(w, flow)
+        return dataclasses.replace(gap, rounding=self._rounding(w, flow.u)), flow.u
 
     def gap_of(self, w: FloatArray, u: FloatArray) -> Gap:
         """Return the gap of w (n, d) against a flow u (m, d) that is feasible already."""
-        return dataclasses.replace(self._parts(w, u), rounding=self._rounding(w, u))
+        gap = self._parts(w, Flow(u, np.empty(0)))
+        return dataclasses.replace(gap, rounding=self._rounding(w, u))
 
-    def _parts(self, w: FloatArray, u: FloatArray) -> Gap:
-        node = self._losses.fenchel_gap(w, -(self._divergence @ u))
-        edge = self._penalty.fenchel_gap(differences(self._graph.edges, w), u, self._capacities)
-        return Gap(node, edge, 0.0)
+    def _parts(self, w: FloatArray, flow: Flow) -> Gap:
+        given = flow.b if len(flow.b) else None
+        node = self._losses.fenchel_gap(w, -(self._divergence @ flow.u), given)
+        jumps = differences(self._graph.edges, w)
+        return Gap(node, self._penalty.fenchel_gap(jumps, flow.u, self._capacities), 0.0)
 
     def slack(self, u: FloatArray) -> FloatArray:
         """Capacity left on each edge, (m,); zero for penalties that have no capacities."""

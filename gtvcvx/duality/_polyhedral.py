@@ -19,23 +19,19 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import look
-from gtvcvx._norms import EPS, norm
+from gtvcvx._norms import EPS, norm, row_norm_2, row_norm_inf
+from gtvcvx.compiled._conjugate_gradients import System, add_blocks
 from gtvcvx.duality._conservation import FlowConservation, NullDirections, exponent_of
+from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._refinement import refine
 from gtvcvx.duality._settings import ANCHORING, GROUNDED
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
-
-
-class Flow(NamedTuple):
-    """A flow on the edges, and multipliers of the generators."""
-
-    u: FloatArray  # (m, d)
-    b: FloatArray  # (Q,)
 
 
 class Generators(NamedTuple):
@@ -60,52 +56,61 @@ class Generators(NamedTuple):
         return Generators(*(np.concatenate(arrays) for arrays in zip(*fields, strict=True)))
 
 
+class Metric(NamedTuple):
+    """How freely flows and multipliers change, and the system for potentials that goes with it."""
+
+    conductance: FloatArray  # (m,)
+    ground: FloatArray  # (Q,)
+    system: System
+
+
 class GroundedConservation(FlowConservation):
     """The linear constraint on (u, b), and the projection on it."""
 
     def __init__(self, graph: EmpiricalGraph, losses: StackedLoss, penalty: Penalty) -> None:
         super().__init__(graph, losses, penalty)
-        self.generators = Generators.of(losses)
+        g = self.generators = Generators.of(losses)
         self._null = NullDirections(losses, graph.n_nodes, grounded=True)
+        Q, d = g.vectors.shape
+        rows = g.node[:, None] * d + np.arange(d)
+        entries = g.vectors.ravel(), rows.ravel(), np.arange(Q + 1) * d
+        # Takes the generators' multipliers to what they pull at the nodes, one after the other.
+        self._pull = sp.csc_array(entries, shape=(graph.n_nodes * d, Q))
+        self._lengths = row_norm_2(g.vectors)
 
     def residual_of(self, flow: Flow) -> FloatArray:
         """Return what violates the constraint, (n, d)."""
         total = self._divergence @ flow.u
-        np.add.at(total, self.generators.node, flow.b[:, None] * self.generators.vectors)
-        return self._null.apply(total)
+        return self._null.apply(total + (self._pull @ flow.b).reshape(total.shape))
 
-    def project_both(
-        self, flow: Flow, rtol: float, conductance: FloatArray, ground: FloatArray
-    ) -> Flow:
-        """Project (u, b) until the residual is at most rtol times what it was, or rounding.
+    def metric(self, conductance: FloatArray, ground: FloatArray) -> Metric:
+        """Return the metric of the projection.
 
         Edges of small conductance (m,) and generators of small ground (Q,) change little.
         """
+        n, d = len(self._null.projectors.full), self.generators.vectors.shape[1]
+        blocks = np.zeros((n, d, d))
+        add_blocks(self.generators.node, self.generators.vectors, ground, blocks)
+        return Metric(conductance, ground, self._system(conductance, blocks))
+
+    def project_both(self, flow: Flow, rtol: float, metric: Metric) -> Flow:
+        """Project (u, b) until the residual is at most rtol times what it was, or rounding."""
         u = self._admissible(flow.u)
-        carried = flow.b * np.linalg.norm(self.generators.vectors, axis=1)
+        carried = flow.b * self._lengths
         if not (u.any() or carried.any()):
             return Flow(u, flow.b)
         exponent = exponent_of(u, carried)
         unit = Flow(np.ldexp(u, -exponent), np.ldexp(flow.b, -exponent))
         floor = self._floor(norm(unit.u) + norm(np.ldexp(carried, -exponent)))
-        system = self._system(conductance, self._blocks(ground))
 
         def corrected(flow: Flow, residual: FloatArray, goal: float) -> Flow:
-            x = self._potential(system, residual, goal)
-            along = np.sum(self.generators.vectors * x[self.generators.node], axis=1)
-            return Flow(flow.u - self._flow_of(x, conductance), flow.b - ground * along)
+            x = self._potential(metric.system, residual, goal)
+            along = self._pull.T @ x.ravel()
+            u = flow.u - self._flow_of(x, metric.conductance)
+            return Flow(u, flow.b - metric.ground * along)
 
         unit = refine(unit, self.residual_of, corrected, rtol, lambda _: floor)
         return Flow(np.ldexp(unit.u, exponent), np.ldexp(unit.b, exponent))
-
-    def _blocks(self, ground: FloatArray) -> FloatArray:
-        """Add up ``ground_q g_q g_q^T`` at each node, (n, d, d)."""
-        vectors = self.generators.vectors
-        n, d = len(self._null.projectors.full), vectors.shape[1]
-        blocks = np.zeros((n, d, d))
-        products = ground[:, None, None] * vectors[:, :, None] * vectors[:, None, :]
-        np.add.at(blocks, self.generators.node, products)
-        return blocks
 
 
 class DomainRepair:
@@ -137,44 +142,43 @@ class DomainRepair:
         """Whether there is any generator."""
         return bool(len(self._generators.node))
 
-    def repair(self, u: FloatArray, w: FloatArray, conductance: FloatArray | None) -> FloatArray:
-        """Return a dual feasible flow near u (m, d); changes are to cost little at w (n, d).
+    def repair(self, u: FloatArray, w: FloatArray | None, conductance: FloatArray | None) -> Flow:
+        """Return a dual feasible flow near u (m, d), with multipliers.
 
-        Edges of small conductance (m,) keep more of their flow.
+        Given w (n, d), changes are to cost little there; edges of small conductance (m,) keep more
+        of their flow.
         """
-        b, firm = self._multipliers(w, -(self._graph.divergence @ u))
+        b, firm = self._multipliers(-(self._graph.divergence @ u), w)
         ground = self._unit
         c = np.ones(len(u)) if conductance is None else conductance
-        if conductance is not None:
-            jumps = firm * np.sqrt(self._unit)
-            floor = GROUNDED.jump_share * float(jumps.max(initial=0.0))
-            if 0.0 < floor < np.inf:
-                ground = self._unit * floor / (jumps + floor)
-        flow = self._alternate(Flow(u, b), GROUNDED.shrink, GROUNDED.sweeps, c, ground)
-        flow = self._conservation.project_both(flow, EPS, c, ground)
+        jumps = firm * np.sqrt(self._unit)
+        floor = GROUNDED.jump_share * float(jumps.max(initial=0.0))
+        if 0.0 < floor < np.inf:
+            ground = self._unit * floor / (jumps + floor)
+        metric = self._conservation.metric(c, ground)
+        flow = self._alternate(Flow(u, b), GROUNDED.shrink, GROUNDED.sweeps, metric)
+        flow = self._conservation.project_both(flow, EPS, metric)
         return self._towards_anchor(flow)
 
-    def _multipliers(self, w: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _multipliers(self, s: FloatArray, w: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         found = [
-            batch.multipliers(w[at], s[at])
+            batch.multipliers(s[at], None if w is None else w[at])
             for at, batch in self._losses.parts
             if batch.domain() is not None
         ]
         return np.concatenate([b for b, _ in found]), np.concatenate([f for _, f in found])
 
-    def _alternate(
-        self, flow: Flow, margin: float, sweeps: int, conductance: FloatArray, ground: FloatArray
-    ) -> Flow:
+    def _alternate(self, flow: Flow, margin: float, sweeps: int, metric: Metric) -> Flow:
         """Over-relaxed alternating projections, on capacities and intervals less a margin."""
         g, penalty = self._generators, self._penalty
         target = (1.0 - margin) * self._capacities
         low, high = g.low + margin * g.scale, g.high - margin * g.scale
         for _ in range(sweeps):
             look()
-            on = self._conservation.project_both(flow, GROUNDED.accuracy, conductance, ground)
+            on = self._conservation.project_both(flow, GROUNDED.accuracy, metric)
             inside = Flow(penalty.project_domain(on.u, target), np.clip(on.b, low, high))
             change = Flow(inside.u - on.u, inside.b - on.b)
-            over = np.abs(change.u).max(axis=1, initial=0.0) / self._capacities
+            over = row_norm_inf(change.u) / self._capacities
             if max(over.max(initial=0.0), (np.abs(change.b) / g.scale).max()) <= ANCHORING.close:
                 return on
             step = GROUNDED.relaxation - 1.0
@@ -198,14 +202,14 @@ class DomainRepair:
         g = self._generators
         best = Flow(np.zeros((self._graph.n_edges, self._losses.dim)), np.zeros(len(g.node)))
         margins = self._margins(best)
-        unit = np.ones(self._graph.n_edges)
+        metric = self._conservation.metric(np.ones(self._graph.n_edges), self._unit)
         for margin in ANCHORING.margins:
             if (margins > ANCHORING.enough * margin).all():
                 break
             middle = np.clip(best.b, g.low + margin * g.scale, g.high - margin * g.scale)
             start = Flow(best.u, middle)
-            trial = self._alternate(start, margin, ANCHORING.sweeps, unit, self._unit)
-            trial = self._conservation.project_both(trial, EPS, unit, self._unit)
+            trial = self._alternate(start, margin, ANCHORING.sweeps, metric)
+            trial = self._conservation.project_both(trial, EPS, metric)
             found = self._margins(trial)
             best = self._chosen(found > margins, trial, best)
             margins = np.maximum(margins, found)
@@ -219,16 +223,20 @@ class DomainRepair:
             np.where(edges[:, None], first.u, second.u), np.where(generators, first.b, second.b)
         )
 
-    def _towards_anchor(self, flow: Flow) -> FloatArray:
-        """Move u, that is conserved, as far towards the anchor as it takes to be feasible."""
+    def _towards_anchor(self, flow: Flow) -> Flow:
+        """Move a flow that is conserved as far towards the anchor as it takes to be feasible."""
         margins = self._margins(flow)
         if (margins >= 0.0).all():
-            return flow.u
+            return flow
         anchor, room = self._anchor
         # Margins are concave: on the way they are at least what the ends' margins average to.
         outside = np.maximum(-margins, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.where(outside > 0.0, outside / (outside + np.maximum(room, 0.0)), 0.0)
         share = np.where((room <= 0.0) & (outside <= ANCHORING.rounding), 0.0, share)
-        theta = share[self._graph.components[self._graph.edges[:, 0]]][:, None]
-        return (1.0 - theta) * flow.u + theta * anchor.u
+        components = self._graph.components
+        theta = share[components[self._graph.edges[:, 0]]][:, None]
+        eta = share[components[self._generators.node]]
+        return Flow(
+            (1.0 - theta) * flow.u + theta * anchor.u, (1.0 - eta) * flow.b + eta * anchor.b
+        )

@@ -155,11 +155,14 @@ class BatchedLoss(ABC):
         """
 
     @abstractmethod
-    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+    def fenchel_gap(
+        self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
+    ) -> FloatArray:
         """Node gaps ``L_i(w_i) + L_i*(s_i) - <s_i, w_i> >= 0``, computed without cancellation.
 
         The part of s_i outside the domain of L_i* along `null_projector` is ignored; the caller
-        accounts for it.
+        accounts for it. Multipliers (Q,) of the generators of `domain` that give s_i may be taken
+        for the best ones: the gap is theirs then, from above.
         """
 
     def loose_gap(self, w: FloatArray) -> FloatArray:
@@ -178,11 +181,12 @@ class BatchedLoss(ABC):
         """Describe where the conjugates are finite; None where `null_projector` says it all."""
         return None
 
-    def multipliers(self, w: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def multipliers(self, s: FloatArray, w: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """Return multipliers (Q,) of the generators of `domain`, and how firm they are (Q,).
 
-        The multipliers nearly give s_i, at the least cost for a w_i near the optimum. Where one
-        is at an end of its interval, its firmness is how far g_q^T w_i must move until it leaves.
+        The multipliers nearly give s_i, at little cost for a w_i near the optimum; at the least
+        cost of all without w. Where one is at an end of its interval, its firmness is how far
+        g_q^T w_i must move until it leaves.
         """
         raise NotImplementedError
 

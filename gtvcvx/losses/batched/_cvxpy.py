@@ -105,7 +105,9 @@ class BatchedCvxpy(BatchedLoss):
 
         return self._each(bound)
 
-    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+    def fenchel_gap(
+        self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
+    ) -> FloatArray:
         """Upper bounds ``L_i(w_i) + L_i*(s_i) - <s_i, w_i>`` on the node gaps."""
         inside = self._inside(s)
         bound = self._each(lambda f, i: f.conjugate(inside[i]))

@@ -80,7 +80,9 @@ class BatchedPoint(BatchedLoss):
         """Return <s_i, a_i> + ||s_i||^2 / 4, finite everywhere."""
         return np.sum(s * self.a, axis=1) + 0.25 * np.sum(s**2, axis=1)
 
-    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+    def fenchel_gap(
+        self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
+    ) -> FloatArray:
         """Node gaps ||s_i - grad L_i(w_i)||^2 / 4."""
         return 0.25 * np.sum((s - self.gradient(w)) ** 2, axis=1)
 

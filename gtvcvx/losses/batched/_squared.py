@@ -203,7 +203,9 @@ class BatchedSquared(BatchedLoss):
         """Return (1/2) x_i^T pinv(Q_i) x_i."""
         return np.sum(np.einsum("krd,kd->kr", self._spectrum.factor, x) ** 2, axis=1)
 
-    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+    def fenchel_gap(
+        self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
+    ) -> FloatArray:
         """Node gaps (1/2) delta^T pinv(Q_i) delta, delta = s_i - grad L_i(w_i)."""
         gap = self._half_norm(s - self.gradient(w))
         weak = self._spectrum.weak

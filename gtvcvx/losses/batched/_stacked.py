@@ -185,9 +185,21 @@ class StackedLoss:
         """Conjugates L_i*(s_i), shape (n,); +inf farther than atol (n,) from the domain."""
         return self._collect((len(s),), lambda batch, at: batch.conjugate(s[at], atol[at]))
 
-    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
-        """Node gaps (n,), see `BatchedLoss.fenchel_gap`."""
-        return self._collect((len(w),), lambda batch, at: batch.fenchel_gap(w[at], s[at]))
+    def fenchel_gap(
+        self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
+    ) -> FloatArray:
+        """Node gaps (n,), see `BatchedLoss.fenchel_gap`; multipliers of all parts' generators."""
+        if multipliers is None:
+            return self._collect((len(w),), lambda batch, at: batch.fenchel_gap(w[at], s[at]))
+        out, first = np.zeros(len(w)), 0
+        for at, batch in self.completed(len(w)).parts:
+            domain = batch.domain()
+            own = None
+            if domain is not None:
+                own = multipliers[first : first + len(domain.owner)]
+                first += len(domain.owner)
+            out[at] = batch.fenchel_gap(w[at], s[at], own)
+        return out
 
     def loose_gap(self, w: FloatArray) -> FloatArray:
         """Upper bounds (n,) on ``L_i(w_i) - inf L_i``, see `BatchedLoss.loose_gap`."""

@@ -79,7 +79,9 @@ class BatchedZero(BatchedLoss):
         """Return 0 where ||s_i|| <= atol_i, else +inf."""
         return np.where(np.linalg.norm(s, axis=1) <= atol, 0.0, np.inf)
 
-    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
+    def fenchel_gap(
+        self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
+    ) -> FloatArray:
         """Zeros (k,): all of s_i lies along the null directions."""
         return np.zeros(len(w))
 

@@ -11,16 +11,16 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray, Records
 from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._conjugate import (
-    coordinate_gap,
+    complete,
     coordinate_maximizer,
     coordinate_value,
     maximize,
+    node_gap,
 )
 from gtvcvx.losses.node._minimize import minimize
 from gtvcvx.losses.node._problem import Node, Point
 from gtvcvx.losses.node._scalar import (
     row_conjugate,
-    row_gap,
     row_slope,
     row_value,
 )
@@ -117,17 +117,32 @@ def multipliers(
     t: FloatArray,
     nu: FloatArray,
     leak: FloatArray,
+    given: bool,
+    rough: bool,
 ) -> FloatArray:
     """Maximize ``<s_i, w> - L_i(w)`` from z (k, d); return the norms of the leaks (k,).
 
-    Writes the last points to z, and to a (N,), t (k, d), nu (k, 1) the multipliers: those of node
-    i add up to s_i minus leak_i.
+    Writes the best points to z, and to a (N,), t (k, d), nu (k, 1) the multipliers: those of node
+    i add up to s_i minus leak_i. Given ones stay, if a nearly gives s; see `complete`, and
+    `maximize` for rough ones.
     """
     norms = np.empty(len(s))
     for i in range(len(s)):
         first, last = indptr[i], indptr[i + 1]
         point = Point(z[i], a[first:last], t[i], nu[i])
         start = z[i].copy()
+        if given:
+            norms[i] = complete(
+                X[first:last],
+                rows[first:last],
+                coordinates[i],
+                totals[i],
+                s[i],
+                point,
+                leak[i],
+            )
+            if norms[i] < np.inf:
+                continue
         for _ in range(2):
             norms[i] = maximize(
                 X[first:last],
@@ -137,6 +152,7 @@ def multipliers(
                 s[i],
                 point,
                 leak[i],
+                rough,
             )
             if _is_finite(point):
                 break
@@ -182,16 +198,10 @@ def gaps(
     t: FloatArray,
 ) -> FloatArray:
     """Sum ``f(z) + f*(a) - a z`` over rows and coordinates, w (k, d) feasible: (k,), all >= 0."""
-    k, d = w.shape
-    out = np.zeros(k)
-    for i in range(k):
-        for r in range(indptr[i], indptr[i + 1]):
-            z = 0.0
-            for j in range(d):
-                z += X[r, j] * w[i, j]
-            out[i] += row_gap(rows[r], z, a[r])
-        for j in range(d):
-            out[i] += coordinate_gap(coordinates[i, j], w[i, j], t[i, j])
+    out = np.zeros(len(w))
+    for i in range(len(w)):
+        at = slice(indptr[i], indptr[i + 1])
+        out[i] = node_gap(X[at], rows[at], coordinates[i], w[i], a[at], t[i])
     return out
 
 

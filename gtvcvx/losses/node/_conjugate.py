@@ -18,15 +18,20 @@ from gtvcvx._arrays import FloatArray, Records
 from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._minimize import minimize
 from gtvcvx.losses.node._newton_systems import factorize, substitute
-from gtvcvx.losses.node._problem import EPS, Node, Point
+from gtvcvx.losses.node._problem import EPS, Node, Point, dot, residual_size
+from gtvcvx.losses.node._scalar import KINK, row_gap, row_value
 
 # The first step size, relative to the inverse curvature, and its growth from step to step.
 FIRST_STEP, GROWTH, LARGEST_STEP = 1e2, 1e2, 1e17
 MAX_SHARES = 20
 # Rounding may leave this share of what adds up to s, and then longer steps do not help.
 STALLED = 1e-13
-# Beyond this multiple of rounding, s counts as off the domain.
-OUTSIDE = 1e5
+# A leak of this share of what adds up to s is rounding; it costs its product with the first point.
+ROUNDING = 1e-12
+# Multipliers whose sum is above the best by this share of what adds up to it are the best ones.
+EXACT = 1e-13
+# A residual below this share of what cancels in it is guessed to be at its kink.
+AT_KINK = 1e-6
 
 
 @compiled
@@ -172,6 +177,84 @@ def _share(
 
 
 @compiled
+def node_gap(
+    X: FloatArray, rows: Records, coordinates: Records, w: FloatArray, a: FloatArray, t: FloatArray
+) -> float:
+    """Sum ``f(z) + f*(a) - a z >= 0`` over the rows and coordinates of one node."""
+    gap = 0.0
+    for r in range(len(a)):
+        gap += row_gap(rows[r], dot(X[r], w), a[r])
+    for j in range(len(w)):
+        gap += coordinate_gap(coordinates[j], w[j], t[j])
+    return gap
+
+
+@compiled
+def _size_of_value(X: FloatArray, rows: Records, s: FloatArray, point: Point) -> float:
+    """Size of what cancels in ``<s, z> - L(z)``."""
+    size = 0.0
+    for r in range(len(rows)):
+        z = dot(X[r], point.z)
+        size += abs(row_value(rows[r], z)) + abs(point.a[r] * z)
+    for j in range(len(s)):
+        size += abs(s[j] * point.z[j])
+    return size
+
+
+@compiled
+def _guess(X: FloatArray, rows: Records, coordinates: Records, point: Point) -> None:
+    """Write multipliers with which z would be optimal, inside their intervals at the kinks."""
+    for r in range(len(rows)):
+        if rows[r].kind == KINK:
+            residual = dot(X[r], point.z) - rows[r].y
+            size = residual_size(rows[r], X[r], point.z, 0.0)
+            point.a[r] = rows[r].high if residual > 0.0 else rows[r].low
+            if abs(residual) <= AT_KINK * size:
+                point.a[r] = 0.5 * (rows[r].low + rows[r].high)
+    for j in range(len(coordinates)):
+        kappa = coordinates[j].kappa
+        point.t[j] = 0.0
+        if point.z[j] != 0.0:
+            point.t[j] = math.copysign(kappa, point.z[j])
+
+
+@compiled
+def _proximal_step(
+    X: FloatArray, rows: Records, coordinates: Records, total: float, s: FloatArray,
+    slopes: Point, length: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Maximize ``<s, z> - L(z) - |z - slopes.z|^2 / (2 length)``, from and to slopes.
+
+    Returns what the multipliers miss of s, and the size of what adds up to it.
+    """
+    m, d = X.shape
+    start, q, p = slopes.z.copy(), np.empty(d), np.empty(d)
+    for j in range(d):
+        q[j] = coordinates[j].mu + 1.0 / length
+        p[j] = coordinates[j].linear + s[j] + start[j] / length
+    minimize(Node(X, rows, coordinates, q, p, total), slopes)
+    square, scale = 0.0, 0.0
+    for j in range(d):
+        square += ((slopes.z[j] - start[j]) / length) ** 2
+        size = abs(s[j])
+        for r in range(m):
+            size += abs(X[r, j] * slopes.a[r])
+        scale = max(scale, size)
+    return math.sqrt(square), scale
+
+
+@compiled
+def _typical_curvature(X: FloatArray, rows: Records, coordinates: Records) -> float:
+    """Return the curvature that the first step is measured by."""
+    curvature = 0.0
+    for j in range(len(coordinates)):
+        curvature += coordinates[j].mu
+        for r in range(len(rows)):
+            curvature += rows[r].c * X[r, j] * X[r, j]
+    return curvature if curvature > 0.0 else 1.0
+
+
+@compiled
 def maximize(
     X: FloatArray,
     rows: Records,
@@ -180,51 +263,73 @@ def maximize(
     s: FloatArray,
     point: Point,
     leak: FloatArray,
+    rough: bool,
 ) -> float:
     """Maximize ``<s, w> - L(w)`` from w = point.z; return the norm of the leak.
 
-    On return z is the last point, and a, t, nu are multipliers with
-    ``X^T a + t + nu 1 + leak = s``; t is that of all of g, not only of its kinks.
+    On return z is the best point, and a, t, nu are the best multipliers up to rounding with
+    ``X^T a + t + nu 1 + leak = s``; t is that of all of g, not only of its kinks. A rough answer
+    is what the first step gives: the slopes near the first point, and what s has beside them.
     """
     m, d = X.shape
-    q, p = np.empty(d), np.empty(d)
-    curvature = 0.0
-    for j in range(d):
-        curvature += coordinates[j].mu
-    for r in range(m):
-        for j in range(d):
-            curvature += rows[r].c * X[r, j] * X[r, j]
-    curvature = curvature if curvature > 0.0 else 1.0
-    goal, before, left = 0.0, math.inf, 0.0
-    start, kinks, least = point.z.copy(), np.zeros(d), math.inf
-    best = Point(point.z.copy(), point.a.copy(), point.t, point.nu.copy())
+    first = point.z.copy()
+    reach = math.sqrt(dot(first, first))
+    slopes = Point(point.z.copy(), point.a.copy(), np.zeros(d), point.nu.copy())
+    _guess(X, rows, coordinates, slopes)
+    trial = Point(slopes.z, np.empty(m), np.empty(d), np.empty(1))
+    least_leak, least_gap, least_above, before = math.inf, math.inf, math.inf, math.inf
+    curvature = _typical_curvature(X, rows, coordinates)
     length = FIRST_STEP / curvature
     while length <= LARGEST_STEP / curvature:
-        for j in range(d):
-            q[j] = coordinates[j].mu + 1.0 / length
-            p[j] = coordinates[j].linear + s[j] + start[j] / length
-        node = Node(X, rows, coordinates, q, p, total)
-        minimize(node, Point(point.z, point.a, kinks, point.nu))
-        square, scale = 0.0, 0.0
-        for j in range(d):
-            square += ((point.z[j] - start[j]) / length) ** 2
-            size = abs(s[j])
-            for r in range(m):
-                size += abs(X[r, j] * point.a[r])
-            scale = max(scale, size)
-        moved = math.sqrt(square)
+        moved, scale = _proximal_step(X, rows, coordinates, total, s, slopes, length)
         goal = 8.0 * EPS * scale
-        left = _leak(X, coordinates, s, total, point, leak)
-        if left < least:
-            least = left
-            best.z[:], best.a[:], best.nu[:] = point.z, point.a, point.nu
-        stalled = moved > 0.3 * before and moved <= STALLED * scale
-        if moved <= goal or stalled:
+        trial.a[:], trial.nu[:] = slopes.a, slopes.nu
+        left = _share(X, rows, coordinates, s, total, trial, leak, goal)
+        cost = 2.0 * left * reach
+        left = 0.0 if left <= ROUNDING * scale else left
+        gap = cost + node_gap(X, rows, coordinates, first, trial.a, trial.t)
+        if left < least_leak or (left == least_leak and gap < least_gap):
+            least_leak, least_gap = left, gap
+            point.a[:], point.nu[:] = trial.a, trial.nu
+        above = cost + node_gap(X, rows, coordinates, slopes.z, trial.a, trial.t)
+        if left > 0.0 or above <= least_above:
+            # Off the domain the supremum is far out, and each step leads farther.
+            least_above = above if left == 0.0 else math.inf
+            point.z[:] = slopes.z
+        best = left == 0.0 and above <= EXACT * _size_of_value(X, rows, s, slopes)
+        stalled = moved <= goal or (moved > 0.3 * before and moved <= STALLED * scale)
+        if rough or best or stalled:
             break
-        start[:] = point.z
         before = moved
         length *= GROWTH
-    if least > OUTSIDE * goal and left > least:
-        # s is off the domain, and its distance never becomes more, but for rounding.
-        point.z[:], point.a[:], point.nu[:] = best.z, best.a, best.nu
-    return _share(X, rows, coordinates, s, total, point, leak, goal)
+    return _leak(X, coordinates, s, total, point, leak)
+
+
+@compiled
+def complete(
+    X: FloatArray,
+    rows: Records,
+    coordinates: Records,
+    total: float,
+    s: FloatArray,
+    point: Point,
+    leak: FloatArray,
+) -> float:
+    """Complete multipliers a of the rows that give s up to rounding; return the norm of the leak.
+
+    It is infinite if they do not. They are not the best ones, but where there are kinks those are
+    found slowly, and multipliers that a repaired flow has come with are nearly as good.
+    """
+    kinks = False
+    for r in range(len(rows)):
+        kinks = kinks or rows[r].kind == KINK
+    if not kinks:
+        return math.inf
+    scale = 0.0
+    for j in range(len(s)):
+        size = abs(s[j])
+        for r in range(len(rows)):
+            size += abs(X[r, j] * point.a[r])
+        scale = max(scale, size)
+    left = _share(X, rows, coordinates, s, total, point, leak, 8.0 * EPS * scale)
+    return left if left <= ROUNDING * scale else math.inf

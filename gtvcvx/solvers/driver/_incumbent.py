@@ -44,12 +44,12 @@ class Incumbent:
         bounds, losses = self.problem.bounds, self.problem.losses
         w = losses.project_domain(w)
         value = self.problem.value(w)
-        flow = bounds.repair(u, w)
+        repaired = bounds.repaired(u, w)
         if not keep_last:
-            fused = losses.project_domain(_fused(self.problem, w, flow))
+            fused = losses.project_domain(_fused(self.problem, w, repaired.u))
             if (fused_value := self.problem.value(fused)) < value:
                 w, value = fused, fused_value
-        parts, flow = bounds.gap_near(w, flow)
+        parts, flow = bounds.gap_near(w, repaired)
         dual_value = value - parts.total
         if not np.isfinite(dual_value):
             raise ValueError(

@@ -36,6 +36,8 @@ def multipliers(case, s, start):
         t,
         nu,
         leak,
+        False,
+        False,
     )
     pulled = np.zeros_like(s)
     np.add.at(pulled, parts.owner, a[:, None] * parts.X)

@@ -14,7 +14,7 @@ from gtvcvx._deadline import pieces
 from gtvcvx.losses.batched._base import BatchedLoss, DualDomain
 from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
 from gtvcvx.losses.batched.composite import _cvxpy_model as model
-from gtvcvx.losses.batched.composite._domain import complement, dual_domain, firmness
+from gtvcvx.losses.batched.composite._domain import bounded, complement, dual_domain, firmness
 from gtvcvx.losses.batched.composite._model import Frame, QuadraticModel
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node import _batch as compiled
@@ -162,11 +162,21 @@ class BatchedComposite(BatchedLoss):
             out[outside] = z
         return out
 
-    def _multipliers(self, s: FloatArray, start: FloatArray) -> Multipliers:
-        """Best multipliers for s, without its part along null directions."""
+    def _multipliers(
+        self,
+        s: FloatArray,
+        start: FloatArray,
+        given: FloatArray | None = None,
+        rough: bool = False,
+    ) -> Multipliers:
+        """Best multipliers for s, without its part along null directions; or rough ones.
+
+        Where rows have kinks given multipliers (N,) stay, if they nearly give s.
+        """
         parts = self._parts
         inside = np.ascontiguousarray(s - np.einsum("kij,kj->ki", self._null, s))
-        z, a = start.copy(), np.clip(0.0, parts.rows["low"], parts.rows["high"])
+        a = np.zeros(len(parts.rows)) if given is None else given
+        z, a = start.copy(), np.clip(a, parts.rows["low"], parts.rows["high"])
         t, nu, leak = np.zeros_like(z), np.zeros((len(z), 1)), np.zeros_like(z)
         norms = np.empty(self.n_nodes)
         for at in pieces(self.n_nodes, parts.nodes_a_look):
@@ -182,6 +192,8 @@ class BatchedComposite(BatchedLoss):
                 t[at],
                 nu[at],
                 leak[at],
+                given is not None,
+                rough,
             )
         size = compiled.sizes(parts.X, parts.rows, parts.indptr, inside, a)
         return Multipliers(z, a, t, nu, norms, size)
@@ -209,9 +221,15 @@ class BatchedComposite(BatchedLoss):
         inside = close | (exact & (away <= np.maximum(atol, LEAK * best.size)))
         return np.where(inside, value - parts.constant, np.inf)
 
-    def fenchel_gap(self, w: FloatArray, s: FloatArray) -> FloatArray:
-        """Node gaps, summed over rows and coordinates; +inf where s_i is off the domain."""
-        parts, best = self._parts, self._multipliers(s, w)
+    def fenchel_gap(
+        self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
+    ) -> FloatArray:
+        """Node gaps, summed over rows and coordinates; +inf where s_i is off the domain.
+
+        Those of given multipliers (Q,) of the generators, where rows have kinks.
+        """
+        given = None if multipliers is None else self._of_rows(multipliers)
+        parts, best = self._parts, self._multipliers(s, w, given)
         gap = compiled.gaps(
             parts.X,
             parts.rows,
@@ -258,13 +276,24 @@ class BatchedComposite(BatchedLoss):
         """Return the bounded rows, and the coordinates with an l1 term or one bound."""
         return None if self._domain is None else self._domain[0]
 
-    def multipliers(self, w: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def multipliers(self, s: FloatArray, w: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """Multipliers of the generators, and the distance of w_i to where they leave an end."""
         assert self._domain is not None
-        near, chosen = self.project_domain(w), self._domain[1]
-        best = self._multipliers(s, near)
-        found, firm = firmness(self._parts, near, best.a, best.t)
+        near = self._minimizer if w is None else self.project_domain(w)
+        best = self._multipliers(s, near, rough=w is not None)
+        found, firm = firmness(self._parts, best.z if w is None else near, best.a, best.t)
+        chosen = self._domain[1]
         return found[chosen], firm[chosen]
+
+    def _of_rows(self, multipliers: FloatArray) -> FloatArray:
+        """Take the rows' multipliers (N,) from those of the generators (Q,); zeros elsewhere."""
+        assert self._domain is not None
+        rows = bounded(self._parts)[0]
+        all_bounded = np.zeros(len(self._domain[1]))
+        all_bounded[self._domain[1]] = multipliers
+        out = np.zeros(len(rows))
+        out[rows] = all_bounded[: np.count_nonzero(rows)]
+        return out
 
     def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """CVXPY model of the value."""

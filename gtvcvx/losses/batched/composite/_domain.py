@@ -60,7 +60,7 @@ def _intervals(parts: Parts) -> tuple[FloatArray, FloatArray]:
     return low, high
 
 
-def _bounded(parts: Parts) -> tuple[BoolArray, BoolArray]:
+def bounded(parts: Parts) -> tuple[BoolArray, BoolArray]:
     """Rows (N,) and coordinates (k, d) whose multipliers are bounded, on one side at least."""
     low, high = _intervals(parts)
     fixed = np.isfinite(low) | np.isfinite(high)
@@ -74,7 +74,7 @@ def dual_domain(parts: Parts) -> tuple[DualDomain, BoolArray] | None:
     None where there is no generator.
     """
     t_low, t_high = _intervals(parts)
-    rows, coordinates = _bounded(parts)
+    rows, coordinates = bounded(parts)
     free = np.isinf(t_low) & np.isinf(t_high) | ~np.isnan(parts.totals)[:, None]
     projector = complement(parts, ~rows, free)
     generators = _generators(parts, projector, rows, coordinates)
@@ -116,7 +116,7 @@ def firmness(
 
     A kink is left when the residual vanishes, and so on: the distance of <x, w>, or of w_j.
     """
-    rows, coordinates = _bounded(parts)
+    rows, coordinates = bounded(parts)
     table = parts.rows[rows]
     image = np.einsum("qj,qj->q", parts.X[rows], w[parts.owner[rows]])
     residual = np.abs(image - table["y"])

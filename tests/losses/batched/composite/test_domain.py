@@ -6,7 +6,8 @@ import pytest
 from _catalogue_cases import CASES, problem
 
 import gtvcvx as gtv
-from gtvcvx.duality._polyhedral import DomainRepair, Flow
+from gtvcvx.duality._flow import Flow
+from gtvcvx.duality._polyhedral import DomainRepair
 
 BOUNDED = sorted(name for name in CASES if problem(name).losses.parts[0][1].domain() is not None)
 
@@ -50,7 +51,8 @@ def test_projection_is_the_least_change(name, penalty, rng):
     flow = Flow(rng.standard_normal((p.graph.n_edges, p.dim)), rng.standard_normal(len(g.node)))
     conductance = rng.uniform(0.1, 1.0, p.graph.n_edges)
     ground = rng.uniform(0.1, 1.0, len(g.node))
-    projected = repair._conservation.project_both(flow, 1e-15, conductance, ground)
+    metric = repair._conservation.metric(conductance, ground)
+    projected = repair._conservation.project_both(flow, 1e-15, metric)
     linear = dense_constraint(p, repair)
     root = np.sqrt(np.concatenate([np.repeat(conductance, p.dim), ground]))
     x = np.concatenate([flow.u.ravel(), flow.b])
