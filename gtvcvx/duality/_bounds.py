@@ -38,6 +38,8 @@ from gtvcvx.penalties import Penalty
 
 # Scaling the whole flow is tried where the gap is larger than this share of the losses.
 SCALING_GAP = 1e-2
+# Where moving the flow to be feasible may have cost this share of the gap, another repair is tried.
+MOVED_GAP = 0.1
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,9 @@ class DualBounds:
         """Do the same; return the multipliers of the flow, too."""
         conductance = None if w is None else self._conductance(w)
         conservation, penalty = self._conservation, self._penalty
-        b = np.empty(0)
+        b, moved = np.empty(0), 0.0
         if self._domains is not None and self._domains.needed:
-            u, b = self._domains.repair(u, w, conductance)
+            u, b, moved = self._domains.repair(u, w, conductance)
         elif conservation.trivial:
             on = conservation.project(u, EPS)
             u = penalty.project_domain(on, (1.0 - GENERIC.shrink) * self._capacities)
@@ -103,8 +105,9 @@ class DualBounds:
             u = conservation.alternate(u, self._capacities, conductance)
         else:
             u = self._alternate(u, conductance)
-        u = conservation.project(u, EPS, conductance)
-        flow = Flow(u, b).scaled(penalty.scale_to_feasible(u, self._capacities))
+        # What rounding leaves off the range of a quadratic would be scaled to zero.
+        u = conservation.admissible(conservation.project(u, EPS, conductance))
+        flow = Flow(u, b, moved).scaled(penalty.scale_to_feasible(u, self._capacities))
         theta = self._losses.scale_to_feasible(-(self._divergence @ flow.u))
         return flow if theta >= 1.0 else flow.scaled(theta)
 
@@ -141,11 +144,21 @@ class DualBounds:
         """Minimizers of the losses, (n, d)."""
         return self._losses.minimizer(self._graph.n_nodes)
 
-    def gap(self, w: FloatArray, u: FloatArray) -> tuple[Gap, FloatArray]:
-        """Repair u (m, d); return the gap of w (n, d) against it, and the flow that gives it."""
-        return self.gap_near(w, self.repaired(u, w))
+    def gap(self, w: FloatArray, u: FloatArray, near: Flow | None = None) -> tuple[Gap, FloatArray]:
+        """Repair u (m, d); return the gap of w (n, d) against it, and the flow that gives it.
 
-    def gap_near(self, w: FloatArray, flow: Flow) -> tuple[Gap, FloatArray]:
+        Near is ``repaired(u, w)``, if it is there already.
+        """
+        near = self.repaired(u, w) if near is None else near
+        gap, flow = self._gap_near(w, near)
+        if near.moved * abs(float(np.sum(self._losses.value(w)))) > MOVED_GAP * gap.total:
+            # A repair that weighs its changes by w may take too many sweeps to end.
+            other, other_flow = self._gap_near(w, self.repaired(u))
+            if other.total < gap.total:
+                return other, other_flow
+        return gap, flow
+
+    def _gap_near(self, w: FloatArray, flow: Flow) -> tuple[Gap, FloatArray]:
         """Return the gap of w (n, d) against a feasible flow, or the flow (m, d) made shorter."""
         look()
         gap = self._parts(w, flow)

@@ -89,7 +89,7 @@ class FlowConservation:
 
         Edges of small conductance (m,), in (0, 1] with default 1, keep more of their flow.
         """
-        u = self._admissible(u)
+        u = self.admissible(u)
         if self.trivial or not u.any():
             return u
         c = np.ones(len(u)) if conductance is None else conductance
@@ -154,9 +154,9 @@ class FlowConservation:
 
     def _flow_of(self, potential: FloatArray, conductance: FloatArray) -> FloatArray:
         """Return the admissible part of the flow c_e (x_head - x_tail) of a potential x (n, d)."""
-        return self._admissible(conductance[:, None] * (self._incidence @ potential))
+        return self.admissible(conductance[:, None] * (self._incidence @ potential))
 
-    def _admissible(self, rows: FloatArray) -> FloatArray:
+    def admissible(self, rows: FloatArray) -> FloatArray:
         """Project on the subspace of flows that the penalty allows: range(Q) of a quadratic."""
         return rows if self._allowed is None else rows @ self._allowed
 

@@ -95,7 +95,7 @@ class GroundedConservation(FlowConservation):
 
     def project_both(self, flow: Flow, rtol: float, metric: Metric) -> Flow:
         """Project (u, b) until the residual is at most rtol times what it was, or rounding."""
-        u = self._admissible(flow.u)
+        u = self.admissible(flow.u)
         carried = flow.b * self._lengths
         if not (u.any() or carried.any()):
             return Flow(u, flow.b)
@@ -237,6 +237,5 @@ class DomainRepair:
         components = self._graph.components
         theta = share[components[self._graph.edges[:, 0]]][:, None]
         eta = share[components[self._generators.node]]
-        return Flow(
-            (1.0 - theta) * flow.u + theta * anchor.u, (1.0 - eta) * flow.b + eta * anchor.b
-        )
+        u = (1.0 - theta) * flow.u + theta * anchor.u
+        return Flow(u, (1.0 - eta) * flow.b + eta * anchor.b, float(share.max()))

@@ -127,7 +127,7 @@ def _share(
     a = point.a
     left = _leak(X, coordinates, s, total, point, leak)
     H, y, trial = np.empty((d, d)), np.empty(d), a.copy()
-    room = np.empty(m)
+    room, unit = np.empty(m), np.empty(d)
     for _ in range(MAX_SHARES):
         if left <= goal:
             break
@@ -159,8 +159,17 @@ def _share(
                 H[j, j] = largest
         if largest == 0.0:
             break
-        factorize(H, d, 1e-14 * largest)
+        # Equilibrated, since columns may be in different units.
+        for j in range(d):
+            unit[j] = 1.0 / math.sqrt(H[j, j]) if H[j, j] > 0.0 else 1.0
+        for i in range(d):
+            y[i] *= unit[i]
+            for j in range(i + 1):
+                H[i, j] *= unit[i] * unit[j]
+        factorize(H, d, 1e-14)
         substitute(H, d, y)
+        for j in range(d):
+            y[j] *= unit[j]
         trial[:] = a
         for r in range(m):
             change = 0.0
@@ -221,21 +230,21 @@ def _guess(X: FloatArray, rows: Records, coordinates: Records, point: Point) -> 
 @compiled
 def _proximal_step(
     X: FloatArray, rows: Records, coordinates: Records, total: float, s: FloatArray,
-    slopes: Point, length: float,
+    slopes: Point, lengths: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
-    """Maximize ``<s, z> - L(z) - |z - slopes.z|^2 / (2 length)``, from and to slopes.
+    """Maximize ``<s, z> - L(z) - sum_j (z_j - slopes.z_j)^2 / (2 lengths_j)``, in place.
 
     Returns what the multipliers miss of s, and the size of what adds up to it.
     """
     m, d = X.shape
     start, q, p = slopes.z.copy(), np.empty(d), np.empty(d)
     for j in range(d):
-        q[j] = coordinates[j].mu + 1.0 / length
-        p[j] = coordinates[j].linear + s[j] + start[j] / length
+        q[j] = coordinates[j].mu + 1.0 / lengths[j]
+        p[j] = coordinates[j].linear + s[j] + start[j] / lengths[j]
     minimize(Node(X, rows, coordinates, q, p, total), slopes)
     square, scale = 0.0, 0.0
     for j in range(d):
-        square += ((slopes.z[j] - start[j]) / length) ** 2
+        square += ((slopes.z[j] - start[j]) / lengths[j]) ** 2
         size = abs(s[j])
         for r in range(m):
             size += abs(X[r, j] * slopes.a[r])
@@ -244,18 +253,24 @@ def _proximal_step(
 
 
 @compiled
-def _typical_curvature(X: FloatArray, rows: Records, coordinates: Records) -> float:
-    """Return the curvature that the first step is measured by."""
-    curvature = 0.0
-    for j in range(len(coordinates)):
-        curvature += coordinates[j].mu
+def _first_lengths(X: FloatArray, rows: Records, coordinates: Records) -> FloatArray:
+    """Return the first step sizes, which follow the curvatures: columns may differ in units."""
+    d = len(coordinates)
+    curvature, largest = np.empty(d), 0.0
+    for j in range(d):
+        curvature[j] = coordinates[j].mu
         for r in range(len(rows)):
-            curvature += rows[r].c * X[r, j] * X[r, j]
-    return curvature if curvature > 0.0 else 1.0
+            curvature[j] += rows[r].c * X[r, j] * X[r, j]
+        largest = max(largest, curvature[j])
+    for j in range(d):
+        # No curvature at all: any step will do.
+        typical = curvature[j] if curvature[j] > 0.0 else largest
+        curvature[j] = FIRST_STEP / (typical if typical > 0.0 else 1.0)
+    return curvature
 
 
 @compiled
-def maximize(
+def _ascend(
     X: FloatArray,
     rows: Records,
     coordinates: Records,
@@ -263,13 +278,12 @@ def maximize(
     s: FloatArray,
     point: Point,
     leak: FloatArray,
+    lengths: FloatArray,
     rough: bool,
-) -> float:
-    """Maximize ``<s, w> - L(w)`` from w = point.z; return the norm of the leak.
+) -> bool:
+    """Run the proximal point method from steps of some lengths; see `maximize`.
 
-    On return z is the best point, and a, t, nu are the best multipliers up to rounding with
-    ``X^T a + t + nu 1 + leak = s``; t is that of all of g, not only of its kinks. A rough answer
-    is what the first step gives: the slopes near the first point, and what s has beside them.
+    Says whether multipliers were found that miss no more of s than rounding.
     """
     m, d = X.shape
     first = point.z.copy()
@@ -278,10 +292,9 @@ def maximize(
     _guess(X, rows, coordinates, slopes)
     trial = Point(slopes.z, np.empty(m), np.empty(d), np.empty(1))
     least_leak, least_gap, least_above, before = math.inf, math.inf, math.inf, math.inf
-    curvature = _typical_curvature(X, rows, coordinates)
-    length = FIRST_STEP / curvature
-    while length <= LARGEST_STEP / curvature:
-        moved, scale = _proximal_step(X, rows, coordinates, total, s, slopes, length)
+    step = FIRST_STEP
+    while step <= LARGEST_STEP:
+        moved, scale = _proximal_step(X, rows, coordinates, total, s, slopes, lengths)
         goal = 8.0 * EPS * scale
         trial.a[:], trial.nu[:] = slopes.a, slopes.nu
         left = _share(X, rows, coordinates, s, total, trial, leak, goal)
@@ -301,7 +314,36 @@ def maximize(
         if rough or best or stalled:
             break
         before = moved
-        length *= GROWTH
+        step *= GROWTH
+        for j in range(d):
+            lengths[j] *= GROWTH
+    return least_leak == 0.0
+
+
+@compiled
+def maximize(
+    X: FloatArray,
+    rows: Records,
+    coordinates: Records,
+    total: float,
+    s: FloatArray,
+    point: Point,
+    leak: FloatArray,
+    rough: bool,
+) -> float:
+    """Maximize ``<s, w> - L(w)`` from w = point.z; return the norm of the leak.
+
+    On return z is the best point, and a, t, nu are the best multipliers up to rounding with
+    ``X^T a + t + nu 1 + leak = s``; t is that of all of g, not only of its kinks. A rough answer
+    is what the first step gives: the slopes near the first point, and what s has beside them.
+    """
+    start = Point(point.z.copy(), point.a.copy(), point.t, point.nu.copy())
+    lengths = _first_lengths(X, rows, coordinates)
+    if not (_ascend(X, rows, coordinates, total, s, point, leak, lengths, rough) or rough):
+        # Off the domain steps of one length make the leak the distance from it.
+        point.z[:], point.a[:], point.nu[:] = start.z, start.a, start.nu
+        lengths[:] = _first_lengths(X, rows, coordinates).min()
+        _ascend(X, rows, coordinates, total, s, point, leak, lengths, rough)
     return _leak(X, coordinates, s, total, point, leak)
 
 
@@ -317,13 +359,16 @@ def complete(
 ) -> float:
     """Complete multipliers a of the rows that give s up to rounding; return the norm of the leak.
 
-    It is infinite if they do not. They are not the best ones, but where there are kinks those are
-    found slowly, and multipliers that a repaired flow has come with are nearly as good.
+    It is infinite if they do not, or if some are NaN. They are not the best ones, but where there
+    are kinks those are found slowly, and what a repaired flow has come with is nearly as good.
     """
-    kinks = False
+    kinks, known = False, True
     for r in range(len(rows)):
         kinks = kinks or rows[r].kind == KINK
-    if not kinks:
+        known = known and not math.isnan(point.a[r])
+    if not (kinks and known):
+        for r in range(len(rows)):
+            point.a[r] = min(max(0.0, rows[r].low), rows[r].high)
         return math.inf
     scale = 0.0
     for j in range(len(s)):

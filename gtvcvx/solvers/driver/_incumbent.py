@@ -49,7 +49,7 @@ class Incumbent:
             fused = losses.project_domain(_fused(self.problem, w, repaired.u))
             if (fused_value := self.problem.value(fused)) < value:
                 w, value = fused, fused_value
-        parts, flow = bounds.gap_near(w, repaired)
+        parts, flow = bounds.gap(w, u, repaired)
         dual_value = value - parts.total
         if not np.isfinite(dual_value):
             raise ValueError(

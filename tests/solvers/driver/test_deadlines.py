@@ -118,7 +118,7 @@ def test_the_first_call_is_one_iteration(problem, monkeypatch):
 
 def test_a_check_that_takes_long_begins_in_time(problem, monkeypatch):
     """The gap is that of a repaired flow, although a repair takes longer than what comes last."""
-    repair, begun = DualBounds.repair, []
+    repair, begun = DualBounds.repaired, []
 
     def slow(self, u, w=None):
         begun.append(time.perf_counter())
@@ -127,7 +127,7 @@ def test_a_check_that_takes_long_begins_in_time(problem, monkeypatch):
         return repair(self, u, w)
 
     reference = problem.solve(rtol=1e-15, max_iter=2000)
-    monkeypatch.setattr(DualBounds, "repair", slow)
+    monkeypatch.setattr(DualBounds, "repaired", slow)
     solution = problem.solve(rtol=1e-15, time_limit=2.0, max_iter=10**9)
     assert len(begun) >= 2
     assert solution.seconds < 3.0

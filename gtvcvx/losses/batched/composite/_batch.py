@@ -171,7 +171,7 @@ class BatchedComposite(BatchedLoss):
     ) -> Multipliers:
         """Best multipliers for s, without its part along null directions; or rough ones.
 
-        Where rows have kinks given multipliers (N,) stay, if they nearly give s.
+        Where rows have kinks given multipliers (N,) stay, if they nearly give s; NaN is unknown.
         """
         parts = self._parts
         inside = np.ascontiguousarray(s - np.einsum("kij,kj->ki", self._null, s))
@@ -286,13 +286,13 @@ class BatchedComposite(BatchedLoss):
         return found[chosen], firm[chosen]
 
     def _of_rows(self, multipliers: FloatArray) -> FloatArray:
-        """Take the rows' multipliers (N,) from those of the generators (Q,); zeros elsewhere."""
+        """Multipliers (N,) of rows from those of the generators (Q,); NaN for other rows."""
         assert self._domain is not None
-        rows = bounded(self._parts)[0]
-        all_bounded = np.zeros(len(self._domain[1]))
-        all_bounded[self._domain[1]] = multipliers
-        out = np.zeros(len(rows))
-        out[rows] = all_bounded[: np.count_nonzero(rows)]
+        rows, chosen = bounded(self._parts)[0], self._domain[1]
+        of_bounded = np.full(len(chosen), np.nan)
+        of_bounded[chosen] = multipliers
+        out = np.full(len(rows), np.nan)
+        out[rows] = of_bounded[: np.count_nonzero(rows)]
         return out
 
     def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
