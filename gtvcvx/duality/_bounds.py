@@ -150,13 +150,15 @@ class DualBounds:
         Near is ``repaired(u, w)``, if it is there already.
         """
         near = self.repaired(u, w) if near is None else near
-        gap, flow = self._gap_near(w, near)
-        if near.moved * abs(float(np.sum(self._losses.value(w)))) > MOVED_GAP * gap.total:
+        found = self._gap_near(w, near)
+        size = abs(float(np.sum(self._losses.value(w))))
+        if not near.moved * size <= MOVED_GAP * found[0].total < np.inf:
             # A repair that weighs its changes by w may take too many sweeps to end.
-            other, other_flow = self._gap_near(w, self.repaired(u))
-            if other.total < gap.total:
-                return other, other_flow
-        return gap, flow
+            found = min(found, self._gap_near(w, self.repaired(u)), key=_total)
+        if not np.isfinite(found[0].total):
+            # Data that mix many orders of magnitude: zero is always feasible.
+            found = self._gap_near(w, Flow(np.zeros_like(u), np.empty(0)))
+        return found
 
     def _gap_near(self, w: FloatArray, flow: Flow) -> tuple[Gap, FloatArray]:
         """Return the gap of w (n, d) against a feasible flow, or the flow (m, d) made shorter."""
@@ -203,6 +205,11 @@ class DualBounds:
         work = np.sum(row_norm_2(differences(self._graph.edges, w)) * row_norm_2(u))
         size = float(np.sum(self._losses.value(w)))
         return float(2.0 * residual * spread + 4.0 * EPS * (work + abs(size)))
+
+
+def _total(found: tuple[Gap, FloatArray]) -> float:
+    total = found[0].total
+    return total if np.isfinite(total) else np.inf
 
 
 def slack(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> FloatArray:

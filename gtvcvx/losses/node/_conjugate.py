@@ -199,14 +199,13 @@ def node_gap(
 
 
 @compiled
-def _size_of_value(X: FloatArray, rows: Records, s: FloatArray, point: Point) -> float:
-    """Size of what cancels in ``<s, z> - L(z)``."""
+def _size_of_value(X: FloatArray, rows: Records, s: FloatArray, w: FloatArray) -> float:
+    """Size of what cancels in ``<s, w> - L(w)``."""
     size = 0.0
     for r in range(len(rows)):
-        z = dot(X[r], point.z)
-        size += abs(row_value(rows[r], z)) + abs(point.a[r] * z)
+        size += abs(row_value(rows[r], dot(X[r], w)))
     for j in range(len(s)):
-        size += abs(s[j] * point.z[j])
+        size += abs(s[j] * w[j])
     return size
 
 
@@ -292,7 +291,7 @@ def _ascend(
     _guess(X, rows, coordinates, slopes)
     trial = Point(slopes.z, np.empty(m), np.empty(d), np.empty(1))
     least_leak, least_gap, least_above, before = math.inf, math.inf, math.inf, math.inf
-    step = FIRST_STEP
+    step, size = FIRST_STEP, _size_of_value(X, rows, s, first)
     while step <= LARGEST_STEP:
         moved, scale = _proximal_step(X, rows, coordinates, total, s, slopes, lengths)
         goal = 8.0 * EPS * scale
@@ -309,7 +308,7 @@ def _ascend(
             # Off the domain the supremum is far out, and each step leads farther.
             least_above = above if left == 0.0 else math.inf
             point.z[:] = slopes.z
-        best = left == 0.0 and above <= EXACT * _size_of_value(X, rows, s, slopes)
+        best = left == 0.0 and above <= EXACT * size
         stalled = moved <= goal or (moved > 0.3 * before and moved <= STALLED * scale)
         if rough or best or stalled:
             break
