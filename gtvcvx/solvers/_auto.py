@@ -87,11 +87,8 @@ def _converged(
     """
     modelled = _second_order(problem, limits)
     iteration = SECOND_ORDER if modelled else PRIMAL_DUAL
-    methods, interior = (
-        list(before),
-        Alternative(problem, limits.rtol, problem.losses.is_quadratic or modelled),
-    )
-    switched = False
+    interior = Alternative(problem, limits.rtol, modelled or problem.losses.is_quadratic)
+    methods, switched = list(before), False
     with run.guarded():
         if limits.stop != "gap":
             methods.append(iteration)
