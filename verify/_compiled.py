@@ -45,6 +45,7 @@ def compiled(
     parallel: bool = ...,
     fastmath: bool | frozenset[str] = ...,
     nogil: bool = ...,
+    inline: str = ...,
     error_model: str = ...,
 ) -> Callable[[Callable[..., Any]], Any]: ...
 
@@ -55,13 +56,14 @@ def compiled(
     parallel: bool = False,
     fastmath: bool | frozenset[str] = False,
     nogil: bool = False,
+    inline: str = "never",
     error_model: str = "numpy",
 ) -> Any:
     """Compile a function when it is called, and keep the result on disk.
 
     Parameters
     ----------
-    parallel, fastmath, nogil
+    parallel, fastmath, nogil, inline
         As in `numba.njit`.
     error_model : str
         Division by zero gives infinity or NaN, as in NumPy; with "python" it raises an exception.
@@ -70,6 +72,7 @@ def compiled(
         "parallel": parallel,
         "fastmath": fastmath if isinstance(fastmath, bool) else set(fastmath),
         "nogil": nogil,
+        "inline": inline,
         "error_model": error_model,
     }
 

@@ -48,17 +48,15 @@ def resting_place(coordinate: Any, t: float) -> float:
 
 
 @compiled
-def _correct_row(row: Any, residual: float, a: float, change: float, active: bool) -> float:
-    """Return the multiplier of a kink for the next guess."""
-    if active:
-        return min(max(a + change, row.low), row.high)
+def correct_row(row: Any, residual: float, a: float) -> float:
+    """Return the multiplier of a row that is not at its kink for the next guess."""
     slack = 4.0 * EPS * abs(row.y)
     crossed = (residual < -slack and a == row.high) or (residual > slack and a == row.low)
     return 0.5 * (row.low + row.high) if crossed else a
 
 
 @compiled
-def _correct_moving(coordinate: Any, z: float, t: float) -> tuple[float, float]:
+def correct_moving(coordinate: Any, z: float, t: float) -> tuple[float, float]:
     """Return a coordinate that moved and its multiplier, stopped where its sign or bounds end."""
     k = coordinate.kappa
     low = max(coordinate.lower, 0.0) if k > 0.0 and t > 0.0 else coordinate.lower
@@ -127,14 +125,16 @@ def _correct(
         row = node.rows[r]
         if row.kind == KINK:
             residual = dot(node.X[r], z) - row.y
-            found = _correct_row(row, residual, a[r], change[r], active[r])
+            found = min(max(a[r] + change[r], row.low), row.high)
+            if not active[r]:
+                found = correct_row(row, residual, a[r])
             settled = settled and (found == a[r] + change[r])
             a[r] = found
     smooth_rows(node, z, a, weight)
     for j in range(len(z)):
         if moving[j]:
             before = z[j]
-            z[j], t[j] = _correct_moving(node.coordinates[j], z[j], t[j])
+            z[j], t[j] = correct_moving(node.coordinates[j], z[j], t[j])
             settled = settled and z[j] == before
         else:
             # What is left of the gradient.

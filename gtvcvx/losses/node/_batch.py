@@ -72,6 +72,7 @@ def _is_finite(point: Point) -> bool:
 
 @compiled
 def proximal_points(
+    nodes: IntArray,
     X: FloatArray,
     rows: Records,
     indptr: IntArray,
@@ -82,21 +83,23 @@ def proximal_points(
     z: FloatArray,
     a: FloatArray,
     t: FloatArray,
-    nu: FloatArray,
 ) -> None:
-    """Write ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)`` to z (k, d).
+    """Write ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)`` to z (k, d), for some nodes i.
 
-    z, a (N,), t (k, d) and nu (k, 1) hold where to start, best the result of a similar call.
+    z, a (N,) and t (k, d) hold where to start, best the result of a similar call. A given sum is
+    the last row of its node; its multiplier goes to a.
     """
-    k, d = v.shape
+    d = v.shape[1]
     q, p = np.empty(d), np.empty(d)
-    for i in range(k):
-        first, last = indptr[i], indptr[i + 1]
+    for i in nodes:
+        first, end = indptr[i], indptr[i + 1]
+        last = end if np.isnan(totals[i]) else end - 1
         for j in range(d):
             q[j] = coordinates[i, j].mu + 1.0 / tau[i]
             p[j] = coordinates[i, j].linear + v[i, j] / tau[i]
         node = Node(X[first:last], rows[first:last], coordinates[i], q, p, totals[i])
-        point = Point(z[i], a[first:last], t[i], nu[i])
+        nu = np.zeros(1) if last == end else a[last:end]
+        point = Point(z[i], a[first:last], t[i], nu)
         for _ in range(2):
             minimize(node, point)
             if _is_finite(point):

@@ -192,3 +192,26 @@ def row_gap(row: Any, z: float, a: float) -> float:
         b = a / c
         return c * ((inner - 0.5 * b) ** 2 + max(2.0 * delta * abs(outer) - b * outer, 0.0))
     return max((row.high - a) * r, (row.low - a) * r, 0.0)
+
+
+@compiled
+def slope_and_curvature(row: Any, z: float) -> tuple[float, float]:
+    """Return f'(z) and f''(z) of a row that is no kink, with one exponential or root."""
+    y, c, kind = row.y, row.c, row.kind
+    r = z - y
+    if kind == SQUARED:
+        return 2.0 * c * r, 2.0 * c
+    if kind == HUBER:
+        inner = min(max(r, -row.delta), row.delta)
+        return 2.0 * c * inner, (2.0 * c if inner == r else 0.0)
+    if kind == LOGISTIC:
+        e = math.exp(-abs(z))
+        far, near = e / (1.0 + e), 1.0 / (1.0 + e)
+        up = near if z >= 0.0 else far
+        slope = -c * (near + far - up) if y > 0.5 else c * up
+        return slope, c * near * far
+    if kind == POISSON:
+        rate = exponential(z)
+        return c * (rate - y), c * rate
+    cosine = row.delta / math.hypot(row.delta, r)
+    return c * r * cosine, c * cosine * cosine * cosine

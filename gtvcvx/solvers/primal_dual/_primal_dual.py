@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.compiled._given_prox import complete_iteration
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, iterate, iterate_parallel
 from gtvcvx.compiled._weighted_primal_dual import (
     WeightedEdgeStep,
@@ -287,8 +288,11 @@ class PrimalDual(Iteration):
         self._reset_divergence()
 
     def _iterate(self, n_iter: int) -> tuple[float, float]:
-        if self._prox is None or self._code == CompiledForm.OTHER:
+        if self._code == CompiledForm.OTHER:
             moves = [(self._node_step(), self._edge_step()) for _ in range(n_iter)]
+            return moves[-1]
+        if self._prox is None:
+            moves = [self._given_prox(step == n_iter - 1) for step in range(n_iter)]
             return moves[-1]
         threads, steps = self._pace.choose(n_iter)
         if threads < self._threads:
@@ -316,8 +320,7 @@ class PrimalDual(Iteration):
                     steps, self._dims, self._blocks, point, arcs, node_step, weighted
                 )
             return moved
-        many_saturated = self._many_saturated
-        edge_step = EdgeStep(capacities, self._sigma, relaxation, self._code, many_saturated)
+        edge_step = self._edges()
         if threads == 1:
             moved = iterate(steps, self._dims, point, arcs, node_step, edge_step)
         else:
@@ -325,6 +328,27 @@ class PrimalDual(Iteration):
                 steps, self._dims, self._blocks, point, arcs, node_step, edge_step
             )
         return moved
+
+    def _edges(self) -> EdgeStep:
+        """Return the update of the edges, as compiled passes take it."""
+        capacities, relaxation = self._problem.capacities, self._settings.relaxation
+        return EdgeStep(capacities, self._sigma, relaxation, self._code, self._many_saturated)
+
+    def _given_prox(self, measure: bool) -> tuple[float, float]:
+        """Run an iteration whose proximal points the losses know; return what it moved."""
+        point = Point(self._x, self._y, self._nodes)
+        moved: tuple[float, float] = complete_iteration(
+            self._dims, self._proximal(), self._tau, point, self._arcs, self._edges(), measure
+        )
+        return moved
+
+    def _proximal(self) -> FloatArray:
+        """Proximal points (n, d) of the node pass."""
+        d = len(self._dims)
+        v = self._x - self._tau[:, None] * self._nodes[0, :, d:]
+        prox = self._problem.losses.prox(v, self._tau)
+        prox[self._isolated] = self._resting
+        return prox
 
     def _gather_divergence(self) -> None:
         """Add up all threads' shares of the divergence in the first copy."""
@@ -334,11 +358,8 @@ class PrimalDual(Iteration):
 
     def _node_step(self) -> float:
         """Node pass for losses whose prox need not be affine."""
-        d = len(self._dims)
-        v = self._x - self._tau[:, None] * self._nodes[0, :, d:]
-        step = self._problem.losses.prox(v, self._tau) - self._x
-        step[self._isolated] = self._resting - self._x[self._isolated]
-        self._nodes[0, :, :d] = self._x + 2.0 * step
+        step = self._proximal() - self._x
+        self._nodes[0, :, : len(self._dims)] = self._x + 2.0 * step
         self._x += self._settings.relaxation * step
         return float(np.sum(step**2 / self._tau[:, None]))
 

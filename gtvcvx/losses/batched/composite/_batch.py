@@ -17,9 +17,9 @@ from gtvcvx.losses.batched.composite import _cvxpy_model as model
 from gtvcvx.losses.batched.composite._domain import bounded, complement, dual_domain, firmness
 from gtvcvx.losses.batched.composite._model import Frame, QuadraticModel
 from gtvcvx.losses.batched.composite._parts import Parts
+from gtvcvx.losses.batched.composite._proximal import ProximalPoints
 from gtvcvx.losses.node import _batch as compiled
 from gtvcvx.losses.node import _models as models
-from gtvcvx.losses.node._scalar import ROW
 
 EPS = float(np.finfo(np.float64).eps)
 # Multipliers that miss s by less than this share of what adds up to s count as exact; the bound is
@@ -44,7 +44,7 @@ class BatchedComposite(BatchedLoss):
     .. math:: L_i(w) = \sum_r f_r(x_r^T w) + \sum_j g_{ij}(w_j), \quad \sum_j w_j = T_i
 
     with f_r as in `gtvcvx.losses.node._scalar`; proximal points by
-    `gtvcvx.losses.node._minimize`, conjugates by `gtvcvx.losses.node._conjugate`.
+    `gtvcvx.losses.node._following`, conjugates by `gtvcvx.losses.node._conjugate`.
 
     Parameters
     ----------
@@ -58,10 +58,7 @@ class BatchedComposite(BatchedLoss):
         self._parts = parts = Parts.of(self._terms, n_nodes, dim)
         self._constrained = parts.constrained
         self.modelled = self.smooth
-        # Where the next proximal point starts: at the last one.
-        shape = n_nodes, dim
-        self._last = np.zeros(shape), np.zeros(len(parts.rows)), np.zeros(shape)
-        self._last_nu = np.zeros((n_nodes, 1))
+        self._proximal = ProximalPoints(parts)
 
     @property
     def n_nodes(self) -> int:
@@ -111,28 +108,7 @@ class BatchedComposite(BatchedLoss):
 
     def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
         """Proximal points (k, d)."""
-        z, a, t = self._last
-        self._proximal(np.ascontiguousarray(v), np.ascontiguousarray(tau), z, a, t)
-        return z.copy()
-
-    def _proximal(
-        self, v: FloatArray, tau: FloatArray, z: FloatArray, a: FloatArray, t: FloatArray
-    ) -> None:
-        parts = self._parts
-        for at in pieces(self.n_nodes, parts.nodes_a_look):
-            compiled.proximal_points(
-                parts.X,
-                parts.rows,
-                parts.indptr[at.start : at.stop + 1],
-                parts.coordinates[at],
-                parts.totals[at],
-                v[at],
-                tau[at],
-                z[at],
-                a,
-                t[at],
-                self._last_nu[at],
-            )
+        return self._proximal.of(v, tau).copy()
 
     def project_domain(self, w: FloatArray) -> FloatArray:
         """Return w_i, or its projection on the constraints where it violates them."""
@@ -142,24 +118,8 @@ class BatchedComposite(BatchedLoss):
         out = np.clip(w, parts.coordinates["lower"], parts.coordinates["upper"])
         outside = np.flatnonzero(~parts.sums_right(out))
         if outside.size:
-            k, d = len(outside), self.dim
-            bounds = parts.coordinates[outside].copy()
-            bounds["mu"] = bounds["linear"] = bounds["kappa"] = 0.0
-            z, t, nu = np.zeros((k, d)), np.zeros((k, d)), np.zeros((k, 1))
-            compiled.proximal_points(
-                np.empty((0, d)),
-                np.empty(0, ROW),
-                np.zeros(k + 1, np.int64),
-                bounds,
-                parts.totals[outside],
-                np.ascontiguousarray(w[outside]),
-                np.ones(k),
-                z,
-                np.empty(0),
-                t,
-                nu,
-            )
-            out[outside] = z
+            here = self._parts.constraints(outside)
+            out[outside] = ProximalPoints(here).of(w[outside], np.ones(len(outside)))
         return out
 
     def _multipliers(

@@ -86,6 +86,17 @@ class Parts(NamedTuple):
         parts._check_sums()
         return parts
 
+    def constraints(self, nodes: IntArray) -> Parts:
+        """Return the bounds and sums of some nodes, and nothing else of them."""
+        k, d = len(nodes), self.X.shape[1]
+        bounds = self.coordinates[nodes].copy()
+        bounds["mu"] = bounds["linear"] = bounds["kappa"] = 0.0
+        none, start = np.empty(0, ROW), np.zeros(k + 1, np.int64)
+        return Parts(
+            np.empty((0, d)), none, start, bounds, self.totals[nodes], np.zeros((k, d)), [],
+            np.zeros(k),
+        )  # fmt: skip
+
     def _check_sums(self) -> None:
         c = self.coordinates
         with np.errstate(invalid="ignore"):
