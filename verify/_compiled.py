@@ -63,8 +63,11 @@ def compiled(
 
     Parameters
     ----------
-    parallel, fastmath, nogil, inline
+    parallel, fastmath, nogil
         As in `numba.njit`.
+    inline : str
+        "always" puts the function into the one that calls it, before that is compiled. What is
+        called in one place compiles sooner that way: otherwise it is optimized twice.
     error_model : str
         Division by zero gives infinity or NaN, as in NumPy; with "python" it raises an exception.
     """
@@ -74,6 +77,8 @@ def compiled(
         "nogil": nogil,
         "inline": inline,
         "error_model": error_model,
+        # Nothing in C calls these functions.
+        "no_cfunc_wrapper": True,
     }
 
     def decorate(function: Callable[..., Any]) -> Any:

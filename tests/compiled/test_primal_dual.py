@@ -5,6 +5,7 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx.compiled import _primal_dual
+from gtvcvx.compiled._given_prox import complete_iteration
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point
 
 PENALTIES = {"l2": gtv.L2Norm(), "l1": gtv.L1Norm(), "linf": gtv.LinfNorm()}
@@ -105,3 +106,22 @@ def test_iterations_are_the_naive_passes_in_turn_on_any_number_of_threads(thread
         nodes[:, :, d:].sum(axis=0), graph.divergence @ expected_u, rtol=1e-10, atol=1e-11
     )
     assert moved == pytest.approx((primal, dual), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+@pytest.mark.parametrize("measured", [False, True])
+def test_an_iteration_is_completed_around_given_proximal_points(name, measured):
+    d, penalty = 3, PENALTIES[name]
+    rng, graph, w, u, nodes = random_state(d, 4)
+    prox, tau = rng.standard_normal((9, d)), rng.uniform(0.1, 2.0, 9)
+    expected_w, bar = w + 1.9 * (prox - w), 2.0 * prox - w
+    primal = float(np.sum((prox - w) ** 2 / tau[:, None]))
+    expected_u, dual = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
+    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form, False)
+    point = Point(w, u, nodes)
+    moved = complete_iteration((0,) * d, prox, tau, point, graph.by_head, step, measured)
+    np.testing.assert_allclose(w, expected_w, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(u, expected_u, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(nodes[0, :, :d], bar, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(nodes[0, :, d:], graph.divergence @ expected_u, atol=1e-10)
+    assert moved == pytest.approx((primal, dual if measured else 0.0), rel=1e-10)

@@ -196,3 +196,6 @@ def batch(request: pytest.FixtureRequest, rng: np.random.Generator) -> Batch:
 @pytest.fixture(params=[name for name in BATCHES if name.startswith("squared")])
 def squared(request: pytest.FixtureRequest, rng: np.random.Generator) -> Batch:
     return BATCHES[request.param](rng)
+
+
+_share("_node_problems")

@@ -21,6 +21,7 @@ from gtvcvx.losses.node._problem import (
     TINY,
     Node,
     Point,
+    copy_to,
     dot,
     far_off,
     largest_entry,
@@ -71,7 +72,7 @@ def correct_moving(coordinate: Any, z: float, t: float) -> tuple[float, float]:
     return bound, 0.0
 
 
-@compiled
+@compiled(inline="always")
 def _guess(
     node: Node,
     trial: Point,
@@ -109,7 +110,7 @@ def _guess(
     return max(worst, abs(lacking) / node.total), free, ties, lacking
 
 
-@compiled
+@compiled(inline="always")
 def _correct(
     node: Node,
     trial: Point,
@@ -147,7 +148,7 @@ def _correct(
     return settled
 
 
-@compiled
+@compiled(inline="always")
 def active_set(node: Node, point: Point, tolerance: float) -> bool:
     """Look for the optimum from the point; say whether it was found, else leave it as it was.
 
@@ -177,7 +178,10 @@ def active_set(node: Node, point: Point, tolerance: float) -> bool:
         if hopeless or far_off(node, trial.z):
             return False
         if settled and max(worst, away) <= tolerance:
-            point.z[:], point.a[:], point.t[:], point.nu[:] = trial
+            copy_to(point.z, trial.z)
+            copy_to(point.a, trial.a)
+            copy_to(point.t, trial.t)
+            copy_to(point.nu, trial.nu)
             return True
         trial.nu[0] += constrained_step(
             node.X, weight, node.q, gradient, moving, active, summed, offset, lacking, step, change

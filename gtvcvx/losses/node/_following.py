@@ -92,10 +92,20 @@ class Scratch(NamedTuple):
 def scratch_of(d: int, m: int) -> Scratch:
     """Return room for nodes of at most m rows."""
     ties = MANY_TIES * d + MORE_TIES + 1
-    vectors = [np.zeros(d) for _ in range(5)]
-    matrices = np.zeros((d, d)), np.zeros((ties, d)), np.zeros((ties, ties))
-    place = np.zeros(d + ties, dtype=np.int64)
-    return Scratch(*vectors, np.zeros(m), np.zeros(2 * d + m), *matrices, np.zeros(ties), place)
+    return Scratch(
+        q=np.zeros(d),
+        p=np.zeros(d),
+        gradient=np.zeros(d),
+        size=np.zeros(d),
+        step=np.zeros(d),
+        weight=np.zeros(m),
+        start=np.zeros(2 * d + m),
+        H=np.zeros((d, d)),
+        V=np.zeros((ties, d)),
+        S=np.zeros((ties, ties)),
+        b=np.zeros(ties),
+        place=np.zeros(d + ties, dtype=np.int64),
+    )
 
 
 @compiled(inline="always")
@@ -400,14 +410,17 @@ def follow_all(
     scratch: Scratch,
     v: FloatArray,
     tau: FloatArray,
-    failed: BoolArray,
+    left: BoolArray,
 ) -> int:
-    """Write ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)`` to the points, where that succeeds.
+    """Write ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)`` to the points of nodes that are left.
 
-    Elsewhere points stay as they were. Writes at which nodes, and returns how many they are.
+    Where that does not succeed, points stay as they were, and the nodes are left; returns how many
+    they are.
     """
     count = 0
     for i in range(len(v)):
+        if not left[i]:
+            continue
         if points.tau[i] != tau[i]:
             points.tau[i] = 0.0
         for j in range(len(scratch.q)):
@@ -415,9 +428,9 @@ def follow_all(
             scratch.p[j] = batch.coordinates[i, j].linear + v[i, j] / tau[i]
         _keep(i, batch, points, scratch, False)
         tolerance = 2.0 * EPS * (8.0 + math.sqrt(batch.indptr[i + 1] - batch.indptr[i]))
-        failed[i] = not follow(i, batch, points, scratch, tolerance)
-        points.tau[i] = 0.0 if failed[i] else tau[i]
-        if failed[i]:
+        left[i] = not follow(i, batch, points, scratch, tolerance)
+        points.tau[i] = 0.0 if left[i] else tau[i]
+        if left[i]:
             count += 1
             _keep(i, batch, points, scratch, True)
     return count

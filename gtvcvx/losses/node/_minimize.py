@@ -28,7 +28,7 @@ MAX_ROUNDS = 60
 SLOW, STIFFEN = 0.1, 10.0
 
 
-@compiled
+@compiled(inline="always")
 def _settle(node: Node, z: FloatArray, t: FloatArray) -> None:
     """Make constraints hold exactly that the method of multipliers leaves a little open."""
     largest, total = 0, 0.0

@@ -86,7 +86,7 @@ def _coordinate_multiplier(coordinate: Any, z: float, centre: float, stiffness: 
     return t
 
 
-@compiled
+@compiled(inline="always")
 def _slope_along(
     node: Node,
     point: Point,
@@ -109,7 +109,7 @@ def _slope_along(
     return total
 
 
-@compiled
+@compiled(inline="always")
 def _search(
     node: Node,
     point: Point,
@@ -154,7 +154,7 @@ def _penalty(curvature: float, slope: float, size: float, factor: float) -> floa
     return penalty if penalty > 0.0 else 1.0
 
 
-@compiled
+@compiled(inline="always")
 def penalties_of(node: Node, point: Point, factor: float, reach: float) -> Point:
     """Return the penalties of the method of multipliers, by row and by coordinate."""
     X, rows, coordinates, q, _, _ = node
@@ -182,7 +182,7 @@ def penalties_of(node: Node, point: Point, factor: float, reach: float) -> Point
     return Point(z, a, t, point.nu)
 
 
-@compiled
+@compiled(inline="always")
 def newton(node: Node, point: Point, centre: Point, penalties: Point, tolerance: float) -> bool:
     """Minimize the envelope by Newton steps, from and to the point; say whether they ended."""
     X, rows, coordinates, q, _, total = node
@@ -228,7 +228,7 @@ def newton(node: Node, point: Point, centre: Point, penalties: Point, tolerance:
     return False
 
 
-@compiled
+@compiled(inline="always")
 def violation_of(node: Node, point: Point, centre: Point, penalties: Point, reach: float) -> float:
     """How far z is from the points where the multipliers are subgradients, relative to them."""
     worst = 0.0

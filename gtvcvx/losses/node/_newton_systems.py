@@ -47,7 +47,7 @@ def substitute(L: FloatArray, n: int, x: FloatArray) -> None:
         x[i] = total / L[i, i]
 
 
-@compiled
+@compiled(inline="always")
 def _dense(B: FloatArray, weight: FloatArray, diagonal: FloatArray) -> FloatArray:
     """Cholesky factor of ``diag(diagonal) + B^T diag(weight) B``."""
     size, n = B.shape
@@ -65,7 +65,7 @@ def _dense(B: FloatArray, weight: FloatArray, diagonal: FloatArray) -> FloatArra
     return H
 
 
-@compiled
+@compiled(inline="always")
 def _woodbury(B: FloatArray, weight: FloatArray, diagonal: FloatArray) -> FloatArray:
     """Cholesky factor of ``diag(1 / weight) + B diag(1 / diagonal) B^T``."""
     size, n = B.shape

@@ -96,6 +96,13 @@ def dot(x: FloatArray, z: FloatArray) -> float:
 
 
 @compiled
+def copy_to(target: FloatArray, source: FloatArray) -> None:
+    """Write one vector to another; assigning to a slice takes seconds to compile."""
+    for j in range(len(target)):
+        target[j] = source[j]
+
+
+@compiled
 def smooth_rows(node: Node, z: FloatArray, a: FloatArray, weight: FloatArray) -> None:
     """Write slopes and curvatures of the rows that have them."""
     for r in range(len(a)):

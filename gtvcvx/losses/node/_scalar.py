@@ -206,10 +206,11 @@ def slope_and_curvature(row: Any, z: float) -> tuple[float, float]:
         return 2.0 * c * inner, (2.0 * c if inner == r else 0.0)
     if kind == LOGISTIC:
         e = math.exp(-abs(z))
-        far, near = e / (1.0 + e), 1.0 / (1.0 + e)
-        up = near if z >= 0.0 else far
-        slope = -c * (near + far - up) if y > 0.5 else c * up
-        return slope, c * near * far
+        # The chances of the likelier and of the other outcome.
+        near, far = 1.0 / (1.0 + e), e / (1.0 + e)
+        if y > 0.5:
+            return -c * (far if z >= 0.0 else near), c * near * far
+        return c * (near if z >= 0.0 else far), c * near * far
     if kind == POISSON:
         rate = exponential(z)
         return c * (rate - y), c * rate

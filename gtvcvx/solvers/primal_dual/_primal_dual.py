@@ -108,7 +108,9 @@ class PrimalDual(Iteration):
         self._coordinates = Coordinates.of(problem)
         # The point, and the flow, in the coordinates of the iteration.
         self._x, self._y = np.zeros((n, d)), np.zeros((graph.n_edges, d))
-        self._minimizer = problem.losses.minimizer(n)[self._isolated]
+        # Minimizers may take longer than many iterations.
+        some = len(self._isolated) > 0
+        self._minimizer = (problem.losses.minimizer(n) if some else self._x)[self._isolated]
         self._dims = (0,) * d
         self._arcs = graph.by_head
         threads = most_threads(graph.n_edges * d)

@@ -16,6 +16,7 @@ from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
 from gtvcvx.losses.batched.composite import _cvxpy_model as model
 from gtvcvx.losses.batched.composite._domain import bounded, complement, dual_domain, firmness
 from gtvcvx.losses.batched.composite._model import Frame, QuadraticModel
+from gtvcvx.losses.batched.composite._multipliers import follow_multipliers
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.batched.composite._proximal import ProximalPoints
 from gtvcvx.losses.node import _batch as compiled
@@ -135,18 +136,40 @@ class BatchedComposite(BatchedLoss):
         """
         parts = self._parts
         inside = np.ascontiguousarray(s - np.einsum("kij,kj->ki", self._null, s))
+        if self.smooth:
+            z, a, t, norms, left = follow_multipliers(parts, inside, start)
+            nu = np.zeros((len(z), 1))
+            nodes = np.flatnonzero(left)
+            if len(nodes):
+                here, rows = parts.of_nodes(nodes)
+                found = self._hard_multipliers(here, inside[nodes], start[nodes], None, rough)
+                z[nodes], a[rows], t[nodes], nu[nodes], norms[nodes] = found
+        else:
+            z, a, t, nu, norms = self._hard_multipliers(parts, inside, start, given, rough)
+        size = compiled.sizes(parts.X, parts.rows, parts.indptr, inside, a)
+        return Multipliers(z, a, t, nu, norms, size)
+
+    def _hard_multipliers(
+        self,
+        parts: Parts,
+        s: FloatArray,
+        start: FloatArray,
+        given: FloatArray | None,
+        rough: bool,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Find them by a method that always ends: points, multipliers, and norms of the leaks."""
         a = np.zeros(len(parts.rows)) if given is None else given
         z, a = start.copy(), np.clip(a, parts.rows["low"], parts.rows["high"])
         t, nu, leak = np.zeros_like(z), np.zeros((len(z), 1)), np.zeros_like(z)
-        norms = np.empty(self.n_nodes)
-        for at in pieces(self.n_nodes, parts.nodes_a_look):
+        norms = np.empty(len(z))
+        for at in pieces(len(z), parts.nodes_a_look):
             norms[at] = compiled.multipliers(
                 parts.X,
                 parts.rows,
                 parts.indptr[at.start : at.stop + 1],
                 parts.coordinates[at],
                 parts.totals[at],
-                inside[at],
+                s[at],
                 z[at],
                 a,
                 t[at],
@@ -155,8 +178,7 @@ class BatchedComposite(BatchedLoss):
                 given is not None,
                 rough,
             )
-        size = compiled.sizes(parts.X, parts.rows, parts.indptr, inside, a)
-        return Multipliers(z, a, t, nu, norms, size)
+        return z, a, t, nu, norms
 
     @cached_property
     def _minimizer(self) -> FloatArray:

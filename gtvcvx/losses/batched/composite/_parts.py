@@ -116,6 +116,48 @@ class Parts(NamedTuple):
         return np.repeat(np.arange(len(self.totals)), np.diff(self.indptr))
 
     @property
+    def curvature(self) -> FloatArray:
+        """Typical size of the Hessians (k,), 1 where there is none."""
+        squares = self.rows["c"] * np.einsum("rj,rj->r", self.X, self.X)
+        total = self.coordinates["mu"].sum(axis=1)
+        total += np.bincount(self.owner, squares, minlength=len(total))
+        return np.where(total > 0.0, total, 1.0)
+
+    def taken(self, s: FloatArray, a: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Give to coordinates what the multipliers a (N,) leave of s (k, d), as far as they can.
+
+        Returns the multipliers t (k, d) of their terms, the norms (k,) of what they cannot take,
+        and the sizes (k,) of what adds up to s.
+        """
+        c = self.coordinates
+        parts, some = self.X * a[:, None], np.diff(self.indptr) > 0
+        rest, size, starts = s.copy(), np.abs(s), self.indptr[:-1][some]
+        if len(starts):
+            rest[some] -= np.add.reduceat(parts, starts, axis=0)
+            size[some] += np.add.reduceat(np.abs(parts), starts, axis=0)
+        curved = c["mu"] > 0.0
+        low = np.where(curved | np.isfinite(c["lower"]), -np.inf, -c["kappa"])
+        high = np.where(curved | np.isfinite(c["upper"]), np.inf, c["kappa"])
+        t = np.clip(rest, low, high)
+        return t, np.linalg.norm(rest - t, axis=1), size.max(axis=1)
+
+    def of_nodes(self, nodes: IntArray) -> tuple[Parts, IntArray]:
+        """Return these parts at some nodes alone, and the numbers of their rows."""
+        counts = np.diff(self.indptr)[nodes]
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        rows = np.repeat(self.indptr[nodes] - indptr[:-1], counts) + np.arange(indptr[-1])
+        return (
+            self._replace(
+                X=self.X[rows],
+                rows=self.rows[rows],
+                indptr=indptr,
+                coordinates=self.coordinates[nodes],
+                totals=self.totals[nodes],
+            ),
+            rows,
+        )
+
+    @property
     def constrained(self) -> bool:
         """Whether some w are forbidden."""
         c = self.coordinates

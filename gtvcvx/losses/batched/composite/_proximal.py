@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import pieces
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._batch import proximal_points
@@ -28,7 +28,7 @@ class ProximalPoints:
         k, d = parts.coordinates.shape
         size = d if d <= LARGEST_MAP else 0
         rows = self._batch.rows
-        self._points = Points(
+        self.points = Points(
             np.zeros((k, d)),
             np.clip(0.0, rows["low"], rows["high"]),
             np.zeros((k, d)),
@@ -38,50 +38,42 @@ class ProximalPoints:
             np.zeros((k, size)),
         )
         self._scratch = scratch_of(d, int(np.diff(self._batch.indptr).max(initial=0)))
-        self._failed = np.ones(k, dtype=bool)
 
     def of(self, v: FloatArray, tau: FloatArray) -> FloatArray:
         """Return ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)``, (k, d), to be copied."""
         v, tau = np.ascontiguousarray(v), np.ascontiguousarray(tau)
+        left = np.ones(len(v), dtype=bool)
         for at in pieces(len(v), self._parts.nodes_a_look):
-            left = at.stop - at.start
-            if self._points.balanced.size:
-                left = self._follow(at, v, tau)
-            if left:
-                nodes = at.start + np.flatnonzero(self._failed[at])
-                self._from_scratch(nodes, v, tau)
-        return self._points.z
+            if self._follow(at, v, tau, left):
+                self._from_scratch(at.start + np.flatnonzero(left[at]), v, tau)
+        return self.points.z
 
-    def _follow(self, at: slice, v: FloatArray, tau: FloatArray) -> int:
-        """Follow at a piece of the nodes; return at how many that failed."""
-        batch, points = self._batch, self._points
-        return int(
-            follow_all(
-                Batch(
-                    batch.X,
-                    batch.rows,
-                    batch.indptr[at.start : at.stop + 1],
-                    batch.coordinates[at],
-                ),
-                Points(
-                    points.z[at],
-                    points.a,
-                    points.t[at],
-                    points.inverse[at],
-                    points.pull,
-                    points.tau[at],
-                    points.balanced[at],
-                ),
-                self._scratch,
-                v[at],
-                tau[at],
-                self._failed[at],
-            )
+    def follow(self, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
+        """Go to the proximal points of the nodes (k,) that are left, which are fewer then."""
+        for at in pieces(len(v), self._parts.nodes_a_look):
+            self._follow(at, v, tau, left)
+
+    def _follow(self, at: slice, v: FloatArray, tau: FloatArray, left: BoolArray) -> int:
+        """Follow at a piece of the nodes; return how many of them are left."""
+        batch, points = self._batch, self.points
+        if v.shape[1] > LARGEST_MAP:
+            return int(np.count_nonzero(left[at]))
+        indptr, coordinates = batch.indptr[at.start : at.stop + 1], batch.coordinates[at]
+        here = Points(
+            points.z[at],
+            points.a,
+            points.t[at],
+            points.inverse[at],
+            points.pull,
+            points.tau[at],
+            points.balanced[at],
         )
+        piece = Batch(batch.X, batch.rows, indptr, coordinates)
+        return int(follow_all(piece, here, self._scratch, v[at], tau[at], left[at]))
 
     def _from_scratch(self, nodes: IntArray, v: FloatArray, tau: FloatArray) -> None:
         """Write the proximal points of some nodes, by a method that always ends."""
-        batch, points = self._batch, self._points
+        batch, points = self._batch, self.points
         proximal_points(
             nodes,
             batch.X,
