@@ -204,7 +204,7 @@ def _invert(H: FloatArray, n: int) -> None:
             H[i, j] = total * H[i, i]
 
 
-@compiled
+@compiled(inline="always")
 def _map_moving(i: int, batch: Batch, points: Points, scratch: Scratch) -> int:
     """Make the map of the coordinates that move, without ties; return how many move."""
     first, d = batch.indptr[i], len(scratch.q)
@@ -237,7 +237,7 @@ def _map_moving(i: int, batch: Batch, points: Points, scratch: Scratch) -> int:
     return n
 
 
-@compiled
+@compiled(inline="always")
 def _map_ties(i: int, n: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
     """Keep rows at their kinks under the map; say no if they are far too many for n coordinates."""
     d, ties = len(scratch.q), 0
@@ -272,7 +272,7 @@ def _map_ties(i: int, n: int, batch: Batch, points: Points, scratch: Scratch) ->
     return True
 
 
-@compiled
+@compiled(inline="always")
 def _place(i: int, batch: Batch, points: Points, scratch: Scratch) -> None:
     """Bring resting coordinates to their places, and rows to their kinks."""
     d = len(scratch.q)
