@@ -115,6 +115,14 @@ class ProgressDisplay:
             self._last = now
             self._report(now)
 
+    def note(self, text: str) -> None:
+        """Show a text in place of the line, at once; on a terminal only, where it can be removed.
+
+        It takes the whole line: another display may have written there.
+        """
+        if self._active and self._rewrites:
+            self._rewrite(text.ljust(self._columns))
+
     def close(self) -> None:
         """End the display: ``verbose=True`` keeps the last state, otherwise the line is removed."""
         if not self._active:
@@ -135,10 +143,20 @@ class ProgressDisplay:
         if not self._rewrites:
             self._write(line + "\n")
             return
-        # A line that wraps could not be rewritten; the last column makes some terminals wrap.
-        line = line[: max(shutil.get_terminal_size().columns - 1, 1)]
+        self._rewrite(line)
+
+    def _rewrite(self, line: str) -> None:
+        line = line[: self._columns]
         self._write("\r" + line.ljust(self._width))
         self._width = len(line)
+
+    @property
+    def _columns(self) -> int:
+        """Length of the longest line.
+
+        One that wraps could not be rewritten; the last column makes some terminals wrap.
+        """
+        return max(shutil.get_terminal_size().columns - 1, 1)
 
     def _line(self, now: float, iteration: int, gap: float | None) -> str:
         of_total = f"/{self._total}" if self._total is not None and self._gap_goal is None else ""

@@ -206,7 +206,8 @@ class GTVProblem:
         max_iter : int, optional
             Largest number of iterations.
         time_limit : float, optional
-            Seconds after which the incumbent is returned.
+            Seconds after which the incumbent is returned. Functions that are compiled, once, do
+            not count.
         warm_start : Solution, optional
             Start from its w and u.
         callback : callable, optional

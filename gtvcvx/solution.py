@@ -99,7 +99,7 @@ class Solution:
     n_iter : int
         Iterations of the method.
     seconds : float
-        Wall-clock time, checks of the gap included.
+        Wall-clock time, checks of the gap and compilation included.
     solver : str
         Name of the method.
     nodes : sequence

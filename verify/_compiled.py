@@ -23,8 +23,11 @@ from typing import Any, overload
 
 import numba as nb
 import numpy as np
+from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
+
+from verify._compilation import CLOCK, Listener
 
 #: Their code is the same as long as their versions are, or those of Python and numba.
 _RELEASED = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
@@ -99,6 +102,14 @@ class _Cache(FunctionCache):
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         fields = tuple(_fields_of(getattr(sig, "args", sig)))
         return (*super()._index_key(sig, codegen), fingerprint(self._dispatcher), fields)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Write what was just compiled, which is part of compiling it."""
+        with CLOCK.compiling():
+            super().save_overload(sig, data)
+
+
+event.register("numba:compile", Listener(CLOCK, lambda f: isinstance(f._cache, _Cache)))
 
 
 def fingerprint(dispatcher: Any) -> str:

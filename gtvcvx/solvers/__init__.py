@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gtvcvx._compiling import announced
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import _auto, _reference
@@ -50,4 +51,5 @@ def solve(
     # Every other name is that of a conic solver, run by CVXPY.
     chosen = _SOLVERS.get(name) or _Solver(_reference.named(name), _reference.TAKES)
     chosen.takes.check(name, options)
-    return chosen.solve(problem, options)
+    with announced(verbose):
+        return chosen.solve(problem, options)

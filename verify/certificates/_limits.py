@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import monotonic
 from types import FrameType
+
+from verify._compilation import CLOCK
 
 AT_LEAST = 10.0  # seconds that solving again may take where the caller sets no limit,
 PER_ENTRY = 1e-3  # more for every entry of w and u,
@@ -19,19 +20,19 @@ class Clock:
     Parameters
     ----------
     limit : float or None
-        Seconds for all of it.
+        Seconds for all of it; what is compiled meanwhile, once, is not counted.
     entries : int
         Number of entries of w and u.
     """
 
     def __init__(self, limit: float | None, entries: int) -> None:
         self.limit, self.entries = limit, entries
-        self._start, self._solving = monotonic(), 0.0
+        self._start, self._solving = CLOCK.now(), 0.0
         self.stopped_solving: float | None = None
 
     def expired(self) -> bool:
         """Return whether the caller's limit is over."""
-        return self.limit is not None and monotonic() - self._start >= self.limit
+        return self.limit is not None and CLOCK.now() - self._start >= self.limit
 
     def note(self) -> str | None:
         """Return what ran out of time and what to change, None if nothing did."""
@@ -49,7 +50,7 @@ class Clock:
 
     def for_solving(self) -> float:
         """Return the seconds that solving again may take."""
-        elapsed = monotonic() - self._start
+        elapsed = CLOCK.now() - self._start
         if self.limit is not None:
             return max(self.limit - elapsed, 0.01)
         own = elapsed - self._solving
@@ -61,12 +62,12 @@ class Clock:
 
         A solver may take Ctrl-C as its own end and return what it has.
         """
-        allowed, start = self.for_solving(), monotonic()
+        allowed, start = self.for_solving(), CLOCK.now()
         with _noticed() as pressed:
             try:
                 yield allowed
             finally:
-                taken = monotonic() - start
+                taken = CLOCK.now() - start
                 self._solving += taken
                 if taken >= 0.99 * allowed:
                     self.stopped_solving = taken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,7 @@ class Progress:
     n_iter : int
         Iterations so far.
     seconds : float
-        Time since the start.
+        Wall-clock time since the start, compilation included.
     w, u : ndarray, shapes (n, d) and (m, d)
         The best point and the best flow so far.
     value, dual_value : float
@@ -50,7 +51,7 @@ class Limits:
         Stop at gap <= rtol max(1, |value|), or at as small a decrease, see `stop`.
     max_iter : int
     time_limit : float
-        Seconds.
+        Seconds, compilation not counted.
     stop : {"gap", "objective", "iterations"}
         What rtol is compared with: the relative gap, the decrease of the objective between two
         checks, or nothing.
@@ -60,6 +61,8 @@ class Limits:
         As in `GTVProblem.solve`.
     started : float
         When the time began to count, by `gtvcvx._deadline.now`.
+    began : float
+        The same by the clock on the wall.
     """
 
     rtol: float
@@ -69,10 +72,16 @@ class Limits:
     callback: Callable[[Progress], Any] | None = None
     verbose: bool | None = None
     started: float = field(default_factory=now)
+    began: float = field(default_factory=time.perf_counter)
 
     @property
     def seconds(self) -> float:
-        """Wall-clock time so far."""
+        """Wall-clock time so far, compilation included."""
+        return time.perf_counter() - self.began
+
+    @property
+    def counted(self) -> float:
+        """Time so far that counts: without compilation."""
         return now() - self.started
 
     @property
@@ -83,9 +92,9 @@ class Limits:
     @property
     def seconds_left(self) -> float:
         """Time until the limit, perhaps infinite, negative after it."""
-        return self.time_limit - self.seconds
+        return self.time_limit - self.counted
 
     @property
     def expired(self) -> bool:
         """Whether the time is over."""
-        return self.seconds >= self.time_limit
+        return self.counted >= self.time_limit

@@ -175,9 +175,9 @@ class Run:
         """Run as many iterations as a chunk has; return how many the next one may have."""
         left = method.stride - method.n_iter % method.stride
         steps = min(chunk, left, self._limits.max_iter - self.n_iter)
-        before = self._limits.seconds
+        before = now()
         method.run(steps)
-        affordable = CHUNK_SECONDS * steps / max(self._limits.seconds - before, 1e-9)
+        affordable = CHUNK_SECONDS * steps / max(now() - before, 1e-9)
         return int(np.clip(affordable, 1, method.stride))
 
     def _check(self, method: Method, final: bool) -> None:

@@ -117,7 +117,7 @@ class Schedule:
     def _look(self) -> float:
         """Iterations until the first check, whatever the residual says."""
         settings = self._settings
-        long = self._limits.seconds >= settings.long_seconds
+        long = self._limits.counted >= settings.long_seconds
         return min(settings.long_look, self._first_look) if long else self._first_look
 
     def _grown(self, n_iter: int) -> bool:

@@ -82,7 +82,7 @@ def test_solving_again_gets_seconds_for_its_size_and_for_what_was_spent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(_limits, "monotonic", lambda: now[0])
+    monkeypatch.setattr(_limits.CLOCK, "now", lambda: now[0])
     clock = Clock(None, 1000)
     now[0] = 2.0
     with clock.solving() as seconds:
