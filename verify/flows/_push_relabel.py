@@ -27,12 +27,21 @@ References
 
 from __future__ import annotations
 
+import numpy as np
+
 from verify._arrays import BoolArray, Int32Array, IntArray
 from verify._compiled import compiled
 from verify.flows._network import Network, Scratch
 
 # Work of relabeling a node beyond its arcs, and of a node in a sweep [2].
 _RELABEL_WORK, _NODE_WORK = 12, 6
+
+#: Numbers that tell where a search is.
+SEARCH = 4
+#: It has not begun.
+BEGIN = -2
+#: More work than there will ever be.
+ENDLESS = 1 << 62
 
 
 @compiled(nogil=True, error_model="python")
@@ -114,9 +123,6 @@ def _give_up_above(h: int, top: int, far: int, work: Scratch) -> None:
 def push_relabel(nodes: Int32Array, network: Network, work: Scratch, interval: int) -> None:
     """Bring as much excess as possible to the deficits, within one part of the graph.
 
-    Calls cost more than what is done for one node; so the pushes, the relabeling and the lists
-    stand in one loop.
-
     Parameters
     ----------
     nodes : (k,)
@@ -128,17 +134,48 @@ def push_relabel(nodes: Int32Array, network: Network, work: Scratch, interval: i
     interval : int
         Labels are made exact again after so many times the work of one sweep over the part.
     """
+    search = np.empty(SEARCH, np.int64)
+    search[0] = BEGIN
+    discharge(nodes, network, work, interval, search, ENDLESS)
+
+
+@compiled(nogil=True, error_model="python")
+def discharge(
+    nodes: Int32Array,
+    network: Network,
+    work: Scratch,
+    interval: int,
+    search: IntArray,
+    budget: int,
+) -> int:
+    """Do what `push_relabel` does, or a piece of it; return what is left of the budget.
+
+    It ends when no excess can be brought to a deficit any more, with ``search[0]`` negative, or
+    when as much work is done as the budget says; then another call goes on where this one ended.
+
+    ``search``, (SEARCH,), and ``work`` are what one piece hands on to the next. At first
+    ``search[0]`` is BEGIN; later it is the largest height of a node with excess, followed by that
+    of any node, the work since labels were exact, and that after which they are made exact again.
+
+    Calls cost more than what is done for one node; so the pushes, the relabeling and the lists
+    stand in one loop.
+    """
     start, stop, head, mate = network.start, network.stop, network.head, network.mate
     residual, excess = network.residual, network.excess
     height, current, next_active = work.height, work.current, work.next_active
     active, level, after, before = work.active, work.level, work.after, work.before
     far = len(nodes)
-    sweep = _NODE_WORK * far
-    for v in nodes:
-        sweep += stop[v] - start[v]
-    done = 0
-    reached = label_exactly(nodes, network, work)
-    top_active, top = _fill_buckets(nodes, reached, excess, work)
+    if search[0] == BEGIN:
+        sweep = _NODE_WORK * far
+        for v in nodes:
+            sweep += stop[v] - start[v]
+        done, exact_after = 0, interval * sweep
+        reached = label_exactly(nodes, network, work)
+        top_active, top = _fill_buckets(nodes, reached, excess, work)
+    else:
+        top_active, top, done, exact_after = search
+    pause = min(exact_after, done + budget)
+    budget += done
     while top_active >= 0:
         h = top_active
         v = active[h]
@@ -195,10 +232,17 @@ def push_relabel(nodes: Int32Array, network: Network, work: Scratch, interval: i
                 active[lowest] = v
                 top_active = lowest
                 top = max(top, lowest)
-        if done > interval * sweep:
-            done = 0
-            reached = label_exactly(nodes, network, work)
-            top_active, top = _fill_buckets(nodes, reached, excess, work)
+        if done > pause:
+            if done > exact_after:
+                budget -= done + exact_after
+                done = 0
+                reached = label_exactly(nodes, network, work)
+                top_active, top = _fill_buckets(nodes, reached, excess, work)
+                pause = min(exact_after, budget)
+            if done >= budget:
+                break
+    search[0], search[1], search[2], search[3] = top_active, top, done, exact_after
+    return budget - done
 
 
 @compiled(nogil=True, error_model="python")

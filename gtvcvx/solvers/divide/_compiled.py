@@ -11,10 +11,15 @@ from gtvcvx._arrays import BoolArray, Int32Array, IntArray
 from gtvcvx.compiled import compiled
 from gtvcvx.solvers.divide._network import Clusters, Demands
 from verify.flows._network import Network, Scratch
-from verify.flows._push_relabel import push_relabel, reach_from_excess
+from verify.flows._push_relabel import BEGIN, SEARCH, discharge, reach_from_excess
 
 # Sources and sinks lie close together: labels stay good for long.
 _UPDATE_INTERVAL = 4
+# Work of all that is done at a node but for the flow, in the units of `discharge`.
+_NODE_WORK = 12
+#: Numbers that tell how far `divide` is: how many clusters are through, whether the flow of the
+#: next is being routed, and how far that is.
+PROGRESS = 2 + SEARCH
 
 
 @compiled(nogil=True, error_model="python")
@@ -57,7 +62,7 @@ def balance(nodes: Int32Array, data: Demands, excess: IntArray, inherited: float
 
 
 @compiled(nogil=True, error_model="python")
-def _reverse(nodes: Int32Array, network: Network) -> None:
+def reverse(nodes: Int32Array, network: Network) -> None:
     """Exchange excess and deficits, and the directions of all flows, within a part."""
     for v in nodes:
         network.excess[v] = -network.excess[v]
@@ -118,7 +123,9 @@ def divide(
     work: Scratch,
     upper: BoolArray,
     sizes: IntArray,
-) -> None:
+    progress: IntArray,
+    budget: int,
+) -> bool:
     """Split the chosen clusters at their minimizers; other clusters are not touched.
 
     ``clusters.threshold`` is updated, ``sizes[c]`` becomes the number of nodes in the upper half of
@@ -127,14 +134,23 @@ def divide(
     In a lower half the deficits that are left lie together at its upper border, and the shift of
     the threshold has spread excess over all of it. Distances are short from the few to the many,
     so the flow is sent backwards there.
+
+    Returns whether all is done. If not, as much work is done as the budget says, in the units of
+    `discharge`, and another call goes on where this one ended: ``progress``, (PROGRESS,), zero at
+    first, knows.
     """
-    for c in chosen:
+    search = progress[2:]
+    routing = progress[1] != 0
+    for place in range(progress[0], len(chosen)):
+        c = chosen[place]
         first, last = clusters.first[c], clusters.last[c]
         nodes = order[first:last]
-        clusters.threshold[c] = balance(nodes, data, network.excess, clusters.threshold[c])
-        sizes[c] = 0
-        if len(nodes) == 1:
-            continue
+        if not routing:
+            clusters.threshold[c] = balance(nodes, data, network.excess, clusters.threshold[c])
+            sizes[c] = 0
+            budget -= _NODE_WORK * len(nodes)
+            if len(nodes) == 1:
+                continue
         part = Scratch(
             work.height,
             work.current,
@@ -145,13 +161,24 @@ def divide(
             work.active[first:last],
             work.level[first:last],
         )
+        if not routing:
+            if clusters.lower[c]:
+                reverse(nodes, network)
+            search[0] = BEGIN
+        budget = discharge(nodes, network, part, _UPDATE_INTERVAL, search, budget)
+        if search[0] >= 0:
+            progress[0], progress[1] = place, 1
+            return False
+        routing = False
+        progress[1] = 0
         if clusters.lower[c]:
-            _reverse(nodes, network)
-        push_relabel(nodes, network, part, _UPDATE_INTERVAL)
-        if clusters.lower[c]:
-            _reverse(nodes, network)
+            reverse(nodes, network)
         size = reach_from_excess(nodes, network, upper, part.queue)
         if 0 < size < len(nodes):
             sizes[c] = size
             _cut(nodes, upper, network)
             _partition(nodes, upper, part.queue)
+        if budget <= 0:
+            progress[0] = place + 1
+            return place + 1 == len(chosen)
+    return True

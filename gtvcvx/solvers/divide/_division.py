@@ -16,7 +16,8 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from types import TracebackType
 from typing import Any
 
@@ -24,6 +25,7 @@ import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import Expired, look
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.divide._network import Skeleton
 from gtvcvx.solvers.divide._scalar_division import ScalarDivision
@@ -39,7 +41,8 @@ class Division:
 
     Use it as a context manager: it holds threads. Between rounds only w is new, since a flow that
     is still being routed bounds nothing; that is checked after every round if somebody watches
-    (a callback), and otherwise not before the end.
+    (a callback), and otherwise not before the end. A round looks at the clock now and then; one
+    that is left early changes the flow alone.
 
     Parameters
     ----------
@@ -64,6 +67,7 @@ class Division:
         self._u = np.zeros((problem.graph.n_edges, problem.dim))
         self._waiting = list(reversed(range(problem.dim)))
         self._running: dict[int, ScalarDivision] = {}
+        self._left = False  # whether the main thread has left a round
         self.n_iter = 0
 
     def __enter__(self) -> Division:
@@ -111,15 +115,17 @@ class Division:
     def _round(self) -> None:
         """Split every cluster of the coordinates that are being worked on."""
         while self._waiting and len(self._running) < self._threads:
-            k = self._waiting.pop()
+            k = self._waiting[-1]
+            look()
             self._running[k] = ScalarDivision(
                 self._skeleton,
                 self._scalars.curvature[:, k],
                 self._scalars.linear[:, k],
                 self._scalars.capacities,
             )
+            self._waiting.pop()
         size = sum(division.size for division in self._running.values())
-        tasks = [task for division in self._running.values() for task in division.tasks()]
+        tasks = [task for division in self._running.values() for task in division.tasks(self._look)]
         self._do(tasks, parallel=size >= _PARALLEL_NODES)
         for k, division in list(self._running.items()):
             division.conclude()
@@ -128,14 +134,24 @@ class Division:
                 del self._running[k]
         self.n_iter += 1
 
+    def _look(self) -> None:
+        """Look at the clock, in any thread."""
+        if self._left:
+            raise Expired
+        look()
+
     def _do(self, tasks: Sequence[Callable[[], None]], parallel: bool) -> None:
         if parallel and len(tasks) > 1 and self._threads > 1:
-            futures = [self._pool.submit(task) for task in tasks]
+            futures: list[Future[None]] = []
             try:
+                for task in tasks:
+                    # The deadline belongs to a context, and each thread needs one of its own.
+                    futures.append(self._pool.submit(copy_context().run, task))
                 for done in futures:
                     done.result()
             finally:
                 # After Ctrl-C too nobody may look at the flow while it is being changed.
+                self._left = any(not done.done() for done in futures)
                 wait(futures)
         else:
             for task in tasks:

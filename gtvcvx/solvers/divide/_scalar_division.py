@@ -13,7 +13,8 @@ from functools import partial
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.solvers.divide._compiled import divide
+from gtvcvx._deadline import look
+from gtvcvx.solvers.divide._compiled import PROGRESS, divide, reverse
 from gtvcvx.solvers.divide._network import Clusters, Demands, Skeleton
 from verify.flows._network import edge_flow, scratch
 
@@ -26,6 +27,8 @@ _INSIDE = 1.0 - 2.0**-50
 _SMALLEST_EXPONENT = -1000
 # Shares of the work of a round are made about this small, for threads to take in turn.
 _SHARES = 8
+# Work between two looks at the clock, in the units of `divide`: some ten milliseconds.
+_BUDGET = 1 << 21
 
 
 class ScalarDivision:
@@ -82,6 +85,8 @@ class ScalarDivision:
         self._clusters = Clusters(first, last, np.zeros(len(last)), np.zeros(len(last), dtype=bool))
         self._work = scratch(n)
         self._upper = np.zeros(n, dtype=bool)
+        # Of the round that is going on: which clusters each call takes, and how far it is.
+        self._shares: list[tuple[IntArray, IntArray]] = []
 
     @property
     def finished(self) -> bool:
@@ -93,8 +98,13 @@ class ScalarDivision:
         """Number of nodes in clusters that may split."""
         return int(np.sum(self._clusters.last - self._clusters.first))
 
-    def tasks(self) -> list[Callable[[], None]]:
-        """Prepare a round: calls, for any threads, that split all clusters between them."""
+    def tasks(self, look: Callable[[], None] = look) -> list[Callable[[], None]]:
+        """Prepare a round: calls, for any threads, that split all clusters between them.
+
+        They look at the clock now and then, and may leave the round by an exception. After that
+        `x` is that of the round before, and `flow` keeps to the capacities, but not everywhere to
+        flow conservation; the division cannot go on.
+        """
         clusters = self._clusters
         lengths = clusters.last - clusters.first
         self._sizes = np.zeros(len(lengths), np.int64)
@@ -102,10 +112,11 @@ class ScalarDivision:
         work = np.cumsum(lengths[largest_first])
         goals = np.searchsorted(work, np.arange(1, _SHARES) * (work[-1] / _SHARES))
         shares = np.split(largest_first, np.unique(goals) + 1)
-        return [partial(self._divide, share) for share in shares if len(share)]
+        self._shares = [(share, np.zeros(PROGRESS, np.int64)) for share in shares if len(share)]
+        return [partial(self._divide, *share, look) for share in self._shares]
 
-    def _divide(self, chosen: IntArray) -> None:
-        divide(
+    def _divide(self, chosen: IntArray, progress: IntArray, look: Callable[[], None]) -> None:
+        while not divide(
             chosen,
             self._clusters,
             self._order,
@@ -114,7 +125,10 @@ class ScalarDivision:
             self._work,
             self._upper,
             self._sizes,
-        )
+            progress,
+            _BUDGET,
+        ):
+            look()
 
     def conclude(self) -> None:
         """End a round whose calls are all made: the halves are the clusters of the next."""
@@ -132,6 +146,14 @@ class ScalarDivision:
             np.repeat(clusters.threshold[split], 2),
             np.tile([False, True], len(first)),
         )
+        self._shares = []
+
+    def _settle(self) -> None:
+        """Give flows their direction again where a round was left while they had the other."""
+        clusters, shares, self._shares = self._clusters, self._shares, []
+        for chosen, (through, routing, *_) in shares:
+            if routing and clusters.lower[c := chosen[through]]:
+                reverse(self._order[clusters.first[c] : clusters.last[c]], self._network)
 
     def x(self) -> FloatArray:
         """Return the thresholds of the nodes' clusters, (n,): the minimizer, when finished."""
@@ -141,6 +163,7 @@ class ScalarDivision:
 
     def flow(self) -> FloatArray:
         """Return the flow (m,), with the sign of `Solution.u`: optimal, when finished."""
+        self._settle()
         units = edge_flow(self._network).astype(np.float64)
         return units * (_INSIDE * self._data.unit)
 

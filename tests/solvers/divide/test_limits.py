@@ -1,12 +1,16 @@
 """Limits, callbacks, history, warm starts and Ctrl-C of divide and conquer."""
 
 import itertools
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx._deadline import Expired
 from gtvcvx.solvers.divide._division import Division
+from gtvcvx.solvers.divide._network import Skeleton
+from gtvcvx.solvers.divide._scalar_division import ScalarDivision
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +47,75 @@ def test_max_iter_counts_rounds(problem, optimum, rounds):
     assert solution.value > optimum.value
 
 
-def test_time_limit_ends_after_the_round(problem, optimum):
+class Looks:
+    """Counts looks at the clock, and raises an exception at the k-th."""
+
+    def __init__(self, monkeypatch, k=np.inf, error=Expired):
+        monkeypatch.setattr("gtvcvx.solvers.divide._division.look", self)
+        self.left, self.error, self.count = k, error, 0
+
+    def __call__(self):
+        self.count += 1
+        self.left -= 1
+        if self.left < 0:
+            raise self.error
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_round_in_pieces_is_the_same(problem, optimum, monkeypatch, threads):
+    looks = Looks(monkeypatch)
+    monkeypatch.setattr("gtvcvx.solvers.divide._division.nb.get_num_threads", lambda: threads)
+    monkeypatch.setattr("gtvcvx.solvers.divide._division._PARALLEL_NODES", 0)
+    monkeypatch.setattr("gtvcvx.solvers.divide._scalar_division._BUDGET", 7)
+    solution = problem.solve(rtol=1e-11)
+    assert looks.count > 20 * optimum.n_iter
+    np.testing.assert_array_equal(solution.w, optimum.w)
+    np.testing.assert_array_equal(solution.u, optimum.u)
+
+
+@pytest.mark.parametrize("error", [Expired, KeyboardInterrupt])
+@pytest.mark.parametrize("k", [0, 1, 2, 5, 20, 60, 100])
+@pytest.mark.parametrize("parallel_nodes", [0, 10**9])
+def test_a_round_may_be_left_anywhere(problem, optimum, monkeypatch, error, k, parallel_nodes):
+    Looks(monkeypatch, k, error)
+    monkeypatch.setattr("gtvcvx.solvers.divide._division._PARALLEL_NODES", parallel_nodes)
+    monkeypatch.setattr("gtvcvx.solvers.divide._scalar_division._BUDGET", 50)
+    solution = problem.solve(rtol=1e-11)
+    assert solution.status == "user_limit"
+    assert solution.n_iter < optimum.n_iter
+    assert_true_gap(solution, optimum)
+
+
+def test_a_flow_that_is_left_keeps_to_the_capacities(problem, monkeypatch):
+    """Also where it was being sent backwards: the bound is better than that of no flow."""
+    q, b = np.ones(400), 3.0 * np.random.default_rng(1).standard_normal(400)
+    capacities = problem.graph.weights * 0.3
+    monkeypatch.setattr("gtvcvx.solvers.divide._scalar_division._BUDGET", 25)
+    reversed_once = False
+    for k in range(0, 200, 9):
+        division = ScalarDivision(Skeleton(problem.graph), q, b, capacities)
+        looks = Looks(monkeypatch, k)
+        with suppress(Expired):
+            while not division.finished:
+                for task in division.tasks(looks):
+                    task()
+                division.conclude()
+        lower = [bool(division._clusters.lower[c[p[0]]]) for c, p in division._shares if p[1]]
+        reversed_once = reversed_once or any(lower)
+        flow = division.flow()
+        assert (np.abs(flow) <= capacities).all()
+        np.testing.assert_array_equal(division.flow(), flow)
+        kept = division._network.excess - division._data.demand
+        out = problem.graph.divergence @ flow
+        nodes = division._skeleton.nodes
+        np.testing.assert_allclose(kept * division._data.unit, -out[nodes], atol=1e-9)
+    assert reversed_once
+
+
+def test_a_time_limit_that_is_over_leaves_the_bound_of_no_flow(problem, optimum):
     solution = problem.solve(rtol=1e-9, time_limit=1e-9)
     assert solution.status == "user_limit"
-    assert solution.n_iter == 1
+    assert solution.n_iter == 0
     assert_true_gap(solution, optimum)
 
 

@@ -73,6 +73,7 @@ WITH_LOOKS = (
     "duality._refinement",
     "losses.batched._cvxpy",
     "solvers.second_order._second_order",
+    "solvers.divide._division",
 )
 
 
