@@ -51,8 +51,11 @@ class CvxpyFunction:
 
     def __init__(self, build: Build, dim: int) -> None:
         self._build, self.dim = build, dim
+        self._latest: tuple[FloatArray, float] | None = None
         self._w = cp.Variable(dim, name="w")
         cost, self._constraints = self.expression(self._w)
+        #: Whether CVXPY's rules say that f >= 0.
+        self.nonnegative = bool(cost.is_nonneg())
         # CVXPY forgets variables that nothing refers to.
         self._cost = cost + np.zeros(dim) @ self._w
         self._problem = cp.Problem(cp.Minimize(self._cost), self._constraints)
@@ -101,6 +104,11 @@ class CvxpyFunction:
         """Conic form of f."""
         return ConicForm.of(self._problem, self._w)
 
+    @property
+    def prepared(self) -> bool:
+        """Whether the conic form has been made already."""
+        return "form" in self.__dict__
+
     @cached_property
     def _solver(self) -> ConicSolver:
         return ConicSolver(self.form)
@@ -129,6 +137,12 @@ class CvxpyFunction:
 
     def value(self, w: FloatArray) -> float:
         """f(w), +inf where w violates a constraint by more than rounding."""
+        # The same point is asked for several times in turn, and CVXPY takes its time.
+        if self._latest is None or not np.array_equal(self._latest[0], w):
+            self._latest = w.copy(), self._value(w)
+        return self._latest[1]
+
+    def _value(self, w: FloatArray) -> float:
         if self._auxiliary:
             try:
                 return self._restricted.fixed(w)[0]

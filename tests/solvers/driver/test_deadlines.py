@@ -133,3 +133,21 @@ def test_a_check_that_takes_long_begins_in_time(problem, monkeypatch):
     assert len(begun) >= 2
     assert solution.seconds < 3.0
     assert solution.rel_gap < max(reference.rel_gap, 1e-3)
+
+
+def test_many_losses_of_users_are_not_prepared_for_a_rough_bound(monkeypatch):
+    """Where CVXPY's rules say that a loss is not negative, its bound is 0; else none."""
+    monkeypatch.setattr("gtvcvx.losses.batched._cvxpy._AFFORDABLE", 1)
+    graph = gtv.EmpiricalGraph(3, [(0, 1), (1, 2)])
+    for of, known in ((cp.sum_squares, True), (lambda x: cp.sum_squares(x) - 1.0, False)):
+        losses = [gtv.CvxpyLoss(lambda w, of=of, a=a: of(w - a), 2) for a in (1.0, 2.0, 3.0)]
+        problem = gtv.GTVProblem(graph, losses)
+        with monkeypatch.context() as patch:
+            Clock(patch, 0)
+            solution = problem.solve(time_limit=1e6)
+        assert solution.status == "user_limit"
+        assert solution.value == problem.value(np.zeros((3, 2)))
+        assert not any(loss.function(2).prepared for loss in losses)
+        assert np.isfinite(solution.gap) == known
+        assert solution.gap >= solution.value - problem.solve().dual_value
+        assert repr(solution)
