@@ -40,7 +40,7 @@ from gtvcvx.penalties import (
 )
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-from gtvcvx.solvers import GradientSteps, LocalUpdate, Progress
+from gtvcvx.solvers import GradientSteps, LocalUpdate, Progress, SmallObjectiveWarning
 
 __version__ = "0.1.0"
 
@@ -77,6 +77,7 @@ __all__ = [
     "QuantileLoss",
     "Ridge",
     "Simplex",
+    "SmallObjectiveWarning",
     "Solution",
     "SquaredLoss",
     "SquaredNorm",

@@ -190,6 +190,7 @@ class GTVProblem:
         warm_start: Solution | None = None,
         callback: Any = None,
         verbose: bool | None = None,
+        atol: float | None = None,
         **options: Any,
     ) -> Solution:
         """Solve the problem; whatever the solver, the gap of the answer is a valid one.
@@ -202,7 +203,12 @@ class GTVProblem:
             any norm at d = 1). Otherwise the name of a conic solver of CVXPY ("CLARABEL",
             "SCS", ...): the reference.
         rtol : float, optional
-            Stop at gap <= rtol * max(1, |value|). Default 1e-6 for "AUTO".
+            Stop at gap <= max(atol, rtol * |value|). Default 1e-6 for "AUTO".
+        atol : float, optional
+            Default: rtol, so that gaps are relative to max(1, |value|). If the objective is far
+            below 1, that says little: scale the data, or give atol; 0 makes the tolerance purely
+            relative. Where the objective is zero, or nearly so, no such tolerance can be met; the
+            run ends where the gap is a matter of rounding, status ``"optimal_inaccurate"``.
         max_iter : int, optional
             Largest number of iterations.
         time_limit : float, optional
@@ -229,6 +235,12 @@ class GTVProblem:
         ------
         cvxpy.SolverError
             The backend failed.
+
+        Warns
+        -----
+        SmallObjectiveWarning
+            Without atol: the gap is within rtol for no other reason than that the objective is
+            small.
         """
         # The one import that runs back up: solvers are made of problems, and users want them here.
         # A second class of problems without `solve` only to hide it would be worse.
@@ -243,6 +255,7 @@ class GTVProblem:
             warm_start=warm_start,
             callback=callback,
             verbose=verbose,
+            atol=atol,
             **options,
         )
 

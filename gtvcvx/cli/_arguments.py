@@ -71,6 +71,17 @@ def positive(text: str) -> float:
     return value
 
 
+def nonnegative(text: str) -> float:
+    """Read a finite number that is not negative."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise argparse.ArgumentTypeError(f"a finite number >= 0 is expected, got {text!r}")
+    return value
+
+
 def positive_int(text: str) -> int:
     """Read a positive integer."""
     try:

@@ -15,6 +15,7 @@ from gtvcvx.cli._arguments import (
     check_outputs,
     command_parser,
     folds,
+    nonnegative,
     penalty,
     positive,
     positive_int,
@@ -126,8 +127,20 @@ def _add_solver(parser: ArgumentParser) -> None:
         help=f"relative gap to reach and to certify (default: {DEFAULT_RTOL:g}; a conic solver "
         "keeps its own tolerance unless this is given)",
     )
+    solver.add_argument(
+        "--atol",
+        type=nonnegative,
+        help="gap that will do whatever the objective is (default: RTOL); 0 for a gap relative to "
+        "the objective alone. What is certified is relative to max(1, |objective|) all the same",
+    )
     solver.add_argument("--max-iter", type=positive_int, metavar="N", help="iteration limit")
-    solver.add_argument("--time-limit", type=positive, metavar="SECONDS", help="time limit")
+    solver.add_argument(
+        "--time-limit",
+        type=positive,
+        metavar="SECONDS",
+        help="time limit of the solve, or of all of a cross-validation, which then leaves out the "
+        "values of lambda that some fold did not reach",
+    )
 
 
 def _add_output(parser: ArgumentParser) -> None:
@@ -157,7 +170,7 @@ def run(args: Namespace) -> int:
         design = read_design(args)
     chosen = None
     if args.cv is not None:
-        chosen = _fit_cv.cross_validate(args, design, _SOLVER_SHARE * rtol)
+        chosen = _fit_cv.cross_validate(args, design, _SOLVER_SHARE * rtol, _atol(args))
         design = design.with_lam(chosen.lam)
     solution = _solve(args, design) if chosen is None else chosen.solution
     solution.info.update(design.info())
@@ -221,6 +234,10 @@ def _outputs(args: Namespace) -> dict[str, str | None]:
     return outputs
 
 
+def _atol(args: Namespace) -> float | None:
+    return None if args.atol is None else _SOLVER_SHARE * float(args.atol)
+
+
 def _solve(args: Namespace, design: Design) -> Solution:
     rtol = args.rtol
     if rtol is None and args.solver.upper() in _NEED_RTOL:
@@ -230,6 +247,7 @@ def _solve(args: Namespace, design: Design) -> Solution:
         rtol=None if rtol is None else _SOLVER_SHARE * rtol,
         max_iter=args.max_iter,
         time_limit=args.time_limit,
+        atol=_atol(args),
         verbose=False if args.quiet else None,
     )
 

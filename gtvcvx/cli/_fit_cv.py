@@ -65,8 +65,6 @@ def check(args: Namespace) -> None:
         for name in _DEFAULTS:
             if getattr(args, name) is not None:
                 raise ValueError(f"--{name.replace('_', '-')}: only with --cv")
-    elif args.time_limit is not None:
-        raise ValueError("--time-limit: not with --cv, which needs the errors of all folds")
     elif args.lambda_ratio is not None and isinstance(args.lams, list):
         raise ValueError("--lambda-ratio: not with the values of --lams")
     for name, default in _DEFAULTS.items():
@@ -74,7 +72,9 @@ def check(args: Namespace) -> None:
             setattr(args, name, default)
 
 
-def cross_validate(args: Namespace, design: Design, rtol: float) -> CrossValidation:
+def cross_validate(
+    args: Namespace, design: Design, rtol: float, atol: float | None
+) -> CrossValidation:
     """Cross-validate as the arguments say."""
     given = isinstance(args.lams, list)
     return validate(
@@ -89,6 +89,8 @@ def cross_validate(args: Namespace, design: Design, rtol: float) -> CrossValidat
         rtol=rtol,
         solver=args.solver,
         max_iter=args.max_iter,
+        time_limit=args.time_limit,
+        atol=atol,
         verbose=False if args.quiet else None,
     )
 
@@ -109,6 +111,9 @@ def lines(args: Namespace, found: CrossValidation, rtol: float) -> list[str]:
         text.append(
             entry("", "the smallest lambda has the least error: try a smaller --lambda-ratio")
         )
+    if found.path.missing.size:
+        left_out = counted(found.path.missing.size, "smaller value")
+        text.append(entry("", f"the time limit has left out {left_out} of lambda"))
     missed = found.fold_rel_gaps > rtol
     if missed.any():
         text.append(

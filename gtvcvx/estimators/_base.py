@@ -34,6 +34,7 @@ class NetworkModel(BaseEstimator):
     solver: str = "AUTO"
     rtol: float = 1e-6
     max_iter: int | None = None
+    time_limit: float | None = None
     verbose: bool = False
 
     graph_: EmpiricalGraph = field(init=False)
@@ -172,6 +173,7 @@ class NetworkModel(BaseEstimator):
             solver=self.solver,
             max_iter=self.max_iter,
             verbose=self.verbose,
+            time_limit=self.time_limit,
         )
         self.solution_ = solving.solve(self.problem_)
         names = feature_names(self, self.node_column)

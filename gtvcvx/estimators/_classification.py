@@ -36,7 +36,8 @@ class NetworkLogisticRegression(ClassifierMixin, NetworkModel):
     ridge : float
         mu >= 0, for nodes with data; intercepts are not penalized. Rows of one class at a node,
         or classes that a hyperplane separates, have no best model with mu = 0.
-    lam, penalty, graph, node_column, fit_intercept, solver, rtol, max_iter, verbose
+    lam, penalty, graph, node_column, fit_intercept, solver, rtol, max_iter
+    time_limit, verbose
         See `NetworkLinearRegression`.
 
     Attributes

@@ -63,6 +63,8 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         counts as fused.
     max_iter : int, optional
         Limit of iterations.
+    time_limit : float, optional
+        Seconds for all solves of a fit; what they have reached by then is taken, with a warning.
     verbose : bool
         Show progress.
 
@@ -115,6 +117,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
     solver: str = "AUTO"
     rtol: float = 1e-9
     max_iter: int | None = None
+    time_limit: float | None = None
     verbose: bool = False
 
     labels_: IntArray = field(init=False)
@@ -244,6 +247,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
             solver=self.solver,
             max_iter=self.max_iter,
             verbose=self.verbose,
+            time_limit=self.time_limit,
         )
 
     def _computed_path(self) -> PathBuilder:
@@ -262,7 +266,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
                 warnings.warn(
                     f"{type(self).__name__}: {self._builder.n_missed} of the "
                     f"{len(self._builder.lams)} solutions of the path have larger gaps than "
-                    f"rtol={self.rtol:g} allows; increase max_iter or rtol",
+                    f"rtol={self.rtol:g} allows; increase max_iter, time_limit or rtol",
                     ConvergenceWarning,
                     stacklevel=3,
                 )

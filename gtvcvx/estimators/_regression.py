@@ -97,6 +97,8 @@ class NetworkLinearRegression(_NetworkRegressor):
         Relative gap to reach: the gap is at most rtol max(min(1, P(0)), P(w)).
     max_iter : int, optional
         Limit of iterations.
+    time_limit : float, optional
+        Seconds for the solve; the best that is known by then is taken, with a warning.
     verbose : bool
         Show progress.
 
@@ -150,7 +152,8 @@ class NetworkLasso(_NetworkRegressor):
     ----------
     kappa : float
         >= 0, for nodes with data; intercepts are not penalized.
-    lam, penalty, graph, node_column, fit_intercept, ridge, solver, rtol, max_iter, verbose
+    lam, penalty, graph, node_column, fit_intercept, ridge, solver, rtol, max_iter
+    time_limit, verbose
         See `NetworkLinearRegression`, and there for the attributes.
     """
 

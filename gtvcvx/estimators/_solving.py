@@ -9,11 +9,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gtvcvx._arrays import FloatArray, is_number
+from gtvcvx._deadline import now
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
 # Differences below this share of the parameters are a matter of rounding, not of the data.
 ROUNDING = 1e-10
+# What is left for a solve when the time is over: it returns what it was started from.
+LEAST_SECONDS = 1e-3
 
 
 class Solving:
@@ -31,6 +34,8 @@ class Solving:
         Relative gap to reach.
     solver, max_iter, verbose
         See `GTVProblem.solve`.
+    time_limit : float, optional
+        Seconds for all solves, counted from now on; each has what is left.
     """
 
     def __init__(
@@ -42,22 +47,30 @@ class Solving:
         solver: str,
         max_iter: int | None,
         verbose: bool,
+        time_limit: float | None = None,
     ) -> None:
         if not is_number(rtol) or not rtol > 0:
             raise ValueError(f"rtol: a positive number is expected, got {rtol!r}")
+        if time_limit is not None and not (is_number(time_limit) and 0 < time_limit < np.inf):
+            raise ValueError(
+                f"time_limit: a positive finite number is expected, got {time_limit!r}"
+            )
+        self._end = None if time_limit is None else now() + time_limit
         noise = len(start) * (ROUNDING * float(np.abs(start).max())) ** 2
         self._unit = min(1.0, max(problem.value(start), noise)) or 1.0
         self._rtol = float(rtol)
         self._options: dict[str, Any] = {
             "solver": solver,
             "rtol": self._rtol * self._unit,
+            "atol": self._rtol * self._unit,
             "max_iter": max_iter,
             "verbose": bool(verbose),
         }
 
     def solve(self, problem: GTVProblem, warm_start: Solution | None = None) -> Solution:
         """Solve, whether or not the tolerance is reached."""
-        return problem.solve(**self._options, warm_start=warm_start)
+        left = None if self._end is None else max(self._end - now(), LEAST_SECONDS)
+        return problem.solve(**self._options, time_limit=left, warm_start=warm_start)
 
     def _rel_gap(self, solution: Solution) -> float:
         return solution.gap / max(self._unit, abs(solution.value))
@@ -72,7 +85,8 @@ class Solving:
             return
         warnings.warn(
             f"{name}: after {solution.n_iter} iterations the relative gap is "
-            f"{self._rel_gap(solution):.1e}, above rtol={self._rtol:g}; increase max_iter or rtol",
+            f"{self._rel_gap(solution):.1e}, above rtol={self._rtol:g}; increase "
+            "max_iter, time_limit or rtol",
             ConvergenceWarning,
             stacklevel=stacklevel + 1,
         )

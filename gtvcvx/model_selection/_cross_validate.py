@@ -11,16 +11,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._compiling import announced
+from gtvcvx._deadline import now
 from gtvcvx._progress import ProgressDisplay
 from gtvcvx.model_selection._errors import own_errors, targets_and_predictions
 from gtvcvx.model_selection._folds import Folds
 from gtvcvx.path import LambdaPath, lambda_path
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
+from gtvcvx.solvers import warn_if_small
 
 Scoring = Callable[[FloatArray, FloatArray], float]
 
 RULES = ("min", "1se")
+# What is left for a path when the time is over: its first solution, as it starts.
+_LEAST_SECONDS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class CrossValidation:
         ``problem.to_data()``) or of each node (over="nodes"); -1: never held out.
     over, rule : str
     path : LambdaPath
-        Solutions for all data.
+        Solutions for all data; of values that a time limit left out, ``path.missing`` tells.
     """
 
     lams: FloatArray
@@ -112,7 +117,9 @@ def cross_validate(
     rtol: float = 1e-6,
     solver: str = "AUTO",
     max_iter: int | None = None,
+    time_limit: float | None = None,
     verbose: bool | None = None,
+    atol: float | None = None,
 ) -> CrossValidation:
     """Choose lambda by K-fold cross-validation.
 
@@ -145,8 +152,11 @@ def cross_validate(
         loss.
     n_lams, min_ratio
         See `lambda_path`.
-    rtol, solver, max_iter
+    rtol, solver, max_iter, atol
         Of each solve; see `GTVProblem.solve`.
+    time_limit : float, optional
+        Seconds for all of it. The paths of all data and of the folds have equal shares of what is
+        left; values of lambda that some of them did not reach are left out of all.
     verbose : bool, optional
         Show progress. Default: only on a terminal.
 
@@ -167,10 +177,14 @@ def cross_validate(
         raise ValueError(f"rule: one of {RULES} is expected, got {rule!r}")
     folds = Folds(whole, cv, over, np.random.default_rng(seed))
     options: dict[str, Any] = {"rtol": rtol, "solver": solver, "max_iter": max_iter}
+    options["atol"] = rtol if atol is None else atol
+    shares = _Shares(time_limit, folds.count + 1)
     total = (folds.count + 1) * (n_lams if lams is None else np.size(lams))
-    paths = _Paths(options, ProgressDisplay("cross-validation", verbose=verbose, total=total))
-    with paths.display:
+    display = ProgressDisplay("cross-validation", verbose=verbose, total=total)
+    paths = _Paths(options, shares, display)
+    with announced(verbose), display:
         path = paths.solve(whole, lams=lams, n_lams=n_lams, min_ratio=min_ratio)
+        reached = len(path)
         errors = np.empty((folds.count, len(path)))
         rel_gaps = np.empty_like(errors)
         sizes = np.empty(folds.count, dtype=np.int64)
@@ -178,8 +192,13 @@ def cross_validate(
             held_out = folds.held_out(k)
             sizes[k] = sum(len(term["node"]) for term in held_out)
             found = paths.solve(folds.training(k), lams=path.lams, warm_start=path[0])
-            rel_gaps[k] = found.rel_gaps
-            errors[k] = [_mean_error(held_out, solution.w, scoring, k) for solution in found]
+            reached = min(reached, len(found))
+            rel_gaps[k, : len(found)] = found.rel_gaps
+            for i, solution in enumerate(found):
+                errors[k, i] = _mean_error(held_out, solution.w, scoring, k)
+    if atol is None:
+        warn_if_small(whole, path, rtol)
+    path, errors, rel_gaps = _first(path, reached), errors[:, :reached], rel_gaps[:, :reached]
     mean = sizes @ errors / sizes.sum()
     variance = sizes @ (errors - mean) ** 2 / sizes.sum()
     return CrossValidation(
@@ -196,17 +215,49 @@ def cross_validate(
     )
 
 
+def _first(path: LambdaPath, count: int) -> LambdaPath:
+    """Return the path of the largest values of lambda."""
+    if count == len(path):
+        return path
+    missing = np.concatenate([path.lams[count:], path.missing])
+    return LambdaPath(path.lams[:count], path.solutions[:count], missing, "time_limit")
+
+
+class _Shares:
+    """Shares out what is left of a time limit."""
+
+    def __init__(self, time_limit: float | None, count: int) -> None:
+        if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
+            raise ValueError(
+                f"time_limit: a positive finite number is expected, got {time_limit!r}"
+            )
+        self._end = None if time_limit is None else now() + time_limit
+        self._count = count
+
+    def next(self) -> float | None:
+        """Return the seconds of the next; None if there is no limit."""
+        self._count -= 1
+        if self._end is None:
+            return None
+        return max((self._end - now()) / (self._count + 1), _LEAST_SECONDS)
+
+
 class _Paths:
     """Solves paths with common options and one display."""
 
-    def __init__(self, options: dict[str, Any], display: ProgressDisplay) -> None:
-        self._options, self.display = options, display
+    def __init__(self, options: dict[str, Any], shares: _Shares, display: ProgressDisplay) -> None:
+        self._options, self._shares, self._display = options, shares, display
         self._done = 0
 
     def solve(self, problem: GTVProblem, **options: Any) -> LambdaPath:
         """Solve a whole path; one that Ctrl-C cut short is of no use."""
         path = lambda_path(
-            problem, **options, **self._options, callback=self._report, verbose=False
+            problem,
+            **options,
+            **self._options,
+            time_limit=self._shares.next(),
+            callback=self._report,
+            verbose=False,
         )
         if path.status == "interrupted":
             raise KeyboardInterrupt("interrupted during cross-validation")
@@ -214,7 +265,7 @@ class _Paths:
 
     def _report(self, solution: Solution) -> None:
         self._done += 1
-        self.display.update(self._done, solution.rel_gap)
+        self._display.update(self._done, solution.rel_gap)
 
 
 def _mean_error(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import now
 from gtvcvx.path._consensus import Components, consensus
 from gtvcvx.path._critical_bounds import CriticalBounds, GradientBounds, ValueBounds
 from gtvcvx.path._interrupts import noticed
@@ -29,6 +30,8 @@ from gtvcvx.solvers import Progress
 FIRST_GAP, SMALLER = 1e-4, 0.1
 # No upper bound is looked for beyond this.
 LARGEST = 1e100
+# What is left for a solve when the time is over: it returns what it was started from.
+LEAST_SECONDS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,16 @@ def lambda_max(problem: GTVProblem, rtol: float = 1e-3, *, verbose: bool | None 
 
 
 def critical(
-    problem: GTVProblem, rtol: float = 1e-3, *, verbose: bool | None = None
+    problem: GTVProblem,
+    rtol: float = 1e-3,
+    *,
+    verbose: bool | None = None,
+    end: float = math.inf,
 ) -> CriticalLambda:
-    """Bound lambda_max, with the consensus and the flow that proves it; see `lambda_max`."""
+    """Bound lambda_max, with the consensus and the flow that proves it; see `lambda_max`.
+
+    From ``end`` on, by `gtvcvx._deadline.now`, the first upper bound that is found will do.
+    """
     if not isinstance(problem, GTVProblem):
         raise TypeError(f"problem: a GTVProblem is expected, got {type(problem).__name__}")
     if not (math.isfinite(rtol) and 0 < rtol < 1):
@@ -116,8 +126,8 @@ def critical(
     w = consensus(problem, components)
     kind = GradientBounds if problem.losses.smooth else ValueBounds
     bounds: CriticalBounds = kind(problem, components, w)
-    _close(bounds, rtol, verbose)
-    if bounds.upper > (1.0 + rtol) * bounds.lower:
+    _close(bounds, rtol, verbose, end)
+    if now() < end and bounds.upper > (1.0 + rtol) * bounds.lower:
         warnings.warn(
             f"lambda_max lies between {bounds.unit * bounds.lower:.6g} and "
             f"{bounds.unit * bounds.upper:.6g}: rounding keeps the bounds apart",
@@ -128,7 +138,9 @@ def critical(
     )
 
 
-def _close(bounds: CriticalBounds, rtol: float, verbose: bool | None) -> None:
+def _close(
+    bounds: CriticalBounds, rtol: float, verbose: bool | None, end: float = math.inf
+) -> None:
     """Solve the model until the bounds are within 1 + rtol, or nothing more can be learnt."""
     gap = max(FIRST_GAP * rtol, bounds.least_gap)
     step = _Step(bounds, rtol)
@@ -137,13 +149,18 @@ def _close(bounds: CriticalBounds, rtol: float, verbose: bool | None) -> None:
 
         def solved(callback: Callable[[Progress], Any] | None) -> Solution:
             solution = bounds.model.with_lam(lam).solve(
-                rtol=gap, callback=callback, warm_start=start, verbose=verbose
+                rtol=gap,
+                atol=gap,
+                callback=callback,
+                warm_start=start,
+                verbose=verbose,
+                time_limit=None if math.isinf(end) else max(end - now(), LEAST_SECONDS),
             )
             if interrupt.seen:
                 raise KeyboardInterrupt("interrupted while lambda_max was computed")
             return solution
 
-        while not step.closed and gap >= bounds.least_gap:
+        while not step.closed and gap >= bounds.least_gap and (start is None or now() < end):
             lam = step.start()
             start = solved(step)
             if not step.called:

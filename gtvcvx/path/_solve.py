@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,15 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, finite_array, is_integer
+from gtvcvx._compiling import announced
+from gtvcvx._deadline import now
 from gtvcvx._progress import ProgressDisplay
-from gtvcvx.path._critical import CriticalLambda, critical
+from gtvcvx.path._critical import LEAST_SECONDS, CriticalLambda, critical
 from gtvcvx.path._interrupts import noticed
 from gtvcvx.path._path import LambdaPath
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-
-# What is left for a solve when the time is over: it returns what it was started from.
-LEAST_SECONDS = 1e-3
+from gtvcvx.solvers import warn_if_small
 
 
 def lambda_path(
@@ -36,6 +35,7 @@ def lambda_path(
     warm_start: Solution | None = None,
     callback: Callable[[Solution], Any] | None = None,
     verbose: bool | None = None,
+    atol: float | None = None,
 ) -> LambdaPath:
     """Solve a problem for many values of lambda, from the largest to the smallest.
 
@@ -52,14 +52,15 @@ def lambda_path(
         Number of values, at least 2, if ``lams`` is not given: a geometric sequence.
     min_ratio : float
         The smallest value over `lambda_max`, if ``lams`` is not given; between 0 and 1.
-    rtol : float
-        Relative gap of each solution.
+    rtol, atol : float
+        Tolerance of each solution, see `GTVProblem.solve`.
     solver : str
         See `GTVProblem.solve`.
     max_iter : int, optional
         Limit of each solve.
     time_limit : float, optional
-        Seconds for the whole path.
+        Seconds for the whole path, lambda_max included; each solve has what is left. If it is over
+        before lambda_max is known, an upper bound of it stands in.
     warm_start : Solution, optional
         Start of the first solve, if ``lams`` is given.
     callback : callable, optional
@@ -85,17 +86,19 @@ def lambda_path(
     for name, number in limits.items():
         if not (isinstance(number, (int, float)) and math.isfinite(number) and number > 0):
             raise ValueError(f"{name}: a positive finite number is expected, got {number!r}")
-    end = math.inf if time_limit is None else time.perf_counter() + time_limit
+    end = math.inf if time_limit is None else now() + time_limit
     start: Solution | None
     if lams is None:
-        values, start = _grid(problem, n_lams, min_ratio, verbose)
+        with announced(verbose):
+            values, start = _grid(problem, n_lams, min_ratio, verbose, end)
     else:
         values, start = _checked_lams(lams), warm_start
     options = {"solver": solver, "rtol": rtol, "max_iter": max_iter, "verbose": False}
+    options["atol"] = rtol if atol is None else atol
     walk = _Walk(problem, values, start, end, options)
     status = "complete"
     display = ProgressDisplay("lambda path", verbose=verbose, total=len(values))
-    with noticed() as interrupt, display:
+    with noticed() as interrupt, announced(verbose), display:
         try:
             while status == "complete" and not walk.finished:
                 solution = walk.step()
@@ -104,12 +107,14 @@ def lambda_path(
                     status = "interrupted"
                 elif callback is not None and callback(solution):
                     status = "callback"
-                elif time.perf_counter() >= end and not (walk.finished and walk.reached):
+                elif now() >= end and not (walk.finished and walk.reached):
                     status = "time_limit"
         except KeyboardInterrupt:
             if not walk.solutions:
                 raise
             status = "interrupted"
+    if atol is None:
+        warn_if_small(problem, walk.solutions, rtol)
     done = len(walk.solutions)
     return LambdaPath(values[:done], walk.solutions, values[done:], status)
 
@@ -137,12 +142,13 @@ class _Walk:
     @property
     def reached(self) -> bool:
         """Whether the latest solution has the gap that was asked for."""
-        return self.solutions[-1].rel_gap <= self._options["rtol"]
+        last = self.solutions[-1]
+        return last.gap <= max(self._options["atol"], self._options["rtol"] * abs(last.value))
 
     def step(self) -> Solution:
         """Solve for the next value, within the time that is left."""
         problem = self._problem.with_lam(float(self._lams[len(self.solutions)]))
-        left = self._end - time.perf_counter()
+        left = self._end - now()
         solution = problem.solve(
             time_limit=None if math.isinf(left) else max(left, LEAST_SECONDS),
             warm_start=self._predicted(problem),
@@ -173,7 +179,7 @@ class _Walk:
 
 
 def _grid(
-    problem: GTVProblem, n_lams: int, min_ratio: float, verbose: bool | None
+    problem: GTVProblem, n_lams: int, min_ratio: float, verbose: bool | None, end: float
 ) -> tuple[FloatArray, Solution]:
     """Values of lambda from lambda_max down, and the solution for the first of them."""
     if not is_integer(n_lams) or n_lams < 2:
@@ -185,7 +191,7 @@ def _grid(
             f"lams: values are expected for the penalty {problem.penalty.name!r}, which is not a "
             "norm and has no lambda_max to start from"
         )
-    found = critical(problem, verbose=verbose)
+    found = critical(problem, verbose=verbose, end=end)
     if found.upper == 0:
         raise ValueError(
             "lams: lambda_max is 0, since one parameter vector per component is optimal for every "

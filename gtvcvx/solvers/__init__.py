@@ -9,11 +9,19 @@ from gtvcvx._compiling import announced
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import _auto, _reference
+from gtvcvx.solvers._objective_scale import SmallObjectiveWarning, warn_if_small
 from gtvcvx.solvers.algorithm1 import GradientSteps, LocalUpdate, _solve
-from gtvcvx.solvers.driver import Options, Progress, Takes
+from gtvcvx.solvers.driver import DEFAULT_RTOL, Options, Progress, Takes
 from gtvcvx.solvers.exact import _solve as _exact
 
-__all__ = ["GradientSteps", "LocalUpdate", "Progress", "solve"]
+__all__ = [
+    "GradientSteps",
+    "LocalUpdate",
+    "Progress",
+    "SmallObjectiveWarning",
+    "solve",
+    "warn_if_small",
+]
 
 
 class _Solver(NamedTuple):
@@ -40,6 +48,7 @@ def solve(
     warm_start: Solution | None = None,
     callback: Callable[[Progress], Any] | None = None,
     verbose: bool | None = None,
+    atol: float | None = None,
     stop: str | None = None,
     **own: Any,
 ) -> Solution:
@@ -47,9 +56,14 @@ def solve(
     if not isinstance(solver, str):
         raise TypeError(f"solver: a name is expected, got {type(solver).__name__}")
     name = solver.upper()
-    options = Options(rtol, max_iter, time_limit, warm_start, callback, verbose, stop, own)
+    options = Options(rtol, max_iter, time_limit, warm_start, callback, verbose, stop, own, atol)
     # Every other name is that of a conic solver, run by CVXPY.
     chosen = _SOLVERS.get(name) or _Solver(_reference.named(name), _reference.TAKES)
     chosen.takes.check(name, options)
     with announced(verbose):
-        return chosen.solve(problem, options)
+        solution = chosen.solve(problem, options)
+    if atol is None and (rtol is not None or name == _auto.NAME):
+        # The caller of `GTVProblem.solve` is told.
+        tolerance = DEFAULT_RTOL if rtol is None else rtol
+        warn_if_small(problem, [solution], tolerance, stacklevel=3)
+    return solution

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
-from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import look
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-from gtvcvx.solvers.driver import Incumbent, Options, Takes
+from gtvcvx.solvers.driver import Limits, Options, Run, Takes
 
 TAKES = Takes(refused=("callback", "stop"), own=None, reason="is run by CVXPY and does not take it")
 
@@ -23,19 +23,25 @@ _OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "CLARABEL": {
         "max_iter": ("max_iter",),
         "time_limit": ("time_limit",),
-        "rtol": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+        "rtol": ("tol_gap_rel", "tol_feas"),
+        "atol": ("tol_gap_abs",),
     },
     "SCS": {
         "max_iter": ("max_iters",),
         "time_limit": ("time_limit_secs",),
-        "rtol": ("eps_abs", "eps_rel"),
+        "rtol": ("eps_rel",),
+        "atol": ("eps_abs",),
     },
     "OSQP": {
         "max_iter": ("max_iter",),
         "time_limit": ("time_limit",),
-        "rtol": ("eps_abs", "eps_rel"),
+        "rtol": ("eps_rel",),
+        "atol": ("eps_abs",),
     },
+    "HIGHS": {"time_limit": ("time_limit",)},
 }
+# Seconds for the backend where hardly any are left: none would be no limit for some.
+_LEAST = 1e-3
 # The backend's own tolerance is set tighter than the gap that is asked for by this factor.
 _MARGIN = 0.1
 
@@ -47,6 +53,10 @@ def named(solver: str) -> Callable[[GTVProblem, Options], Solution]:
 
 def solve_reference(solver: str, problem: GTVProblem, options: Options) -> Solution:
     """Solve by CVXPY; u is the dual value of ``D w - z == 0``, repaired.
+
+    The time limit is for all of it: the backend has what the model has left over. At Ctrl-C, which
+    some backends hear only when they are through, what is known is returned: the warm start, or
+    w = 0.
 
     Parameters
     ----------
@@ -66,59 +76,67 @@ def solve_reference(solver: str, problem: GTVProblem, options: Options) -> Solut
     if solver not in cp.installed_solvers():
         known = ", ".join(["AUTO", "PDHG", "EXACT", *cp.installed_solvers()])
         raise ValueError(f"solver: {solver!r} is not one of {known}")
-    start = time.perf_counter()
-    model = problem.cvxpy()
-    variable = model.var_dict["w"]
-    warm_start, rtol = options.checked_start(problem), options.rtol
-    if warm_start is not None:
-        variable.value = warm_start.w
+    limits = options.limits()
+    run = Run(problem, limits, solver)
+    start, model = options.checked_start(problem), None
+    with run.guarded():
+        if start is not None:
+            run.consider(start.w, start.u)
+        model = problem.cvxpy()
+        look()
+        _solve(model, solver, start, options, limits)
+        if start is None:
+            run.begin_at_zero()
+        found = model.var_dict["w"].value
+        if found is not None:
+            flow = model.constraints[0].dual_value if problem.graph.n_edges else None
+            u = np.zeros((problem.graph.n_edges, problem.dim)) if flow is None else flow
+            run.consider(np.asarray(found), np.asarray(u).reshape(-1, problem.dim))
+    solution = run.solution()
+    if run.stopped or model is None:
+        return solution
+    status, stats = str(model.status), model.solver_stats
+    strict = options.rtol is not None or options.atol is not None
+    if status == cp.OPTIMAL and strict and not run.satisfied:
+        status = cp.OPTIMAL_INACCURATE
+    return replace(
+        solution,
+        status=status,
+        n_iter=int(stats.num_iters or 0),
+        history=[replace(record, n_iter=int(stats.num_iters or 0)) for record in solution.history],
+        info={"solve_time": float(stats.solve_time or np.nan)},
+    )
+
+
+def _solve(
+    model: cp.Problem, solver: str, start: Solution | None, options: Options, limits: Limits
+) -> None:
+    """Let the backend solve the model, within the time that is left."""
+    if start is not None:
+        model.var_dict["w"].value = start.w
     with warnings.catch_warnings():
         # The status says so, and the gap says how much.
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         model.solve(
             solver=solver,
             verbose=bool(options.verbose),
-            warm_start=warm_start is not None,
-            **_backend_options(solver, options),
+            warm_start=start is not None,
+            **_backend_options(solver, options, limits),
         )
-    incumbent = Incumbent(problem)
-    if warm_start is None:
-        incumbent.update(*_zero(problem))
-    else:
-        incumbent.update(warm_start.w, warm_start.u)
-    if variable.value is not None:
-        flow = model.constraints[0].dual_value if problem.graph.n_edges else None
-        u = np.zeros((problem.graph.n_edges, problem.dim)) if flow is None else flow
-        incumbent.update(np.asarray(variable.value), np.asarray(u).reshape(-1, problem.dim))
-    status = str(model.status)
-    if status == cp.OPTIMAL and rtol is not None and incumbent.rel_gap > rtol:
-        status = cp.OPTIMAL_INACCURATE
-    seconds = time.perf_counter() - start
-    n_iter = int(model.solver_stats.num_iters or 0)
-    return incumbent.solution(
-        status=status,
-        n_iter=n_iter,
-        seconds=seconds,
-        solver=solver,
-        history=[incumbent.record(n_iter, seconds)],
-        info={"solve_time": float(model.solver_stats.solve_time or np.nan)},
-    )
 
 
-def _zero(problem: GTVProblem) -> tuple[FloatArray, FloatArray]:
-    shape = problem.graph.n_edges, problem.dim
-    return np.zeros((problem.graph.n_nodes, problem.dim)), np.zeros(shape)
-
-
-def _backend_options(solver: str, options: Options) -> dict[str, Any]:
+def _backend_options(solver: str, options: Options, limits: Limits) -> dict[str, Any]:
     """Return the limits in the words of the solver, and its own options as they are."""
-    limits = {
-        "rtol": options.rtol and _MARGIN * options.rtol,
+    strict = options.rtol is not None or options.atol is not None
+    atol = limits.rtol if options.atol is None else options.atol
+    wanted = {
+        "rtol": _MARGIN * limits.rtol if strict else None,
+        "atol": _MARGIN * atol if strict else None,
         "max_iter": options.max_iter,
-        "time_limit": options.time_limit,
+        "time_limit": None if options.time_limit is None else max(limits.seconds_left, _LEAST),
     }
     out = dict(options.own)
-    for limit, value in limits.items():
+    for limit, value in wanted.items():
         if value is not None:
             out |= dict.fromkeys(_names_of(limit, solver), value)
     return out

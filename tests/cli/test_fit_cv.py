@@ -181,7 +181,7 @@ def test_interrupt_writes_nothing(files, run, fit, monkeypatch):
         ([], {"lams": "1,1"}, ["lams", "twice"]),
         (["--lambda-ratio", "0.1"], {}, ["--lambda-ratio", "--lams"]),
         (["--lambda-ratio", "1"], {"lams": "5"}, ["--lambda-ratio", "between 0 and 1"]),
-        (["--time-limit", "9"], {}, ["--time-limit", "--cv"]),
+        (["--atol", "-1"], {}, ["--atol", "'-1'"]),
         (["--penalty", "squared"], {"lams": None}, ["lams", "'squared'", "not a norm"]),
     ],
 )
@@ -218,3 +218,17 @@ def test_neither_lambda_nor_folds(files, run):
     outcome = run(*arguments[:at], *arguments[at + 2 :])
     assert outcome.status == 2
     assert "--lam --cv" in outcome.err
+
+
+def test_a_time_limit_leaves_values_of_lambda_out_and_says_so(run, fit):
+    outcome = run(*fit("--time-limit", "1e-9"))
+    assert "the time limit has left out 3 smaller values of lambda" in outcome.out
+    cv = run(*fit("--json", "--time-limit", "1e-9")).json["cross_validation"]
+    assert cv["lams"] == LAMS[:1]
+    assert np.array(cv["fold_errors"]).shape == (3, 1)
+
+
+def test_a_tolerance_relative_to_the_objective_alone(run, fit):
+    cv = run(*fit("--json", "--atol", "0")).json["cross_validation"]
+    assert cv["lams"] == LAMS
+    assert max(cv["rel_gaps"]) <= 1e-6

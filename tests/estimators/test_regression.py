@@ -255,6 +255,7 @@ class TestNodes:
             ({"penalty": "l3"}, {"node": [0] * 4}, ValueError, "penalty"),
             ({"rtol": 0.0}, {"node": [0] * 4}, ValueError, "rtol: a positive number is expected"),
             ({"rtol": None}, {"node": [0] * 4}, ValueError, "rtol: a positive number is expected"),
+            ({"time_limit": 0.0}, {"node": [0] * 4}, ValueError, "time_limit"),
             ({"max_iter": 0}, {"node": [0] * 4}, ValueError, "max_iter"),
         ],
     )

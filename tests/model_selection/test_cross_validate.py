@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import signal
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx.model_selection import CrossValidation, cross_validate
+from verify._compilation import CLOCK
 
 LAMS = [1.0, 0.2, 0.04]
 
@@ -263,3 +265,22 @@ def test_interrupt_is_not_a_result(monkeypatch):
     with pytest.raises(KeyboardInterrupt, match="during cross-validation"):
         cross_validate(squared(*rows()), LAMS, cv=2)
     assert len(count) == 9
+
+
+def test_a_time_limit_leaves_the_same_values_of_lambda_for_all_folds(monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(CLOCK, "_clock", lambda: 1e-3 * next(ticks))
+    lams = np.geomspace(1.0, 1e-3, 12)
+    sizes = []
+    for limit in (1e-3, 1.0, 1e3):
+        found = cross_validate(squared(*rows()), lams, cv=3, time_limit=limit)
+        k = len(found.lams)
+        sizes.append(k)
+        np.testing.assert_array_equal([*found.path.lams, *found.path.missing], lams)
+        assert found.fold_errors.shape == found.fold_rel_gaps.shape == (3, k)
+        assert np.isfinite(found.fold_errors).all()
+        assert found.lam in found.lams
+        assert len(found.path) == k
+    assert 1 <= sizes[0] < sizes[2] == 12
+    with pytest.raises(ValueError, match="time_limit"):
+        cross_validate(squared(*rows()), lams, cv=3, time_limit=0.0)

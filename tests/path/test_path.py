@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 
 import numpy as np
@@ -14,6 +15,7 @@ import gtvcvx as gtv
 from gtvcvx import generators
 from gtvcvx.path import LambdaPath, lambda_max, lambda_path
 from gtvcvx.path._events import cluster_changes
+from verify._compilation import CLOCK
 
 LAMS = [1.0, 0.3, 0.1, 0.02]
 
@@ -152,7 +154,7 @@ class TestLimits:
             count.append(self.lam)
             if len(count) == 3:
                 options["callback"] = lambda progress: signal.raise_signal(signal.SIGINT)
-                options["rtol"] = 1e-15
+                options["rtol"] = options["atol"] = 1e-15
             return solve(self, *args, **options)
 
         monkeypatch.setattr(gtv.GTVProblem, "solve", interrupted)
@@ -296,3 +298,40 @@ def test_nothing_to_vary():
     problem = gtv.GTVProblem(generators.chain(2, 1.0), gtv.PointLoss.stack(np.ones((4, 1))))
     with pytest.raises(ValueError, match="lams: lambda_max is 0"):
         lambda_path(problem)
+
+
+class TestTimeLimit:
+    """On a clock that goes on by a little whenever somebody looks."""
+
+    @pytest.fixture
+    def limits(self, monkeypatch):
+        ticks = itertools.count()
+        monkeypatch.setattr(CLOCK, "_clock", lambda: 1e-3 * next(ticks))
+        return [0.002, 0.05, 0.2, 1.0]
+
+    def test_the_first_solution_comes_back_though_lambda_max_is_not_yet_known(self, limits):
+        problem = geometric()
+        sizes = []
+        for limit in limits:
+            path = lambda_path(problem, n_lams=8, time_limit=limit)
+            sizes.append(len(path))
+            assert path.status in ("time_limit", "complete")
+            assert len(path) + len(path.missing) == 8
+            assert path.lams[0] >= lambda_max(problem) * (1.0 - 1e-3)
+            assert np.isfinite(path.gaps).all()
+        assert sizes[0] >= 1
+        assert sizes[0] < sizes[-1]
+
+
+def test_a_path_warns_once_of_small_objectives():
+    rng = np.random.default_rng(0)
+    n = 12
+    graph = gtv.EmpiricalGraph(n, [(i, (i + 1) % n) for i in range(n)])
+    points = gtv.PointLoss.stack(1e-5 * rng.standard_normal((n, 2)))
+    small = gtv.GTVProblem(graph, points, "l2")
+    lams = 1e-5 * np.array([1.0, 0.5, 0.1])
+    with pytest.warns(gtv.SmallObjectiveWarning, match="atol") as seen:
+        lambda_path(small, lams, solver="PDHG", max_iter=1)
+    assert [str(warning.filename) for warning in seen] == [__file__]
+    path = lambda_path(small, lams, rtol=1e-4, atol=0.0)
+    assert (path.gaps <= 1e-4 * path.values).all()

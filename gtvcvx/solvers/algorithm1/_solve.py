@@ -12,7 +12,8 @@ TAKES = Takes(own=("local_update",))
 
 
 def solve_algorithm1(problem: GTVProblem, options: Options) -> Solution:
-    """Run Algorithm 1 until the gap is small if rtol is given, else for the paper's iterations."""
-    limits = options.limits("iterations" if options.rtol is None else "gap")
+    """Run Algorithm 1 until the gap is small if rtol or atol is given, else as the paper does."""
+    tolerant = options.rtol is not None or options.atol is not None
+    limits = options.limits("gap" if tolerant else "iterations")
     method = Algorithm1(problem, options.warm_start, options.own.get("local_update"))
     return drive(problem, method, limits, NAME)

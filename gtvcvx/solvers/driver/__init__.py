@@ -3,11 +3,12 @@
 from gtvcvx.solvers.driver._incumbent import Incumbent
 from gtvcvx.solvers.driver._limits import Limits, Progress
 from gtvcvx.solvers.driver._method import Iteration, Method, Proposal
-from gtvcvx.solvers.driver._options import Options, Takes
+from gtvcvx.solvers.driver._options import DEFAULT_RTOL, Options, Takes
 from gtvcvx.solvers.driver._requirements import Requirement, missing
 from gtvcvx.solvers.driver._run import Run, drive
 
 __all__ = [
+    "DEFAULT_RTOL",
     "Incumbent",
     "Iteration",
     "Limits",

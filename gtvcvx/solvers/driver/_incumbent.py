@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._norms import EPS
 from gtvcvx.duality._bounds import Gap, loose_gap, slack
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
@@ -103,6 +104,14 @@ class Incumbent:
     def rel_gap(self) -> float:
         """Gap relative to max(1, |value|); infinite before anything is known."""
         return self.gap / max(1.0, abs(self.value)) if np.isfinite(self.gap) else np.inf
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether the gap is no larger than what rounding makes of the objective and its bound."""
+        if not np.isfinite(self.gap):
+            return False
+        nearby = self.problem.value(self.w * (1.0 + 4.0 * EPS))
+        return bool(self.gap <= 2.0 * max(self.parts.rounding, abs(nearby - self.value)))
 
     def progress(self, n_iter: int, seconds: float) -> Progress:
         """Return what a callback is shown."""

@@ -49,6 +49,8 @@ class Limits:
     ----------
     rtol : float
         Stop at gap <= rtol max(1, |value|), or at as small a decrease, see `stop`.
+    atol : float, optional
+        Stop at gap <= max(atol, rtol |value|) instead. Default: rtol.
     max_iter : int
     time_limit : float
         Seconds, compilation not counted.
@@ -73,6 +75,22 @@ class Limits:
     verbose: bool | None = None
     started: float = field(default_factory=now)
     began: float = field(default_factory=time.perf_counter)
+    atol: float | None = None
+
+    def relative(self, gap: float, value: float) -> float:
+        """Return the gap (or decrease) relative to what rtol is relative to, 0 for none."""
+        if not np.isfinite(gap):
+            return np.inf
+        floor = 1.0 if self.atol is None else self.atol / self.rtol
+        size = max(floor, abs(value))
+        if size == 0.0:
+            return 0.0 if gap <= 0.0 else np.inf
+        return float(gap / size)
+
+    @property
+    def stricter(self) -> bool:
+        """Whether the absolute part is smaller than by default, perhaps too small to be met."""
+        return self.atol is not None and self.atol < self.rtol
 
     @property
     def seconds(self) -> float:

@@ -36,10 +36,13 @@ class Options:
     verbose: bool | None = None
     stop: str | None = None
     own: Mapping[str, Any] = field(default_factory=dict)
+    atol: float | None = None
 
     def __post_init__(self) -> None:
         _check_positive("rtol", self.rtol)
         _check_positive("time_limit", self.time_limit)
+        if self.atol is not None and not (math.isfinite(self.atol) and self.atol >= 0):
+            raise ValueError(f"atol: a finite number >= 0 is expected, got {self.atol!r}")
         if self.max_iter is not None and (not isinstance(self.max_iter, int) or self.max_iter < 1):
             raise ValueError(f"max_iter: a positive integer is expected, got {self.max_iter!r}")
         if self.warm_start is not None and not isinstance(self.warm_start, Solution):
@@ -75,6 +78,7 @@ class Options:
             stop=stop,
             callback=self.callback,
             verbose=self.verbose,
+            atol=self.atol,
         )
 
 

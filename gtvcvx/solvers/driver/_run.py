@@ -66,7 +66,17 @@ class Run:
     @property
     def satisfied(self) -> bool:
         """Whether the gap is as small as was asked for."""
-        return self._limits.stop == "gap" and self.incumbent.rel_gap <= self._limits.rtol
+        return self._limits.stop == "gap" and self._rel_gap <= self._limits.rtol
+
+    @property
+    def _rel_gap(self) -> float:
+        """Gap relative to what rtol is relative to."""
+        return self._limits.relative(self.incumbent.gap, self.incumbent.value)
+
+    @property
+    def _exhausted(self) -> bool:
+        """Whether a smaller gap would be rounding, where the tolerance may ask for one."""
+        return self._limits.stricter and not self.satisfied and self.incumbent.is_rounding
 
     def consider(self, w: FloatArray, u: FloatArray) -> None:
         """Take note of a pair that comes from elsewhere, such as a start from another solution."""
@@ -101,11 +111,11 @@ class Run:
 
     def _take_point(self, w: FloatArray, keep_last: bool) -> None:
         """Offer w to the incumbent, whose flow stays; leave it at that if that takes long, too."""
-        self._begin()
+        self.begin_at_zero()
         with suppress(Expired), self._last_work():
             self.incumbent.update_point(w, keep_last)
 
-    def _begin(self) -> None:
+    def begin_at_zero(self) -> None:
         """Have something to return: a point and a flow that cost next to nothing."""
         if self.incumbent.empty:
             with until(np.inf):
@@ -123,7 +133,7 @@ class Run:
         )
         through = False
         with self.guarded(), display:
-            method.begin(limits, self.incumbent.rel_gap)
+            method.begin(limits, self._rel_gap)
             self._work(method, display)
             through = True
         if not through:
@@ -152,7 +162,7 @@ class Run:
                 self._check_seconds = now() - before
                 ended = ended or self._limits.expired  # a check may have taken all that was left
             self.stopped = self.stopped or ended
-            display.update(self.n_iter, self.incumbent.rel_gap)
+            display.update(self.n_iter, self._rel_gap)
 
     def _last_chance(self) -> bool:
         """Say whether a check must begin now to be through in time, as far as is known.
@@ -188,16 +198,17 @@ class Run:
             return
         limits, incumbent, previous = self._limits, self.incumbent, self.incumbent.value
         self._take(proposal.w, proposal.u, keep_last=limits.stop == "iterations")
-        method.learn(incumbent.rel_gap)
+        method.learn(self._rel_gap)
         self._record()
         if limits.callback is not None:
             progress = incumbent.progress(self.n_iter, limits.seconds)
             with until(np.inf):  # what a callback does is not ours to cut short
                 self.stopped |= bool(limits.callback(progress))
         self._checks += 1
+        self.stopped |= self._exhausted
         if limits.stop == "objective" and self._checks > 1:
             decrease = previous - incumbent.value
-            self.stopped |= bool(decrease <= limits.rtol * max(1.0, abs(previous)))
+            self.stopped |= bool(limits.relative(decrease, previous) <= limits.rtol)
 
     def _record(self) -> None:
         self._history.append(self.incumbent.record(self.n_iter, self._limits.seconds))
@@ -214,12 +225,14 @@ class Run:
     def solution(self, **info: Any) -> Solution:
         """Return the incumbent as a Solution, with particulars beside those of the methods."""
         if self.incumbent.empty:
-            self._begin()
+            self.begin_at_zero()
             self._record()
         fields = self.solution_fields()
         fields["info"] |= info
-        optimal = self.incumbent.rel_gap <= self._limits.rtol
+        optimal = self._rel_gap <= self._limits.rtol
         status = "optimal" if optimal else "user_limit"
+        if self._exhausted:
+            status = "optimal_inaccurate"
         return self.incumbent.solution(status=status, history=self._history, **fields)
 
 

@@ -29,7 +29,7 @@ from gtvcvx.solvers.exact._faces import Face, Point
 
 NAME = "EXACT"
 TAKES = Takes(
-    refused=("rtol", "callback", "stop"),
+    refused=("rtol", "atol", "callback", "stop"),
     reason="proves that the gap is zero and does not take it",
     error=ValueError,
 )

@@ -168,7 +168,9 @@ def test_verbose_writes_progress_and_quiet_does_not(problem, capsys):
         ({"stop": "never"}, "stop"),
         ({"solver": "NO_SUCH"}, "NO_SUCH"),
         ({"solver": "CLARABEL", "callback": print}, "callback"),
-        ({"solver": "HIGHS", "time_limit": 1.0}, "time_limit"),
+        ({"solver": "HIGHS", "max_iter": 1}, "max_iter"),
+        ({"atol": -1.0}, "atol"),
+        ({"atol": float("nan")}, "atol"),
     ],
 )
 def test_bad_options_are_named(problem, arguments, message):

@@ -32,7 +32,9 @@ def complement(parts: Parts, rows: BoolArray, coordinates: BoolArray) -> FloatAr
     unit = parts.X / np.where(norms > 0.0, norms, 1.0)[:, None] * rows[:, None]
     open_nodes = np.flatnonzero(~coordinates.all(axis=1))
     for nodes, at in _buckets(parts, open_nodes):
-        stacked = np.concatenate([unit[at], coordinates[nodes][:, :, None] * np.eye(d)], axis=1)
+        stacked, given = unit[at], coordinates[nodes]
+        if given.any():  # else d rows of zeros, where the nodes may have few rows and many columns
+            stacked = np.concatenate([stacked, given[:, :, None] * np.eye(d)], axis=1)
         _, sigma, basis = np.linalg.svd(stacked, full_matrices=False)
         strong = sigma > FLOW_TOLERANCE * np.maximum(sigma[:, :1], 1e-300)
         kept = basis * strong[:, :, None]
