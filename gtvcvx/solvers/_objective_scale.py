@@ -9,6 +9,7 @@ import numpy as np
 
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
+from gtvcvx.solvers.driver import rounding_of_value
 
 # An objective below this is far below 1: there the tolerance is loose by a factor of 100 at least.
 _SMALL = 1e-2
@@ -17,10 +18,22 @@ _DIGITS = 1e-3
 # Shares of the objective at the best constant: of an answer that fits so much better that its own
 # digits matter, and of a tolerance that tells the two apart.
 _SHARE = 1e-3
+# Less than this share of the objective at zero is rounding: residuals of some ulps, squared, where
+# an ill-conditioned fit loses digits.
+_ZERO = 1e-24
 
 
 class SmallObjectiveWarning(UserWarning):
-    """The objective is so small that rtol * max(1, |value|) says little about the answer."""
+    """The objective is so small that rtol * max(1, |value|) says little about the answer.
+
+    Parameters
+    ----------
+    message : str
+        What the numbers are, and what to do.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 def warn_if_small(
@@ -42,6 +55,8 @@ def warn_if_small(
         value = abs(solution.value)
         if not (value < _SMALL and _DIGITS * value < solution.gap <= rtol):
             continue
+        if _is_rounding(problem, solution):
+            continue  # the data are fitted exactly, as far as doubles can say
         constant = _at_a_constant(problem, solution)
         if value < _SHARE * constant or rtol > _SHARE * constant:
             warnings.warn(
@@ -52,6 +67,11 @@ def warn_if_small(
                 stacklevel=stacklevel + 1,
             )
             return
+
+
+def _is_rounding(problem: GTVProblem, solution: Solution) -> bool:
+    noise = 2.0 * rounding_of_value(problem, solution.w, solution.value)
+    return solution.gap <= max(noise, _ZERO * abs(problem.value(np.zeros_like(solution.w))))
 
 
 def _at_a_constant(problem: GTVProblem, solution: Solution) -> float:

@@ -1,6 +1,6 @@
 """Running a method: limits, the incumbent, checks of the gap, history and display."""
 
-from gtvcvx.solvers.driver._incumbent import Incumbent
+from gtvcvx.solvers.driver._incumbent import Incumbent, rounding_of_value
 from gtvcvx.solvers.driver._limits import Limits, Progress
 from gtvcvx.solvers.driver._method import Iteration, Method, Proposal
 from gtvcvx.solvers.driver._options import DEFAULT_RTOL, Options, Takes
@@ -21,4 +21,5 @@ __all__ = [
     "Takes",
     "drive",
     "missing",
+    "rounding_of_value",
 ]

@@ -110,8 +110,8 @@ class Incumbent:
         """Whether the gap is no larger than what rounding makes of the objective and its bound."""
         if not np.isfinite(self.gap):
             return False
-        nearby = self.problem.value(self.w * (1.0 + 4.0 * EPS))
-        return bool(self.gap <= 2.0 * max(self.parts.rounding, abs(nearby - self.value)))
+        noise = max(self.parts.rounding, rounding_of_value(self.problem, self.w, self.value))
+        return bool(self.gap <= 2.0 * noise)
 
     def progress(self, n_iter: int, seconds: float) -> Progress:
         """Return what a callback is shown."""
@@ -146,6 +146,11 @@ class Incumbent:
             slack=slack(problem.penalty, problem.capacities, self.u),
             **fields,
         )
+
+
+def rounding_of_value(problem: GTVProblem, w: FloatArray, value: float) -> float:
+    """Return what becomes of the objective if the last digits of w (n, d) are others."""
+    return abs(problem.value(w * (1.0 + 4.0 * EPS)) - value)
 
 
 def _fused(problem: GTVProblem, w: FloatArray, flow: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._deadline import look
 from gtvcvx.solvers.exact._data import ExactData, Integers, integers
 from gtvcvx.solvers.exact._faces import Face, Point
 from gtvcvx.solvers.exact._feasible_flow import ClusterNetwork, Cut
@@ -57,6 +58,7 @@ class ClusterFlows:
         splits: list[Split] = []
         for k in range(data.shape[1]):
             for nodes, edges in _clusters(data.edges, face, k):
+                look()
                 if len(nodes) > 1:
                     splits += self._fill_in(nodes, edges, k, gradient, balance, flow)
         return flow, splits

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray, SignArray
+from gtvcvx._deadline import look
 from gtvcvx.solvers.exact._data import ExactData, Integers, dyadic, integers
 from gtvcvx.solvers.exact._linear import Rational, Ray, solve_semidefinite
 
@@ -129,6 +130,7 @@ class Face:
         given = start.numerators.ravel()[first], start.denominators.ravel()[first]
         entries, b = self._system()
         for unknowns in _blocks(entries, self.n_unknowns):
+            look()
             A = integers((len(unknowns), len(unknowns)))
             place = {unknown: position for position, unknown in enumerate(unknowns.tolist())}
             for i, unknown in enumerate(unknowns.tolist()):

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gtvcvx._arrays import IntArray
+from gtvcvx._deadline import look
 from gtvcvx.solvers.exact._data import Integers, integers
 
 PRIMES = (2147483647, 2147483629, 2147483587, 2147483579, 2147483563, 2147483549)
@@ -148,6 +149,7 @@ def _eliminate(A: Integers, b: Integers) -> Rational:
     rows = np.column_stack([A, b])
     previous = 1
     for k in range(len(b)):
+        look()
         pivot = rows[k].copy()
         column = rows[:, k].copy()
         # Every entry becomes a minor of (A, b), so the division leaves no remainder.
@@ -183,6 +185,7 @@ class _Lifting:
         digits = []
         residual = b
         for _ in range(n_digits):
+            look()
             digit = self._apply_inverse((residual % self._prime).astype(np.int64)).astype(object)
             digits.append(digit)
             products = self._entries * digit[self._columns]

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from gtvcvx._deadline import look
 from gtvcvx.solution import ExactSolution
 from gtvcvx.solvers.exact._cluster_flows import Flow
 from gtvcvx.solvers.exact._data import ExactData, Integers
@@ -50,6 +51,7 @@ def _conserved(data: ExactData, point: Point, flow: Flow) -> bool:
         incident[head].append((e, 1))
         incident[tail].append((e, -1))
     for i in range(n):
+        look()
         for k in range(d):
             slope, common = gradient(i, k)
             parts = [(slope, common * data.scale)]

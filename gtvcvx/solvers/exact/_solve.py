@@ -28,6 +28,7 @@ from gtvcvx.solvers.exact._data import ExactData, exact_data
 from gtvcvx.solvers.exact._faces import Face, Point
 
 NAME = "EXACT"
+START = "CLARABEL"
 TAKES = Takes(
     refused=("rtol", "atol", "callback", "stop"),
     reason="proves that the gap is zero and does not take it",
@@ -70,8 +71,8 @@ def solve_exact(
     ----------
     problem : GTVProblem
     options : Options
-        ``max_iter`` is the largest number of rounds, ``time_limit`` is looked at between rounds,
-        and the first signs are taken from ``warm_start``, by default a solution by Clarabel.
+        ``max_iter`` is the largest number of rounds, and the first signs are taken from
+        ``warm_start``, by default a solution by Clarabel.
     settings : ExactSettings
 
     Returns
@@ -79,7 +80,7 @@ def solve_exact(
     Solution
         Status "optimal" and gap 0.0 if and only if the optimality conditions hold exactly.
         Otherwise the best solution in double precision with its gap, status
-        "optimal_inaccurate", or "user_limit" if max_iter or time_limit ended the search.
+        "optimal_inaccurate", or "user_limit" if max_iter, time_limit or Ctrl-C ended the search.
 
     Raises
     ------
@@ -87,15 +88,23 @@ def solve_exact(
         The penalty or a loss has no rational solution.
     """
     limits = options.limits(max_iter=settings.rounds)
-    data = exact_data(problem)
-    given = options.checked_start(problem)
-    start = _float_solution(problem, limits, settings) if given is None else given
-    search = Search(data, *_guess(problem, data, start.w, start.u), start.u)
     run = Run(problem, limits, NAME)
-    run.drive(search)
-    if search.proof is not None:
-        return _proved(problem, search.point, search.proof, run.solution_fields())
-    run.consider(start.w, start.u)
+    given = start = options.checked_start(problem)
+    search = None
+    with run.guarded():
+        data = exact_data(problem)
+        if start is None:
+            start = _float_solution(problem, limits, settings)
+            # The time is over, or it was Ctrl-C, which solvers take as their own end.
+            run.stopped = start.solver == START and start.status == "user_limit"
+        if not run.stopped:
+            search = Search(data, *_guess(problem, data, start.w, start.u), start.u)
+    if search is not None:
+        run.drive(search)
+        if search.proof is not None:
+            return _proved(problem, search.point, search.proof, run.solution_fields())
+    if start is not None:
+        run.consider(start.w, start.u)
     limited = options.max_iter is not None or run.n_iter < limits.max_iter
     if given is not None and not limited:
         better = _float_solution(problem, limits, settings)
@@ -108,7 +117,7 @@ def _float_solution(problem: GTVProblem, limits: Limits, settings: ExactSettings
     left = max(limits.seconds_left, 1e-3) if math.isfinite(limits.time_limit) else None
     try:
         wanted = Options(rtol=settings.start_rtol, time_limit=left, verbose=False)
-        return solve_reference("CLARABEL", problem, wanted)
+        return solve_reference(START, problem, wanted)
     except cp.SolverError:
         # Data that an interior-point method cannot scale: any start will do.
         wanted = Options(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx._deadline import Expired
 from gtvcvx.solvers.driver import Options
 from gtvcvx.solvers.exact import _solve as _exact
 
@@ -149,3 +150,36 @@ def test_progress_is_shown_when_asked_for(problem, capsys):
     assert "EXACT" in capsys.readouterr().err
     problem.solve("EXACT", verbose=False)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("looks", [0, 1, 5, 20])
+@pytest.mark.parametrize("error", [Expired, KeyboardInterrupt])
+def test_the_search_may_be_left_anywhere(problem, exact, useless, monkeypatch, looks, error):
+    left = [looks]
+
+    def look():
+        left[0] -= 1
+        if left[0] < 0:
+            raise error
+
+    for name in ("_faces", "_cluster_flows", "_linear", "_proof"):
+        monkeypatch.setattr(f"gtvcvx.solvers.exact.{name}.look", look)
+    solution = problem.solve("EXACT", warm_start=useless)
+    assert left[0] < 0
+    assert solution.status == "user_limit"
+    assert solution.exact is None
+    assert solution.gap >= solution.value - exact.value >= -1e-12
+
+
+def test_ctrl_c_in_the_start_or_the_set_up_returns_something(problem, exact, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gtvcvx.solvers._reference._solve", interrupted)
+    solutions = [problem.solve("EXACT"), problem.solve("CLARABEL")]
+    monkeypatch.setattr(_exact, "exact_data", interrupted)
+    solutions.append(problem.solve("EXACT"))
+    for solution in solutions:
+        assert solution.status == "user_limit"
+        assert np.isfinite(solution.gap)
+        assert solution.gap >= solution.value - exact.value
