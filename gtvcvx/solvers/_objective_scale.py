@@ -70,8 +70,9 @@ def warn_if_small(
 
 
 def _is_rounding(problem: GTVProblem, solution: Solution) -> bool:
-    noise = 2.0 * rounding_of_value(problem, solution.w, solution.value)
-    return solution.gap <= max(noise, _ZERO * abs(problem.value(np.zeros_like(solution.w))))
+    w = solution.w
+    noise = 2.0 * rounding_of_value(problem, w, problem.value(w))
+    return solution.gap <= max(noise, _ZERO * abs(problem.value(np.zeros_like(w))))
 
 
 def _at_a_constant(problem: GTVProblem, solution: Solution) -> float:
