@@ -9,13 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import clarabel
 import numpy as np
 import truth
 from fuzz_instance import Instance
 
 import gtvcvx as gtv
 import verify
-from gtvcvx.solvers.interior_point._interior_point import InteriorPoint, InteriorPointSettings
+from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
+from gtvcvx.solvers.interior_point._losses import add_losses
+from gtvcvx.solvers.interior_point._penalties import add_penalty
+from gtvcvx.solvers.interior_point._program import Program
 
 TARGET = 1e-6  # relative gap to be proved
 # The answer must be proved within so many times its solve time, or so many seconds.
@@ -198,9 +202,13 @@ def _direct(instance: Instance, trial: Trial, judge: _Judge, limit: float, threa
 
     def call() -> tuple[Any, float]:
         fresh = instance.problem()
+        settings = clarabel.DefaultSettings()
+        settings.verbose, settings.time_limit, settings.max_threads = False, limit, threads
         start = time.process_time()
-        method = InteriorPoint(fresh, InteriorPointSettings(tolerance=1e-8))
-        answer = method._solver(limit, 200).solve()
+        program = Program(fresh.graph.n_nodes * fresh.dim)
+        add_losses(program, fresh.losses.terms(), fresh.dim)
+        add_penalty(program, fresh)
+        answer = program.solver(settings).solve()
         return answer, time.process_time() - start
 
     try:
