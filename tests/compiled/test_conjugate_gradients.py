@@ -6,7 +6,7 @@ from _instances import cases
 from _twins import dense_projectors
 
 import gtvcvx as gtv
-from gtvcvx.compiled._conjugate_gradients import System, solve
+from gtvcvx.compiled._conjugate_gradients import System, add_blocks, solve
 from gtvcvx.duality._conservation import NullDirections
 
 
@@ -93,3 +93,12 @@ def test_ground_against_the_dense_system():
     system = System(graph.by_head, conductance, np.ones(n), ground=ground)
     x = solve(system, b, 1e-12, 500)
     np.testing.assert_allclose(x.ravel(), np.linalg.solve(matrix, b.ravel()), rtol=1e-8)
+
+
+def test_blocks_of_generators_add_up_at_their_nodes():
+    rng = np.random.default_rng(0)
+    node, vectors, ground = rng.integers(0, 4, 9), rng.standard_normal((9, 3)), rng.random(9)
+    blocks, expected = np.zeros((4, 3, 3)), np.zeros((4, 3, 3))
+    add_blocks(node, vectors, ground, blocks)
+    np.add.at(expected, node, ground[:, None, None] * vectors[:, :, None] * vectors[:, None, :])
+    np.testing.assert_allclose(blocks, expected, atol=1e-15)
