@@ -53,10 +53,12 @@ class SecondOrderSettings:
         of the least residual so far.
     exploded : float
         And where the residual has grown by this factor: rounding has taken over.
-    margin : float
-        Flows are proposed shorter by this share of rtol, which costs the bound about as much, at
-        most. Where all rows of a node are in their tails, its flow is at the boundary of what
-        the losses' conjugates allow, and repairs may leave it a little outside.
+    margins, largest_margin : tuple of float, float
+        Flows are proposed shorter by a share of the relative gap that is expected of them, or of
+        rtol, and at most by so much: the bound loses about as much. Where all rows of a node are
+        in their tails, its flow is at the boundary of what the losses' conjugates allow, and
+        repairs leave it a little outside, where the gap is infinite. One share after the other is
+        tried, so that what is lost by it cannot be what keeps the gap open.
     """
 
     fewest: int = 40
@@ -68,7 +70,8 @@ class SecondOrderSettings:
     progress: float = 0.5
     failures: int = 12
     exploded: float = 1e6
-    margin: float = 0.2
+    margins: tuple[float, ...] = (0.5, 0.05, 0.005)
+    largest_margin: float = 1e-3
 
 
 DEFAULTS = SecondOrderSettings()
@@ -255,15 +258,23 @@ class SecondOrder(Iteration):
     def begin(self, limits: Limits, rel_gap: float) -> None:
         """Make the schedule of checks."""
         super().begin(limits, rel_gap)
-        self._shrink = 1.0 - self._settings.margin * min(limits.rtol, 1e-3)
+        self._rtol, self._checks = limits.rtol, 0
 
     def proposal(self, final: bool = False) -> Proposal:
         """Return the current point, or the one with the models if its value is lower."""
-        found, value = super().proposal(final), self._problem.value
-        found = found._replace(u=self._shrink * found.u)
+        settings, value = self._settings, self._problem.value
+        found = super().proposal(final)
+        margin = settings.margins[self._checks % len(settings.margins)]
+        margin *= max(found.expected_gap, self._rtol)
+        found = found._replace(u=(1.0 - min(margin, settings.largest_margin)) * found.u)
         if self._losses is None or self._inner.n_iter == 0:
             return found
         return found if value(found.w) < value(self._w) else found._replace(w=self._w)
+
+    def learn(self, rel_gap: float) -> None:
+        """Take note of the gap of what was proposed."""
+        super().learn(rel_gap)
+        self._checks += 1
 
     def info(self) -> dict[str, Any]:
         """Return the last primal weight, and how many models there were."""
