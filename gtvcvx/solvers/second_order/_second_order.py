@@ -247,12 +247,12 @@ class SecondOrder(Iteration):
         return 0.0
 
     def residual(self) -> float:
-        """Length of the last step in the method's own metric."""
-        return self._residual
+        """Length of the last step in the method's own metric, longer after a shortened step."""
+        return self._residual if np.isfinite(self._residual) else self._inner.residual()
 
     def due(self) -> bool:
         """Say whether the current point is worth a check; between two models it never is."""
-        due = self.schedule.due(self.n_iter, self._residual)
+        due = self.schedule.due(self.n_iter, self.residual())
         return due and (self._losses is None or self._inner.n_iter == 0)
 
     def begin(self, limits: Limits, rel_gap: float) -> None:
