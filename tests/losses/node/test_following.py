@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gtvcvx.losses.node import _following as following
-from gtvcvx.losses.node._following import Batch, Points, scratch_of
+from gtvcvx.losses.node._maps import Batch, Points, make_map, scratch_of
 from gtvcvx.losses.node._minimize import minimize
 from gtvcvx.losses.node._problem import EPS, Node, Point
 from gtvcvx.losses.node._scalar import KINK, ROW, row_curvature, row_slope, slope_and_curvature
@@ -153,7 +153,7 @@ def test_the_map_is_the_inverse_of_the_optimality_conditions(seed):
     tied = np.flatnonzero(~curved)
     points.a[tied[free:]], points.a[tied[:free]] = 1.0, 0.3
     scratch.q[:], scratch.weight[:] = rng.uniform(0.5, 2.0, d), np.where(curved, 2.0, 0.0)
-    assert following._make_map(0, batch, points, scratch)
+    assert make_map(0, batch, points, scratch)
     ties, F = tied[:free], np.flatnonzero(moving)
     H, A = np.diag(scratch.q) + 2.0 * X[curved].T @ X[curved], X[np.ix_(ties, F)]
     block = np.block([[H[np.ix_(F, F)], A.T], [A, np.zeros((len(ties), len(ties)))]])

@@ -8,7 +8,8 @@ from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import pieces
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._batch import proximal_points
-from gtvcvx.losses.node._following import Batch, Points, follow_all, scratch_of
+from gtvcvx.losses.node._following import follow_all
+from gtvcvx.losses.node._maps import Batch, Points, scratch_of
 from gtvcvx.losses.node._scalar import KINK, ROW
 
 # Maps are kept up to this dimension: beyond, a product with one takes longer than a step with the
