@@ -87,7 +87,7 @@ def _converged(
     """
     modelled = _second_order(problem, limits)
     iteration = SECOND_ORDER if modelled else PRIMAL_DUAL
-    interior = Alternative(problem, limits.rtol, modelled or problem.losses.is_quadratic)
+    interior = Alternative(problem, limits.rtol, modelled)
     methods, switched = list(before), False
     with run.guarded():
         if limits.stop != "gap":

@@ -38,8 +38,10 @@ class Prices:
     edge, node : float
         Of a primal-dual iteration, for each edge and coordinate, and for each entry of a node's
         matrix.
-    row : float
-        For each row of a loss that is not quadratic, and coordinate.
+    models : float
+        With quadratic models of the losses it takes so many times as long: they are renewed.
+    prox, row : float
+        With losses that are neither, for each node, and for each entry of its rows.
     """
 
     rounds: float = 14.0
@@ -50,9 +52,11 @@ class Prices:
     entry: float = 40.0
     setup: float = 150.0
     call: float = 3000.0
-    edge: float = 5.0
-    node: float = 3.0
-    row: float = 60.0
+    edge: float = 2.0
+    node: float = 1.2
+    models: float = 1.8
+    prox: float = 700.0
+    row: float = 4.0
 
 
 DEFAULTS = Prices()
@@ -66,17 +70,16 @@ class Alternative:
     problem : GTVProblem
     rtol : float
         Relative gap that is asked for.
-    affine : bool
-        Whether the iterations' proximal maps are affine, because the losses are quadratic or
-        replaced by models that are.
+    modelled : bool
+        Whether the iterations replace the losses by quadratic models.
     prices : Prices
     """
 
     def __init__(
-        self, problem: GTVProblem, rtol: float, affine: bool, prices: Prices = DEFAULTS
+        self, problem: GTVProblem, rtol: float, modelled: bool, prices: Prices = DEFAULTS
     ) -> None:
         self._problem, self._rtol, self._prices = problem, rtol, prices
-        self._affine = affine
+        self._modelled = modelled
 
     @cached_property
     def possible(self) -> bool:
@@ -123,8 +126,8 @@ class Alternative:
 
     @cached_property
     def _iteration(self) -> float:
-        if self._affine:
-            return quadratic_iteration(self._problem, self._prices)
+        if self._modelled:
+            return self._prices.models * quadratic_iteration(self._problem, self._prices)
         return iteration(self._problem, self._prices)
 
 
@@ -142,6 +145,8 @@ def quadratic_iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float
 
 
 def iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float:
-    """Return the price of a primal-dual iteration."""
-    rows = 0.0 if problem.losses.is_quadratic else prices.row * row_entries(problem)
-    return quadratic_iteration(problem, prices) + rows
+    """Return the price of a primal-dual iteration with the losses' own proximal maps."""
+    affine = quadratic_iteration(problem, prices)
+    if problem.losses.is_quadratic:
+        return affine
+    return affine + prices.prox * problem.graph.n_nodes + prices.row * row_entries(problem)
