@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx import _deadline
 from gtvcvx.solvers.driver import Iteration, Limits, drive
 from gtvcvx.solvers.driver._method import ITERATIONS_A_LOOK
 from gtvcvx.solvers.driver._schedule import DEFAULTS as SCHEDULE
 from gtvcvx.solvers.polishing._policy import DEFAULTS, Polished, PolishedPair
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
+from verify._compilation import CLOCK
 
 
 class Clock:
@@ -20,7 +20,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr(_deadline, "time", SimpleNamespace(perf_counter=lambda: self.now))
+        monkeypatch.setattr(CLOCK, "_clock", lambda: self.now)
 
 
 class Standstill(Iteration):
