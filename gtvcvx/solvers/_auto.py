@@ -89,6 +89,7 @@ def _converged(
     iteration = SECOND_ORDER if modelled else PRIMAL_DUAL
     interior = Alternative(problem, limits.rtol, modelled)
     methods, switched = list(before), False
+    unseen: Stalling | None = None
     with run.guarded():
         if limits.stop != "gap":
             methods.append(iteration)
@@ -97,15 +98,25 @@ def _converged(
             first = start is None and _comes_first(interior)
             if not first:
                 methods.append(iteration)
-                run.drive(Stalling(_iteration(problem, start, limits), interior))
+                unseen = Stalling(_iteration(problem, start, limits), interior)
+                run.drive(unseen)
             if not (run.stopped or run.satisfied):
                 switched = not first
                 methods.append(INTERIOR_POINT)
                 run.drive(interior.method)
             if not (run.stopped or run.satisfied):
+                _see(run, unseen)
                 methods.append(iteration)
                 run.drive(_iteration(problem, run.solution(), limits))
+    _see(run, unseen)
     return run.solution(method=", ".join(dict.fromkeys(methods)), switched=switched)
+
+
+def _see(run: Run, method: Stalling | None) -> None:
+    """Take note of what a method has found that gave way, if nothing better was found since."""
+    if method is not None and run.incumbent.empty:
+        with run.guarded():
+            run.conclude(method)
 
 
 def _comes_first(interior: Alternative) -> bool:
@@ -124,7 +135,8 @@ def _iteration(problem: GTVProblem, start: Solution | None, limits: Limits) -> P
     if missing(problem, Contraction.requires) is None:
         return Polished(problem, method, Coarsening(problem, limits.rtol))
     if missing(problem, ConicContraction.requires) is None:
-        return Polished(problem, method, ConicContraction(problem, limits.rtol), CONIC)
+        whole = Alternative(problem, limits.rtol, modelled=False).least_cost()
+        return Polished(problem, method, ConicContraction(problem, limits.rtol), CONIC, whole)
     return method
 
 

@@ -205,8 +205,9 @@ def _direct(instance: Instance, trial: Trial, judge: _Judge, limit: float, threa
         settings = clarabel.DefaultSettings()
         settings.verbose, settings.time_limit, settings.max_threads = False, limit, threads
         start = time.process_time()
-        program = Program(fresh.graph.n_nodes * fresh.dim)
-        add_losses(program, fresh.losses.terms(), fresh.dim)
+        shape = fresh.graph.n_nodes, fresh.dim
+        program = Program(shape[0] * shape[1])
+        add_losses(program, fresh.losses.terms(), np.arange(program.size).reshape(shape))
         add_penalty(program, fresh)
         answer = program.solver(settings).solve()
         return answer, time.process_time() - start

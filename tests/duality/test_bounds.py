@@ -126,6 +126,7 @@ def test_bad_flows_are_named():
         problem.dual_value(u[:-1])
 
 
+@pytest.mark.filterwarnings("ignore::gtvcvx.SmallObjectiveWarning")
 def test_the_gap_of_the_printed_34_is_infinite_and_its_pseudo_inverse_version_negative():
     """[GTV] (34) evaluates L_i^* where it is infinite; the pseudo-inverse answers nonsense."""
     rng = np.random.default_rng(0)

@@ -8,6 +8,9 @@ from _catalogue_cases import CASES, EDGES, problem
 import gtvcvx as gtv
 import verify
 
+# Some cases have the infimum zero.
+pytestmark = pytest.mark.filterwarnings("ignore::gtvcvx.SmallObjectiveWarning")
+
 PENALTIES = ("l1", "l2", "linf", "squared")
 # Multipliers of separable data are at the edge of their intervals, where Clarabel gives up: the
 # dual has no interior.

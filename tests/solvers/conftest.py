@@ -18,8 +18,10 @@ def tuned(monkeypatch):
             changed["settings"] = dataclasses.replace(changed["settings"], **changes)
             monkeypatch.setattr(init, "__kwdefaults__", changed)
         else:
-            *others, settings = init.__defaults__
-            changed = (*others, dataclasses.replace(settings, **changes))
+            changed = tuple(
+                dataclasses.replace(value, **changes) if dataclasses.is_dataclass(value) else value
+                for value in init.__defaults__
+            )
             monkeypatch.setattr(init, "__defaults__", changed)
 
     return tune

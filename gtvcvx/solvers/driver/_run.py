@@ -138,11 +138,11 @@ class Run:
             through = True
         if not through:
             with self.guarded():
-                self._conclude(method)
+                self.conclude(method)
         self._info |= method.info()
 
-    def _conclude(self, method: Method) -> None:
-        """Take note of what an interrupted method has found."""
+    def conclude(self, method: Method) -> None:
+        """Take note of what a method has found that was interrupted, or gave way unseen."""
         with self._last_work():
             proposal = method.proposal(final=True)
         if proposal is not None:

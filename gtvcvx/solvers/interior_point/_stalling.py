@@ -33,6 +33,8 @@ class StallingSettings:
         other method costs; the longer it goes on, the less may be left.
     past : float
         The rate is that since this share of the iterations so far, or sooner.
+    hopeless : float
+        An expected gap so many times as large as what is asked for is not worth a last check.
     reached : float
         Relative gap below which no other method does better, since bounds are lost to rounding.
     """
@@ -41,6 +43,7 @@ class StallingSettings:
     share: float = 0.5
     factor: float = 0.7
     past: float = 0.5
+    hopeless: float = 100.0
     reached: float = 1e-10
 
 
@@ -120,8 +123,9 @@ class Stalling:
         return self._method.due()
 
     def proposal(self, final: bool = False) -> Proposal | None:
-        """Return what the method proposes."""
-        return self._method.proposal(final)
+        """Return what the method proposes; None if it gives way and is far from done."""
+        far = self._method.expected_gap() > self._settings.hopeless * self._goal
+        return None if self.finished and far and not final else self._method.proposal(final)
 
     def learn(self, rel_gap: float) -> None:
         """Take note of a gap, and give way if the gaps hardly fall."""

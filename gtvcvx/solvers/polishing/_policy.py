@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from gtvcvx._arrays import FloatArray
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver._limits import Limits
@@ -92,6 +94,8 @@ class Polished:
     method : Iteration
     polisher : Polisher
     settings : PolishingSettings
+    most : float
+        No polish may cost more iterations than this: what another method takes for all.
     """
 
     finished = False
@@ -102,9 +106,10 @@ class Polished:
         method: Iteration,
         polisher: Polisher,
         settings: PolishingSettings = DEFAULTS,
+        most: float = np.inf,
     ) -> None:
         self._problem, self._method, self._polisher = problem, method, polisher
-        self._settings = settings
+        self._settings, self._most = settings, most
         self._next = settings.warm_first if method.warm else settings.first
         self._cost = 0.0  # of all polishes, in iterations
         self._pair: PolishedPair | None = None  # found after the last iteration
@@ -167,7 +172,7 @@ class Polished:
         A warm start is credited with those that a first polish would have waited for.
         """
         waited = max(self.n_iter, self._settings.first if self._method.warm else 0)
-        return self._settings.share * waited - self._cost
+        return min(self._settings.share * waited - self._cost, self._most)
 
     def _polish(self) -> None:
         method = self._method
