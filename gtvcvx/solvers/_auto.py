@@ -121,7 +121,9 @@ def _see(run: Run, method: Stalling | None) -> None:
 
 def _comes_first(interior: Alternative) -> bool:
     """Say whether the interior-point method costs no more than the fewest iterations."""
-    fewest = STALLING.fewest
+    if not interior.possible:
+        return False
+    fewest = STALLING.fewest_kinked if interior.kinked else STALLING.fewest
     return interior.least_cost() <= fewest and interior.cost() <= fewest
 
 

@@ -112,9 +112,17 @@ class Alternative:
         return self._rounds * self._prices.entry * entries / self._iteration
 
     @cached_property
+    def _kinds(self) -> set[str]:
+        return {term["kind"] for term in self._problem.losses.terms()}
+
+    @property
+    def kinked(self) -> bool:
+        """Whether rows of data have kinks."""
+        return not self._kinds.isdisjoint({"absolute", "quantile", "hinge"})
+
+    @cached_property
     def _rounds(self) -> float:
-        kinds = {term["kind"] for term in self._problem.losses.terms()}
-        if not kinds.isdisjoint({"logistic", "poisson"}):
+        if not self._kinds.isdisjoint({"logistic", "poisson"}):
             return self._prices.exponential_rounds
         smooth = self._problem.penalty.to_data()["kind"] in ("squared", "quadratic")
         only_equations = smooth and self._problem.losses.is_quadratic

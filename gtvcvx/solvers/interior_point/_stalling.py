@@ -26,6 +26,9 @@ class StallingSettings:
     fewest : int
         Iterations that any problem takes: nobody compares before, and another method that costs
         no more comes first.
+    fewest_kinked : int
+        The same of most problems whose rows have kinks: of 30 random ones with 20 to 500 nodes 6
+        took fewer.
     share : float
         An iteration has time for this share of what the other method costs.
     factor : float
@@ -40,6 +43,7 @@ class StallingSettings:
     """
 
     fewest: int = 100
+    fewest_kinked: int = 500
     share: float = 0.5
     factor: float = 0.7
     past: float = 0.5
