@@ -88,6 +88,8 @@ class InteriorPoint:
     """Clarabel as a method of a round or two: `run` solves the problem.
 
     The second round aims at the best accuracy there is, where the gap of the first is too large.
+    Before it, the flow is proposed once more, repaired by itself: the driver repairs it near w,
+    which is fast and nearly always better.
 
     Parameters
     ----------
@@ -120,6 +122,8 @@ class InteriorPoint:
         add_losses(self._program, problem.losses.terms(), np.arange(self.size).reshape(shape))
         self._read_flow = add_penalty(self._program, problem)
         self._found: Proposal | None = None
+        self._as_found = False  # whether what was found last has not been repaired yet
+        self._last_round = False
         self.n_iter = 0
         self.finished = False
 
@@ -144,27 +148,33 @@ class InteriorPoint:
         self._limits = limits
 
     def run(self, n_iter: int) -> None:
-        """Solve the problem, within the limits of the run."""
-        self._found = None
+        """Solve the problem, within the limits of the run; or repair the last flow by itself."""
+        found, self._found = self._found, None
         if self._limits.expired:
             self.finished = True
-            return
+        elif found is not None and self._as_found:
+            u = self._problem.bounds.repair(found.u)
+            self._found, self._as_found = found._replace(u=u), False
+            # Without a better gap there is no other round.
+            self.finished = self._last_round
+        else:
+            self._found = self._round()
+            self._as_found, self.finished = True, self._found is None
+
+    def _round(self) -> Proposal | None:
+        """Solve the problem; return what was found, if it is useful."""
         solver = self._first if self.n_iter == 0 else self._solver(self._goal)
         answer = self._solved(solver)
         self.n_iter += max(answer.iterations, 1)
-        # Without a better gap there is no other round.
-        self.finished = self._goal <= self._settings.least
+        self._last_round = self._goal <= self._settings.least
         self._goal = self._settings.least
         x, multipliers = np.array(answer.x), np.array(answer.z)
         useful = str(answer.status) in USEFUL
-        if useful and np.isfinite(x).all() and np.isfinite(multipliers).all():
-            shape = self._problem.graph.n_nodes, self._problem.dim
-            w = x[: shape[0] * shape[1]].reshape(shape)
-            # Repaired by itself first: the driver's repair, near w, starts from there.
-            u = self._problem.bounds.repair(self._read_flow(w, multipliers))
-            self._found = Proposal(w, u, self._goal)
-        else:
-            self.finished = True
+        if not (useful and np.isfinite(x).all() and np.isfinite(multipliers).all()):
+            return None
+        shape = self._problem.graph.n_nodes, self._problem.dim
+        w = x[: shape[0] * shape[1]].reshape(shape)
+        return Proposal(w, self._read_flow(w, multipliers), self._goal)
 
     def _solver(self, goal: float) -> clarabel.DefaultSolver:
         settings = clarabel.DefaultSettings()
