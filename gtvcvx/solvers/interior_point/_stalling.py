@@ -9,7 +9,9 @@ Everything is counted, nothing is timed: the same run gives way at the same iter
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -138,7 +140,10 @@ class Stalling:
         self.finished = self._stalled(rel_gap)
 
     def _stalled(self, gap: float) -> bool:
-        if self.n_iter < self._settings.fewest or gap <= self._goal:
+        settings = self._settings
+        if self.n_iter < settings.fewest or gap <= self._goal:
+            return False
+        if self._method.work < settings.share * self._other.least_cost():
             return False
         missing = math.log(gap / self._goal)
         left = max(self._left(self._residuals, missing), self._left(self._gaps, missing))
@@ -160,10 +165,10 @@ class Stalling:
         Until what was seen has fallen by so much more, on a logarithmic scale.
         """
         now, last = seen[-1] if seen else (0.0, 0.0)
-        earlier = [entry for entry in seen if entry[0] <= self._settings.past * now]
+        earlier = bisect_right(seen, self._settings.past * now, key=itemgetter(0))
         if not earlier:
             return 0.0
-        then, before = earlier[-1]
+        then, before = seen[earlier - 1]
         if not last < before:
             return math.inf
         return (now - then) * missing / math.log(before / max(last, TINY))
