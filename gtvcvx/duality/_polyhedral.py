@@ -8,9 +8,11 @@ capacities of their own. Over-relaxed alternating projections between
 1. conservation, ``T_i ((D^T u)_i + sum_q b_q g_q) = 0``, and
 2. capacities and intervals
 
-bring (u, b) close to both. What is left is closed by a step towards an anchor, a flow that is
-strictly feasible; zero is one if all intervals have it inside. Otherwise the same projections look
-for one with a margin; the step costs the bound what is left, relative to that margin.
+bring (u, b) close to both; where a capacity or an interval was exceeded they aim a little inside,
+so that they get there. Where they do not, what is left is closed by a step towards an anchor, a
+flow that is strictly feasible; zero is one if all intervals have it inside. Otherwise the same
+projections look for one with a margin; the step costs the bound what is left, relative to that
+margin.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from gtvcvx.compiled._conjugate_gradients import System, add_blocks
 from gtvcvx.duality._conservation import FlowConservation, NullDirections, exponent_of
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._refinement import refine
-from gtvcvx.duality._settings import ANCHORING, GROUNDED
+from gtvcvx.duality._settings import ANCHORING, GROUNDED, STEADY, GroundedAlternation
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
@@ -76,6 +78,7 @@ class GroundedConservation(FlowConservation):
         entries = g.vectors.ravel(), rows.ravel(), np.arange(Q + 1) * d
         # Takes the generators' multipliers to what they pull at the nodes, one after the other.
         self._pull = sp.csc_array(entries, shape=(graph.n_nodes * d, Q))
+        self._along = self._pull.T.tocsr()
         self._lengths = row_norm_2(g.vectors)
 
     def residual_of(self, flow: Flow) -> FloatArray:
@@ -105,7 +108,7 @@ class GroundedConservation(FlowConservation):
 
         def corrected(flow: Flow, residual: FloatArray, goal: float) -> Flow:
             x = self._potential(metric.system, residual, goal)
-            along = self._pull.T @ x.ravel()
+            along = self._along @ x.ravel()
             u = flow.u - self._flow_of(x, metric.conductance)
             return Flow(u, flow.b - metric.ground * along)
 
@@ -156,9 +159,15 @@ class DomainRepair:
         if 0.0 < floor < np.inf:
             ground = self._unit * floor / (jumps + floor)
         metric = self._conservation.metric(c, ground)
-        flow = self._alternate(Flow(u, b), GROUNDED.shrink, GROUNDED.sweeps, metric)
-        flow = self._conservation.project_both(flow, EPS, metric)
-        return self._towards_anchor(flow)
+        flow = self._alternate(Flow(u, b), GROUNDED.shrink, metric, GROUNDED)
+        if self._feasible(flow):
+            return flow
+        moved = self._towards_anchor(flow)
+        if moved.moved < 1.0:
+            return moved
+        # Where no flow has a margin, one without is looked for.
+        flow = self._alternate(Flow(u, b), 0.0, metric, STEADY)
+        return flow if self._feasible(flow) else self._towards_anchor(flow)
 
     def _multipliers(self, s: FloatArray, w: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         found = [
@@ -168,22 +177,44 @@ class DomainRepair:
         ]
         return np.concatenate([b for b, _ in found]), np.concatenate([f for _, f in found])
 
-    def _alternate(self, flow: Flow, margin: float, sweeps: int, metric: Metric) -> Flow:
-        """Over-relaxed alternating projections, on capacities and intervals less a margin."""
-        g, penalty = self._generators, self._penalty
-        target = (1.0 - margin) * self._capacities
-        low, high = g.low + margin * g.scale, g.high - margin * g.scale
-        for _ in range(sweeps):
+    def _alternate(
+        self, flow: Flow, margin: float, metric: Metric, settings: GroundedAlternation
+    ) -> Flow:
+        """Over-relaxed alternating projections, on capacities and intervals less margins.
+
+        A margin grows to a share, the overshoot, of what a capacity or interval was exceeded by.
+        Returns a flow that is conserved, once it is feasible or what is missing hardly falls.
+        """
+        g, penalty, close = self._generators, self._penalty, settings.close
+        edges, intervals = np.full(len(flow.u), margin), np.full(len(flow.b), margin)
+        step, before = settings.relaxation - 1.0, np.inf
+        for sweep in range(settings.sweeps):
             look()
-            on = self._conservation.project_both(flow, GROUNDED.accuracy, metric)
-            inside = Flow(penalty.project_domain(on.u, target), np.clip(on.b, low, high))
-            change = Flow(inside.u - on.u, inside.b - on.b)
+            on = self._conservation.project_both(flow, settings.accuracy, metric)
+            low, high = g.low + intervals * g.scale, g.high - intervals * g.scale
+            inside = penalty.project_domain(on.u, (1.0 - edges) * self._capacities)
+            change = Flow(inside - on.u, np.clip(on.b, low, high) - on.b)
             over = row_norm_inf(change.u) / self._capacities
-            if max(over.max(initial=0.0), (np.abs(change.b) / g.scale).max()) <= ANCHORING.close:
-                return on
-            step = GROUNDED.relaxation - 1.0
-            flow = Flow(inside.u + step * change.u, inside.b + step * change.b)
-        return flow
+            beyond = np.abs(change.b) / g.scale
+            if (over <= 0.5 * edges + close).all() and (beyond <= 0.5 * intervals + close).all():
+                found = self._conservation.project_both(on, EPS, metric)
+                if self._feasible(found, settings.enough * margin):
+                    return found
+            if sweep % settings.stride == 0:
+                left = max(over.max(initial=0.0), beyond.max())
+                if left > settings.fall * before:
+                    break
+                before = left
+            edges = np.maximum(edges, np.minimum(settings.overshoot * over, settings.most))
+            intervals = np.maximum(
+                intervals, np.minimum(settings.overshoot * beyond, settings.most)
+            )
+            flow = Flow(inside + step * change.u, on.b + (1.0 + step) * change.b)
+        return self._conservation.project_both(on, EPS, metric)
+
+    def _feasible(self, flow: Flow, margin: float = 0.0) -> bool:
+        """Say whether a flow that is conserved has a margin everywhere, up to rounding."""
+        return bool((self._margins(flow) >= margin - 2.0 * GROUNDED.close).all())
 
     def _margins(self, flow: Flow) -> FloatArray:
         """Margin of every component to capacities and intervals; negative outside."""
@@ -204,12 +235,11 @@ class DomainRepair:
         margins = self._margins(best)
         metric = self._conservation.metric(np.ones(self._graph.n_edges), self._unit)
         for margin in ANCHORING.margins:
-            if (margins > ANCHORING.enough * margin).all():
+            if (margins > STEADY.enough * margin).all():
                 break
             middle = np.clip(best.b, g.low + margin * g.scale, g.high - margin * g.scale)
             start = Flow(best.u, middle)
-            trial = self._alternate(start, margin, ANCHORING.sweeps, metric)
-            trial = self._conservation.project_both(trial, EPS, metric)
+            trial = self._alternate(start, margin, metric, STEADY)
             found = self._margins(trial)
             best = self._chosen(found > margins, trial, best)
             margins = np.maximum(margins, found)
@@ -226,8 +256,6 @@ class DomainRepair:
     def _towards_anchor(self, flow: Flow) -> Flow:
         """Move a flow that is conserved as far towards the anchor as it takes to be feasible."""
         margins = self._margins(flow)
-        if (margins >= 0.0).all():
-            return flow
         anchor, room = self._anchor
         # Margins are concave: on the way they are at least what the ends' margins average to.
         outside = np.maximum(-margins, 0.0)

@@ -38,15 +38,28 @@ class Alternation:
 class Anchoring:
     """The search for flows that are strictly feasible, and the step towards them."""
 
-    # Margins that one is looked for with, and the sweeps that each of them gets.
+    # Margins that one is looked for with.
     margins: tuple[float, ...] = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
-    sweeps: int = 200
-    # One with this share of the margin it was looked for with is good enough.
-    enough: float = 0.5
-    # What alternating projections may leave, relative to capacities and intervals.
-    close: float = 1e-14
     # What counts as rounding where there is no anchor.
     rounding: float = 1e-12
+
+
+@dataclass(frozen=True)
+class GroundedAlternation(Alternation):
+    """The same with the intervals of multipliers, which takes more sweeps."""
+
+    # What was exceeded is aimed at with a margin of this share of the excess: it costs the bound
+    # as little, and is met in a few dozen sweeps, where the last digits would take hundreds.
+    overshoot: float = 0.01
+    # What is left, relative to capacities and intervals, where there is no margin: rounding.
+    close: float = 1e-13
+    # A flow with this share of the margin it was looked for with is good enough.
+    enough: float = 0.0
+    # No margin grows beyond this: flows that exceed the capacities by far prove little anyway.
+    most: float = 0.1
+    # Sweeps go on while what is missing falls by this factor in so many of them.
+    stride: int = 20
+    fall: float = 0.5
 
 
 REFINEMENT = Refinement()
@@ -55,5 +68,9 @@ COMPILED = Alternation(sweeps=10, accuracy=1e-2)
 GENERIC = Alternation(sweeps=10, accuracy=1e-3)
 # Capacities and the intervals of multipliers together take more sweeps than capacities alone.
 # Projections that leave a tenth lead as far in as many sweeps, and cost half.
-GROUNDED = Alternation(sweeps=40, accuracy=0.1)
+GROUNDED = GroundedAlternation(sweeps=200, accuracy=0.1)
+# Margins that are given: where there are narrow ones, what is missing may begin to fall late.
+STEADY = GroundedAlternation(
+    sweeps=200, accuracy=0.1, overshoot=0.0, stride=50, fall=0.8, enough=0.5
+)
 ANCHORING = Anchoring()

@@ -22,8 +22,8 @@ PENALTIES = {
     "linf": "linf",
     "singular": gtv.Quadratic(np.array([[1.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 1.0]])),
 }
-# Without a flow that is feasible by a margin the repair may lose digits, or end at the flow zero.
-LOSING = {("hinge", "linf"), ("hinge", "singular"), ("logistic", "singular")}
+# In raw units hinges leave feasible flows hardly any margin, and sweeps crawl.
+LOSING = {("hinge", "l2"), ("hinge", "linf")}
 
 
 def instance(loss, penalty, share, unit, rng):
@@ -66,6 +66,6 @@ def test_accurate_flows_prove_as_much_and_no_flow_proves_too_much(loss, penalty)
             assert gap.total >= -1e-12 * size
             assert bound <= value + 1e-12 * size
             assert value - gap.total <= value
-            if noise == 0.0 and own <= 1e-8 and (loss, penalty) not in LOSING:
+            if noise == 0.0 and own <= 1e-8 and not (unit > 1.0 and (loss, penalty) in LOSING):
                 assert gap.total <= 1e-6 * size
                 assert value - bound <= 1e-6 * size
