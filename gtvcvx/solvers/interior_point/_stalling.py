@@ -155,9 +155,9 @@ class Stalling:
     def _outpaced(self, left: float, cost: float) -> bool:
         """Say whether the other method, at its cost, would be done sooner."""
         work, settings = self._method.work, self._settings
-        return work >= settings.share * cost and left >= settings.factor * cost * min(
-            1.0, cost / work
-        )
+        # What is left has often been too hopeful by then.
+        late = min(1.0, cost / work) ** 2
+        return work >= settings.share * cost and left >= settings.factor * cost * late
 
     def _left(self, seen: list[tuple[float, float]], missing: float) -> float:
         """Return what work is left at the rate of late, zero if that is not known.
