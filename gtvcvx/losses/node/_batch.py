@@ -6,21 +6,22 @@ are NaN where the sum is free.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
 from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._conjugate import (
-    complete,
+    coordinate_gap,
     coordinate_maximizer,
     coordinate_value,
-    maximize,
-    node_gap,
 )
 from gtvcvx.losses.node._minimize import minimize
 from gtvcvx.losses.node._problem import Node, Point
 from gtvcvx.losses.node._scalar import (
     row_conjugate,
+    row_gap,
     row_slope,
     row_value,
 )
@@ -52,22 +53,24 @@ def gradients(
                 out[i, j] += slope * X[r, j]
 
 
-@compiled
+@compiled(inline="always")
 def _reset(rows: Records, point: Point) -> None:
     """Start anew from zero, with multipliers inside their intervals."""
-    point.z[:], point.t[:], point.nu[:] = 0.0, 0.0, 0.0
+    point.nu[0] = 0.0
+    for j in range(len(point.z)):
+        point.z[j] = point.t[j] = 0.0
     for r in range(len(rows)):
         point.a[r] = min(max(0.0, rows[r].low), rows[r].high)
 
 
-@compiled
+@compiled(inline="always")
 def _is_finite(point: Point) -> bool:
     total = point.nu[0]
     for j in range(len(point.z)):
         total += point.z[j] + point.t[j]
     for r in range(len(point.a)):
         total += point.a[r]
-    return bool(np.isfinite(total))
+    return math.isfinite(total)
 
 
 @compiled
@@ -108,65 +111,6 @@ def proximal_points(
 
 
 @compiled
-def multipliers(
-    X: FloatArray,
-    rows: Records,
-    indptr: IntArray,
-    coordinates: Records,
-    totals: FloatArray,
-    s: FloatArray,
-    z: FloatArray,
-    a: FloatArray,
-    t: FloatArray,
-    nu: FloatArray,
-    leak: FloatArray,
-    given: bool,
-    rough: bool,
-) -> FloatArray:
-    """Maximize ``<s_i, w> - L_i(w)`` from z (k, d); return the norms of the leaks (k,).
-
-    Writes the best points to z, and to a (N,), t (k, d), nu (k, 1) the multipliers: those of node
-    i add up to s_i minus leak_i. Given ones stay, if a nearly gives s; see `complete`, and
-    `maximize` for rough ones.
-    """
-    norms = np.empty(len(s))
-    for i in range(len(s)):
-        first, last = indptr[i], indptr[i + 1]
-        point = Point(z[i], a[first:last], t[i], nu[i])
-        start = z[i].copy()
-        if given:
-            norms[i] = complete(
-                X[first:last],
-                rows[first:last],
-                coordinates[i],
-                totals[i],
-                s[i],
-                point,
-                leak[i],
-            )
-            if norms[i] < np.inf:
-                continue
-        for _ in range(2):
-            norms[i] = maximize(
-                X[first:last],
-                rows[first:last],
-                coordinates[i],
-                totals[i],
-                s[i],
-                point,
-                leak[i],
-                rough,
-            )
-            if _is_finite(point):
-                break
-            _reset(rows[first:last], point)
-        if not _is_finite(point):
-            point.z[:] = start
-            norms[i] = np.inf
-    return norms
-
-
-@compiled
 def conjugates(
     rows: Records,
     indptr: IntArray,
@@ -203,8 +147,13 @@ def gaps(
     """Sum ``f(z) + f*(a) - a z`` over rows and coordinates, w (k, d) feasible: (k,), all >= 0."""
     out = np.zeros(len(w))
     for i in range(len(w)):
-        at = slice(indptr[i], indptr[i + 1])
-        out[i] = node_gap(X[at], rows[at], coordinates[i], w[i], a[at], t[i])
+        for r in range(indptr[i], indptr[i + 1]):
+            image = 0.0
+            for j in range(w.shape[1]):
+                image += X[r, j] * w[i, j]
+            out[i] += row_gap(rows[r], image, a[r])
+        for j in range(w.shape[1]):
+            out[i] += coordinate_gap(coordinates[i, j], w[i, j], t[i, j])
     return out
 
 

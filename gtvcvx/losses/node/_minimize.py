@@ -51,7 +51,8 @@ def minimize(node: Node, point: Point) -> int:
     smooth = is_smooth(node)
     factor, before, reach = 1.0, math.inf, 0.0
     if far_off(node, point.z):
-        point.z[:] = 0.0
+        for j in range(len(point.z)):
+            point.z[j] = 0.0
     for rounds in range(MAX_ROUNDS):
         if not smooth and active_set(node, point, 2.0 * tolerance):
             return rounds

@@ -122,17 +122,18 @@ def hessians(X: FloatArray, indptr: IntArray, out: FloatArray) -> None:
     """Write ``(2 / m_i) X_i^T X_i`` (k, d, d)."""
     d = X.shape[1]
     for i in range(len(out)):
-        H = out[i]
-        H[:] = 0.0
+        for j in range(d):
+            for k in range(d):
+                out[i, j, k] = 0.0
         weight = 2.0 / (indptr[i + 1] - indptr[i])
         for r in range(indptr[i], indptr[i + 1]):
             for j in range(d):
                 scaled = weight * X[r, j]
                 for k in range(j + 1):
-                    H[j, k] += scaled * X[r, k]
+                    out[i, j, k] += scaled * X[r, k]
         for j in range(d):
             for k in range(j):
-                H[k, j] = H[j, k]
+                out[i, k, j] = out[i, j, k]
 
 
 @compiled
@@ -150,8 +151,8 @@ def resolvents(
         # In exact arithmetic no pivot is less than one.
         factorize(L, d, 1.0)
         for c in range(d):
-            x[:] = 0.0
-            x[c] = 1.0
+            for a in range(d):
+                x[a] = 1.0 if a == c else 0.0
             substitute(L, d, x)
             for a in range(d):
                 matrix[i, a, c] = x[a]

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gtvcvx import AbsoluteLoss, HingeLoss, LogisticLoss, PoissonLoss
-from gtvcvx.losses.node import _batch as compiled
+from gtvcvx.losses.batched.composite._ascent import best_multipliers
 
 seeds = given(seed=st.integers(0, 2**32 - 1))
 per_case = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
@@ -22,23 +22,7 @@ def case(request, rng):
 def multipliers(case, s, start):
     """The compiled answer, with s as it is."""
     parts = case.losses._parts
-    z, a = start.copy(), np.clip(0.0, parts.rows["low"], parts.rows["high"])
-    t, nu, leak = np.zeros_like(z), np.zeros((case.k, 1)), np.zeros_like(z)
-    norms = compiled.multipliers(
-        parts.X,
-        parts.rows,
-        parts.indptr,
-        parts.coordinates,
-        parts.totals,
-        s,
-        z,
-        a,
-        t,
-        nu,
-        leak,
-        False,
-        False,
-    )
+    (z, a, t, nu, leak), norms = best_multipliers(parts, s, start, None, False)
     pulled = np.zeros_like(s)
     np.add.at(pulled, parts.owner, a[:, None] * parts.X)
     return z, a, pulled + t + np.where(np.isnan(parts.totals), 0.0, nu[:, 0])[:, None], leak, norms

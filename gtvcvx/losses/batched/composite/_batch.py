@@ -10,10 +10,10 @@ import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
-from gtvcvx._deadline import pieces
 from gtvcvx.losses.batched._base import BatchedLoss, DualDomain
 from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
 from gtvcvx.losses.batched.composite import _cvxpy_model as model
+from gtvcvx.losses.batched.composite._ascent import best_multipliers
 from gtvcvx.losses.batched.composite._domain import bounded, complement, dual_domain, firmness
 from gtvcvx.losses.batched.composite._model import Frame, QuadraticModel
 from gtvcvx.losses.batched.composite._multipliers import follow_multipliers
@@ -29,7 +29,7 @@ LEAK = 1e-10
 
 
 class Multipliers(NamedTuple):
-    """Multipliers of k nodes for some s, see `gtvcvx.losses.node._batch.multipliers`."""
+    """Multipliers of k nodes for some s, see `gtvcvx.losses.batched.composite._ascent`."""
 
     z: FloatArray  # (k, d)
     a: FloatArray  # (N,)
@@ -45,7 +45,7 @@ class BatchedComposite(BatchedLoss):
     .. math:: L_i(w) = \sum_r f_r(x_r^T w) + \sum_j g_{ij}(w_j), \quad \sum_j w_j = T_i
 
     with f_r as in `gtvcvx.losses.node._scalar`; proximal points by
-    `gtvcvx.losses.node._following`, conjugates by `gtvcvx.losses.node._conjugate`.
+    `gtvcvx.losses.node._following`, conjugates by `gtvcvx.losses.batched.composite._ascent`.
 
     Parameters
     ----------
@@ -142,43 +142,14 @@ class BatchedComposite(BatchedLoss):
             nodes = np.flatnonzero(left)
             if len(nodes):
                 here, rows = parts.of_nodes(nodes)
-                found = self._hard_multipliers(here, inside[nodes], start[nodes], None, rough)
-                z[nodes], a[rows], t[nodes], nu[nodes], norms[nodes] = found
+                found, norms[nodes] = best_multipliers(
+                    here, inside[nodes], start[nodes], None, rough
+                )
+                z[nodes], a[rows], t[nodes], nu[nodes], _ = found
         else:
-            z, a, t, nu, norms = self._hard_multipliers(parts, inside, start, given, rough)
+            (z, a, t, nu, _), norms = best_multipliers(parts, inside, start, given, rough)
         size = compiled.sizes(parts.X, parts.rows, parts.indptr, inside, a)
         return Multipliers(z, a, t, nu, norms, size)
-
-    def _hard_multipliers(
-        self,
-        parts: Parts,
-        s: FloatArray,
-        start: FloatArray,
-        given: FloatArray | None,
-        rough: bool,
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Find them by a method that always ends: points, multipliers, and norms of the leaks."""
-        a = np.zeros(len(parts.rows)) if given is None else given
-        z, a = start.copy(), np.clip(a, parts.rows["low"], parts.rows["high"])
-        t, nu, leak = np.zeros_like(z), np.zeros((len(z), 1)), np.zeros_like(z)
-        norms = np.empty(len(z))
-        for at in pieces(len(z), parts.nodes_a_look):
-            norms[at] = compiled.multipliers(
-                parts.X,
-                parts.rows,
-                parts.indptr[at.start : at.stop + 1],
-                parts.coordinates[at],
-                parts.totals[at],
-                s[at],
-                z[at],
-                a,
-                t[at],
-                nu[at],
-                leak[at],
-                given is not None,
-                rough,
-            )
-        return z, a, t, nu, norms
 
     @cached_property
     def _minimizer(self) -> FloatArray:

@@ -1,7 +1,8 @@
 """Best multipliers of many nodes for linear terms, by the proximal points that prox has, too.
 
-The proximal point method on ``L_i - <s_i, .>``, as in `gtvcvx.losses.node._conjugate`, one step at
-all nodes after the other. It ends where multipliers give s_i up to rounding; the others are left.
+The proximal point method on ``L_i - <s_i, .>``, as in `gtvcvx.losses.batched.composite._ascent`,
+one step at all nodes after the other. It ends where multipliers give s_i up to rounding; the others
+are left.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
+from gtvcvx.losses.batched.composite._ascent import FIRST_STEP, GROWTH
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.batched.composite._proximal import ProximalPoints
-from gtvcvx.losses.node._conjugate import FIRST_STEP, GROWTH
 from gtvcvx.losses.node._problem import EPS
 
 # Steps that converge take this many, each a hundred times the one before.

@@ -26,6 +26,9 @@ class ProximalPoints:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._batch = _with_sums(parts)
+        self._summed = ~np.isnan(parts.totals)
+        self._is_sum = np.zeros(len(self._batch.rows), dtype=bool)
+        self._is_sum[self._batch.indptr[1:][self._summed] - 1] = True
         k, d = parts.coordinates.shape
         size = d if d <= LARGEST_MAP else 0
         rows = self._batch.rows
@@ -53,6 +56,33 @@ class ProximalPoints:
         """Go to the proximal points of the nodes (k,) that are left, which are fewer then."""
         for at in pieces(len(v), self._parts.nodes_a_look):
             self._follow(at, v, tau, left)
+
+    def minimize(self, q: FloatArray, p: FloatArray, nodes: BoolArray) -> None:
+        """Go to ``argmin_z R_i(z) + sum_j q_ij z_j^2 / 2 - p_ij z_j`` of some nodes (k,).
+
+        R_i is the loss without its quadratic and linear terms of single coordinates. What `of`
+        returns afterwards has these terms, too.
+        """
+        coordinates = self._batch.coordinates.copy()
+        coordinates["mu"], coordinates["linear"] = q, p
+        self._batch = self._batch._replace(coordinates=coordinates)
+        self.points.tau[:] = 0.0
+        v, tau, left = np.zeros_like(p), np.full(len(p), np.inf), nodes.copy()
+        for at in pieces(len(v), self._parts.nodes_a_look):
+            if self._follow(at, v, tau, left):
+                self._from_scratch(at.start + np.flatnonzero(left[at]), v, tau)
+
+    def set_multipliers(self, a: FloatArray, t: FloatArray, nu: FloatArray) -> None:
+        """Set those of the rows (N,), coordinates (k, d) and sums (k,)."""
+        self.points.a[~self._is_sum] = a
+        self.points.a[self._is_sum] = nu[self._summed]
+        self.points.t[:] = t
+
+    def multipliers(self) -> tuple[FloatArray, FloatArray]:
+        """Return copies of those of the rows (N,) and sums (k,)."""
+        nu = np.zeros(len(self._summed))
+        nu[self._summed] = self.points.a[self._is_sum]
+        return self.points.a[~self._is_sum], nu
 
     def _follow(self, at: slice, v: FloatArray, tau: FloatArray, left: BoolArray) -> int:
         """Follow at a piece of the nodes; return how many of them are left."""
