@@ -16,7 +16,7 @@ import numpy as np
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx._deadline import pieces
 from gtvcvx.losses.batched.composite._parts import Parts
-from gtvcvx.losses.batched.composite._proximal import ProximalPoints
+from gtvcvx.losses.batched.composite._proximal import ProximalPoints, kinks_at
 from gtvcvx.losses.node._batch import gaps, values
 from gtvcvx.losses.node._conjugate import share
 from gtvcvx.losses.node._problem import EPS
@@ -32,8 +32,6 @@ STALLED = 1e-13
 ROUNDING = 1e-12
 # Multipliers whose sum is above the best by this share of what adds up to it are the best ones.
 EXACT = 1e-13
-# A residual below this share of what cancels in it is guessed to be at its kink.
-AT_KINK = 1e-6
 
 
 class Found(NamedTuple):
@@ -247,13 +245,6 @@ class _Ascent:
 
 def _guess(parts: Parts, found: Found) -> tuple[FloatArray, FloatArray]:
     """Multipliers with which the points would be optimal, inside their intervals at the kinks."""
-    rows, z = parts.rows, found.z[parts.owner]
-    parts_of = parts.X * z
-    residual = parts_of.sum(axis=1) - rows["y"]
-    size = np.abs(parts_of).sum(axis=1) + np.abs(rows["y"])
-    with np.errstate(invalid="ignore"):
-        middle = 0.5 * (rows["low"] + rows["high"])
-    side = np.where(residual > 0.0, rows["high"], rows["low"])
-    kinked = np.where(np.abs(residual) <= AT_KINK * size, middle, side)
-    a = np.where(rows["kind"] == KINK, kinked, found.a)
+    kinks = kinks_at(parts.X, parts.rows, found.z[parts.owner])
+    a = np.where(parts.rows["kind"] == KINK, kinks, found.a)
     return a, parts.coordinates["kappa"] * np.sign(found.z)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
 from gtvcvx._deadline import pieces
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._batch import proximal_points
@@ -15,6 +15,15 @@ from gtvcvx.losses.node._scalar import KINK, ROW
 # Maps are kept up to this dimension: beyond, a product with one takes longer than a step with the
 # few rows that a node mostly has there, and their memory is many times that of the data.
 LARGEST_MAP = 32
+
+# A term that leads to a problem has so many times its curvature at first, and is left out when it
+# has the inverse.
+AROUND = 30.0
+# How fast it fades: by the factor FADING at first, more slowly (the square root) after a failure,
+# faster (a power) after a success. What is not reached in so many stages is begun anew.
+FADING, FASTER, MAX_STAGES, MAX_WAYS = 0.2, 1.3, 60, 3
+# A residual below this share of what cancels in it is guessed to be at its kink.
+AT_KINK = 1e-6
 
 
 class ProximalPoints:
@@ -48,8 +57,7 @@ class ProximalPoints:
         v, tau = np.ascontiguousarray(v), np.ascontiguousarray(tau)
         left = np.ones(len(v), dtype=bool)
         for at in pieces(len(v), self._parts.nodes_a_look):
-            if self._follow(at, v, tau, left):
-                self._from_scratch(at.start + np.flatnonzero(left[at]), v, tau)
+            self._reach(at, v, tau, left)
         return self.points.z
 
     def follow(self, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
@@ -69,8 +77,7 @@ class ProximalPoints:
         self.points.tau[:] = 0.0
         v, tau, left = np.zeros_like(p), np.full(len(p), np.inf), nodes.copy()
         for at in pieces(len(v), self._parts.nodes_a_look):
-            if self._follow(at, v, tau, left):
-                self._from_scratch(at.start + np.flatnonzero(left[at]), v, tau)
+            self._reach(at, v, tau, left)
 
     def set_multipliers(self, a: FloatArray, t: FloatArray, nu: FloatArray) -> None:
         """Set those of the rows (N,), coordinates (k, d) and sums (k,)."""
@@ -102,6 +109,75 @@ class ProximalPoints:
         piece = Batch(batch.X, batch.rows, indptr, coordinates)
         return int(follow_all(piece, here, self._scratch, v[at], tau[at], left[at]))
 
+    def _reach(self, at: slice, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
+        """Go to the proximal points of the nodes of a piece that are left, by what takes least."""
+        count = self._follow(at, v, tau, left)
+        for _ in range(MAX_WAYS if v.shape[1] <= LARGEST_MAP else 0):
+            if count:
+                self._approach(at, v, tau, left)
+                count = int(np.count_nonzero(left[at]))
+        if count:
+            self._from_scratch(at.start + np.flatnonzero(left[at]), v, tau)
+
+    def _approach(self, at: slice, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
+        """Follow to nodes of a piece that are left by way of problems that begin at their points.
+
+        A term ``sigma_i ||z - z_i||^2 / 2`` around the points, as they are now, fades away.
+        """
+        nodes = at.start + np.flatnonzero(left[at])
+        start = self.points.z[nodes].copy()
+        self._guess(nodes)
+        curvature = self._batch.coordinates["mu"][nodes].max(axis=1) + 1.0 / tau[nodes]
+        sigma = AROUND * np.maximum(curvature, self._parts.curvature[nodes])
+        fading, begun = np.full(len(nodes), FADING), np.zeros(len(nodes), dtype=bool)
+        for _ in range(MAX_STAGES):
+            open_ = left[nodes]
+            if not open_.any():
+                break
+            trial = np.where(begun, sigma * fading, sigma)
+            trial[trial < curvature / AROUND] = 0.0
+            reached = (
+                open_ & self._stage(at, v, tau, nodes[open_], trial[open_], start[open_])[nodes]
+            )
+            sigma = np.where(reached, trial, np.where(begun, sigma, AROUND * sigma))
+            fading = np.where(reached, fading**FASTER, np.sqrt(fading))
+            begun |= reached
+            left[nodes[reached & (trial == 0.0)]] = False
+
+    def _stage(
+        self,
+        at: slice,
+        v: FloatArray,
+        tau: FloatArray,
+        nodes: IntArray,
+        sigma: FloatArray,
+        start: FloatArray,
+    ) -> BoolArray:
+        """Follow to some nodes' points with a term around their starts; say which were reached."""
+        near, centre, left = tau.copy(), v.copy(), np.zeros(len(v), dtype=bool)
+        left[nodes] = True
+        # Without the term 1 / tau may be zero.
+        pulled, term, begin = nodes[sigma > 0.0], sigma[sigma > 0.0], start[sigma > 0.0]
+        near[pulled] = 1.0 / (1.0 / tau[pulled] + term)
+        pull = v[pulled] / tau[pulled, None] + term[:, None] * begin
+        centre[pulled] = near[pulled, None] * pull
+        self._follow(at, centre, near, left)
+        reached = np.zeros(len(v), dtype=bool)
+        reached[nodes] = ~left[nodes]
+        return reached
+
+    def _guess(self, nodes: IntArray) -> None:
+        """Set the multipliers of some nodes to the slopes at their points, at kinks to any.
+
+        Their maps are of no use then.
+        """
+        batch, points = self._batch, self.points
+        owner = np.repeat(np.arange(len(points.z)), np.diff(batch.indptr))
+        rows = np.flatnonzero(np.isin(owner, nodes))
+        points.a[rows] = kinks_at(batch.X[rows], batch.rows[rows], points.z[owner[rows]])
+        points.tau[nodes] = 0.0
+        points.t[nodes] = batch.coordinates["kappa"][nodes] * np.sign(points.z[nodes])
+
     def _from_scratch(self, nodes: IntArray, v: FloatArray, tau: FloatArray) -> None:
         """Write the proximal points of some nodes, by a method that always ends."""
         batch, points = self._batch, self.points
@@ -118,6 +194,21 @@ class ProximalPoints:
             points.a,
             points.t,
         )
+
+
+def kinks_at(X: FloatArray, rows: Records, z: FloatArray) -> FloatArray:
+    """Return multipliers of rows (N,) with which z (N, d) is optimal, at kinks inside their ends.
+
+    Where there is no kink they are zero, or the end next to it.
+    """
+    parts = X * z
+    residual = parts.sum(axis=1) - rows["y"]
+    size = np.abs(parts).sum(axis=1) + np.abs(rows["y"])
+    finite = np.isfinite(rows["high"]) & np.isfinite(rows["low"]) & (rows["kind"] == KINK)
+    near = np.clip(0.0, rows["low"], rows["high"])
+    middle = 0.5 * (np.where(finite, rows["low"], 0.0) + np.where(finite, rows["high"], 0.0))
+    side = np.where(residual > 0.0, rows["high"], rows["low"])
+    return np.where(finite, np.where(np.abs(residual) <= AT_KINK * size, middle, side), near)
 
 
 def _with_sums(parts: Parts) -> Batch:
