@@ -21,7 +21,8 @@ LARGEST_MAP = 32
 AROUND = 30.0
 # How fast it fades: by the factor FADING at first, more slowly (the square root) after a failure,
 # faster (a power) after a success. What is not reached in so many stages is begun anew.
-FADING, FASTER, MAX_STAGES, MAX_WAYS = 0.2, 1.3, 60, 3
+# So is what would have to fade more slowly than SLOWEST, which leads nowhere.
+FADING, FASTER, SLOWEST, MAX_STAGES, MAX_WAYS = 0.2, 1.3, 0.96, 60, 3
 # A residual below this share of what cancels in it is guessed to be at its kink.
 AT_KINK = 1e-6
 
@@ -131,7 +132,7 @@ class ProximalPoints:
         sigma = AROUND * np.maximum(curvature, self._parts.curvature[nodes])
         fading, begun = np.full(len(nodes), FADING), np.zeros(len(nodes), dtype=bool)
         for _ in range(MAX_STAGES):
-            open_ = left[nodes]
+            open_ = left[nodes] & (fading < SLOWEST)
             if not open_.any():
                 break
             trial = np.where(begun, sigma * fading, sigma)
