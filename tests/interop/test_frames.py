@@ -11,6 +11,9 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx.interop import graph_from_frame, rows_from_frame, to_frames, to_networkx
 
+# Data that are fitted exactly have the infimum zero.
+pytestmark = pytest.mark.filterwarnings("ignore::gtvcvx.SmallObjectiveWarning")
+
 pd = pytest.importorskip("pandas")
 
 
