@@ -31,7 +31,8 @@ class Prices:
         of the factor, in the solves and their refinement; for each variable and each row.
     entry, smooth_entry : float
         The same iteration for each entry of the data and of the penalty's constraints, with a
-        norm as penalty and without; in nine of ten of those programs it takes longer.
+        norm as penalty and without; in nine of ten of those programs it takes longer, without a
+        norm in three of four.
     start : float
         Assembly of the program, and reading of its solution, whatever its size.
     setup : float
@@ -53,7 +54,7 @@ class Prices:
     factor: float = 22.0
     variable: float = 94.0
     entry: float = 100.0
-    smooth_entry: float = 35.0
+    smooth_entry: float = 75.0
     start: float = 2e6
     setup: float = 150.0
     call: float = 3000.0

@@ -52,6 +52,8 @@ class PolishingSettings:
 
 
 DEFAULTS = PolishingSettings()
+# With linf the split at ties makes a polish some times as expensive as with l2.
+LINF = PolishingSettings(first=1000)
 # Iterations with kinks or constraints are many, and slow: clusters are mended in rounds as soon as
 # most of them are known. On kNN graphs of 400 nodes a polish after 100 iterations was the last one
 # for most losses and penalties; overloads of 1e-5 to 1e-3 came with .1 to .3 times as large gaps.
