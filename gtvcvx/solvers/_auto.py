@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.divide._division import Division
@@ -25,8 +24,7 @@ from gtvcvx.solvers.interior_point._stalling import Paced, Stalling
 from gtvcvx.solvers.polishing._coarsening import Coarsening
 from gtvcvx.solvers.polishing._conic_contraction import ConicContraction
 from gtvcvx.solvers.polishing._contraction import Contraction
-from gtvcvx.solvers.polishing._policy import CONIC, LINF, Polished
-from gtvcvx.solvers.polishing._policy import DEFAULTS as POLISHING
+from gtvcvx.solvers.polishing._policy import CONIC, Polished
 from gtvcvx.solvers.primal_dual._ordering import Ordering
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 from gtvcvx.solvers.second_order._second_order import SecondOrder
@@ -137,9 +135,7 @@ def _iteration(problem: GTVProblem, start: Solution | None, limits: Limits) -> P
     if limits.stop != "gap":
         return method
     if missing(problem, Contraction.requires) is None:
-        ties = problem.penalty.compiled_form == CompiledForm.LINF
-        settings = LINF if ties else POLISHING
-        return Polished(problem, method, Coarsening(problem, limits.rtol), settings)
+        return Polished(problem, method, Coarsening(problem, limits.rtol))
     if missing(problem, ConicContraction.requires) is None:
         whole = Alternative(problem, limits.rtol, modelled=False).least_cost()
         return Polished(problem, method, ConicContraction(problem, limits.rtol), CONIC, whole)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._method import Iteration, Proposal
@@ -26,9 +27,9 @@ class PolishingSettings:
 
     Attributes
     ----------
-    first, warm_first : int
+    first, linf_first, warm_first : int
         Iterations before the first polish: some hundred tell which nodes are alike; from a warm
-        start that is nearly known.
+        start that is nearly known. With linf the split at ties makes polishes more expensive.
     growth : float
         The next polish comes when the iterations are so many times as many.
     share : float
@@ -43,6 +44,7 @@ class PolishingSettings:
     """
 
     first: int = 500
+    linf_first: int = 1000
     warm_first: int = 20
     growth: float = 2.0
     share: float = 2.0
@@ -52,12 +54,10 @@ class PolishingSettings:
 
 
 DEFAULTS = PolishingSettings()
-# With linf the split at ties makes a polish some times as expensive as with l2.
-LINF = PolishingSettings(first=1000)
 # Iterations with kinks or constraints are many, and slow: clusters are mended in rounds as soon as
 # most of them are known. On kNN graphs of 400 nodes a polish after 100 iterations was the last one
 # for most losses and penalties; overloads of 1e-5 to 1e-3 came with .1 to .3 times as large gaps.
-CONIC = PolishingSettings(first=100, share=4.0, gap_of_overload=0.3)
+CONIC = PolishingSettings(first=100, linf_first=100, share=4.0, gap_of_overload=0.3)
 
 
 class PolishedPair(NamedTuple):
@@ -112,7 +112,9 @@ class Polished:
     ) -> None:
         self._problem, self._method, self._polisher = problem, method, polisher
         self._settings, self._most = settings, most
-        self._next = settings.warm_first if method.warm else settings.first
+        linf = problem.penalty.compiled_form == CompiledForm.LINF
+        self._first = settings.linf_first if linf else settings.first
+        self._next = settings.warm_first if method.warm else self._first
         self._cost = 0.0  # of all polishes, in iterations
         self._pair: PolishedPair | None = None  # found after the last iteration
         self._point: FloatArray | None = None  # of the last pair that was gone on from
@@ -173,7 +175,7 @@ class Polished:
 
         A warm start is credited with those that a first polish would have waited for.
         """
-        waited = max(self.n_iter, self._settings.first if self._method.warm else 0)
+        waited = max(self.n_iter, self._first if self._method.warm else 0)
         return min(self._settings.share * waited - self._cost, self._most)
 
     def _polish(self) -> None:

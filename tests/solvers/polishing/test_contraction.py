@@ -193,9 +193,9 @@ def test_contraction_applies_to_the_norms_whose_capacities_the_kernels_know():
         assert missing(problem, Contraction.requires) == expected
 
 
-def polish_early(tuned, **changes):
+def polish_early(tuned, first=40, **changes):
     """Let runs polish soon and often, whatever it costs."""
-    tuned(Polished, **{"first": 40, "share": 1e9, **changes})
+    tuned(Polished, **{"first": first, "linf_first": first, "share": 1e9, **changes})
     tuned(Schedule, near=0.0)
 
 
