@@ -93,12 +93,12 @@ def _converged(
     with run.guarded():
         if limits.stop != "gap":
             methods.append(iteration)
-            run.drive(_iteration(problem, start, limits))
+            run.drive(_iteration(problem, start, limits, interior))
         elif not run.stopped:
             first = start is None and _comes_first(interior)
             if not first:
                 methods.append(iteration)
-                unseen = Stalling(_iteration(problem, start, limits), interior)
+                unseen = Stalling(_iteration(problem, start, limits, interior), interior)
                 run.drive(unseen)
             if not (run.stopped or run.satisfied):
                 switched = not first
@@ -107,7 +107,7 @@ def _converged(
             if not (run.stopped or run.satisfied):
                 _see(run, unseen)
                 methods.append(iteration)
-                run.drive(_iteration(problem, run.solution(), limits))
+                run.drive(_iteration(problem, run.solution(), limits, interior))
     _see(run, unseen)
     return run.solution(method=", ".join(dict.fromkeys(methods)), switched=switched)
 
@@ -124,10 +124,12 @@ def _comes_first(interior: Alternative) -> bool:
     if not interior.possible:
         return False
     fewest = STALLING.fewest_kinked if interior.kinked else STALLING.fewest
-    return interior.least_cost() <= fewest and interior.cost() <= fewest
+    return interior.least_cost <= fewest and interior.cost <= fewest
 
 
-def _iteration(problem: GTVProblem, start: Solution | None, limits: Limits) -> Paced:
+def _iteration(
+    problem: GTVProblem, start: Solution | None, limits: Limits, interior: Alternative
+) -> Paced:
     """Return the primal-dual method, polished or on models where that is known how to do."""
     if _second_order(problem, limits):
         return SecondOrder(problem, start)
@@ -137,8 +139,8 @@ def _iteration(problem: GTVProblem, start: Solution | None, limits: Limits) -> P
     if missing(problem, Contraction.requires) is None:
         return Polished(problem, method, Coarsening(problem, limits.rtol))
     if missing(problem, ConicContraction.requires) is None:
-        whole = Alternative(problem, limits.rtol, modelled=False).least_cost()
-        return Polished(problem, method, ConicContraction(problem, limits.rtol), CONIC, whole)
+        polisher = ConicContraction(problem, limits.rtol)
+        return Polished(problem, method, polisher, CONIC, interior.least_cost)
     return method
 
 

@@ -97,12 +97,9 @@ class Alternative:
         """The method, ready to run."""
         return InteriorPoint(self._problem, self._rtol)
 
-    def cost(self) -> float:
-        """Return how many primal-dual iterations take about as long; infinite if it cannot."""
-        return self._cost
-
     @cached_property
-    def _cost(self) -> float:
+    def cost(self) -> float:
+        """How many primal-dual iterations take about as long; infinite if it cannot."""
         if not self.possible:
             return math.inf
         prices, (matrix, factor) = self._prices, self.method.fill
@@ -113,12 +110,9 @@ class Alternative:
         one += prices.variable * size
         return (self._rounds * one + prices.setup * matrix + prices.start) / self._iteration
 
-    def least_cost(self) -> float:
-        """Return a lower bound on the cost that takes no ordering: as if little filled in."""
-        return self._least_cost
-
     @cached_property
-    def _least_cost(self) -> float:
+    def least_cost(self) -> float:
+        """Lower bound on the cost that takes no ordering: as if little filled in."""
         if not self.possible:
             return math.inf
         graph, d = self._problem.graph, self._problem.dim

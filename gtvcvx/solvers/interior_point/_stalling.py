@@ -60,11 +60,13 @@ TINY = float(np.finfo(np.float64).tiny)
 class Cost(Protocol):
     """What the other method costs, in iterations of this one."""
 
+    @property
     def least_cost(self) -> float:
-        """Return a lower bound on the cost, which takes nothing to know."""
+        """Lower bound on the cost, which takes nothing to know."""
 
+    @property
     def cost(self) -> float:
-        """Return the cost; infinite if it does not fit the problem."""
+        """The cost; infinite if it does not fit the problem."""
 
 
 class Paced(Method, Protocol):
@@ -143,13 +145,13 @@ class Stalling:
         settings = self._settings
         if self.n_iter < settings.fewest or gap <= self._goal:
             return False
-        if self._method.work < settings.share * self._other.least_cost():
+        if self._method.work < settings.share * self._other.least_cost:
             return False
         missing = math.log(gap / self._goal)
         left = max(self._left(self._residuals, missing), self._left(self._gaps, missing))
         # The cost itself takes some work to know.
-        return self._outpaced(left, self._other.least_cost()) and self._outpaced(
-            left, self._other.cost()
+        return self._outpaced(left, self._other.least_cost) and self._outpaced(
+            left, self._other.cost
         )
 
     def _outpaced(self, left: float, cost: float) -> bool:

@@ -72,9 +72,11 @@ class Costing:
     def __init__(self, cost, least=0.0):
         self._cost, self._least, self.asked = cost, least, 0
 
+    @property
     def least_cost(self):
         return self._least
 
+    @property
     def cost(self):
         self.asked += 1
         return self._cost
@@ -216,10 +218,8 @@ def test_no_iteration_stalls_at_the_rounding_of_bounds():
 def test_what_cannot_be_solved_costs_infinitely_much():
     problem = raw_units()
     known = Alternative(problem, 1e-6, False)
-    assert 100 < known.least_cost() < known.cost() < 1e4
+    assert 100 < known.least_cost < known.cost < 1e4
     other = gtv.GTVProblem(problem.graph, problem.losses, gtv.PNorm(3), 0.1)
     assert (
-        Alternative(other, 1e-6, False).cost()
-        == Alternative(other, 1e-6, False).least_cost()
-        == np.inf
+        Alternative(other, 1e-6, False).cost == Alternative(other, 1e-6, False).least_cost == np.inf
     )
