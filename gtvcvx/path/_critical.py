@@ -21,10 +21,10 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import now
 from gtvcvx.path._consensus import Components, consensus
 from gtvcvx.path._critical_bounds import CriticalBounds, GradientBounds, ValueBounds
-from gtvcvx.path._interrupts import noticed
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import Progress
+from verify._interrupts import noticed
 
 # The model is solved to a relative gap of rtol times this at first, then to smaller ones.
 FIRST_GAP, SMALLER = 1e-4, 0.1
@@ -145,7 +145,7 @@ def _close(
     gap = max(FIRST_GAP * rtol, bounds.least_gap)
     step = _Step(bounds, rtol)
     lam, start = bounds.lower, None
-    with noticed() as interrupt:
+    with noticed() as pressed:
 
         def solved(callback: Callable[[Progress], Any] | None) -> Solution:
             solution = bounds.model.with_lam(lam).solve(
@@ -156,7 +156,7 @@ def _close(
                 verbose=verbose,
                 time_limit=None if math.isinf(end) else max(end - now(), LEAST_SECONDS),
             )
-            if interrupt.seen:
+            if pressed:
                 raise KeyboardInterrupt("interrupted while lambda_max was computed")
             return solution
 

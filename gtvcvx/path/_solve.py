@@ -15,11 +15,11 @@ from gtvcvx._compiling import announced
 from gtvcvx._deadline import now
 from gtvcvx._progress import ProgressDisplay
 from gtvcvx.path._critical import LEAST_SECONDS, CriticalLambda, critical
-from gtvcvx.path._interrupts import noticed
 from gtvcvx.path._path import LambdaPath
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import warn_if_small
+from verify._interrupts import noticed
 
 
 def lambda_path(
@@ -98,12 +98,12 @@ def lambda_path(
     walk = _Walk(problem, values, start, end, options)
     status = "complete"
     display = ProgressDisplay("lambda path", verbose=verbose, total=len(values))
-    with noticed() as interrupt, announced(verbose), display:
+    with noticed() as pressed, announced(verbose), display:
         try:
             while status == "complete" and not walk.finished:
                 solution = walk.step()
                 display.update(len(walk.solutions), solution.rel_gap)
-                if interrupt.seen:
+                if pressed:
                     status = "interrupted"
                 elif callback is not None and callback(solution):
                     status = "callback"

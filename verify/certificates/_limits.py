@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 from verify._compilation import CLOCK
+from verify._interrupts import noticed
 
 AT_LEAST = 10.0  # seconds that solving again may take where the caller sets no limit,
 PER_ENTRY = 1e-3  # more for every entry of w and u,
@@ -63,7 +62,7 @@ class Clock:
         A solver may take Ctrl-C as its own end and return what it has.
         """
         allowed, start = self.for_solving(), CLOCK.now()
-        with _noticed() as pressed:
+        with noticed() as pressed:
             try:
                 yield allowed
             finally:
@@ -73,29 +72,3 @@ class Clock:
                     self.stopped_solving = taken
         if pressed:
             raise KeyboardInterrupt
-
-
-@contextmanager
-def _noticed() -> Iterator[list[int]]:
-    """Collect signals of Ctrl-C while the block runs, besides raising KeyboardInterrupt as usual.
-
-    Outside the main thread, and where another handler is installed, nothing is noticed.
-    """
-    pressed: list[int] = []
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        pressed.append(number)
-        signal.default_int_handler(number, frame)
-
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield pressed
-        return
-    try:
-        previous = signal.signal(signal.SIGINT, handler)
-    except ValueError:  # not the main thread: Ctrl-C does not arrive here
-        yield pressed
-        return
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, previous)

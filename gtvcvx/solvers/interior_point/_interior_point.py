@@ -7,10 +7,6 @@ how the graph fills the factor, which Clarabel knows before it factors anything.
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -23,6 +19,7 @@ from gtvcvx.solvers.driver import Limits, Proposal, Requirement
 from gtvcvx.solvers.interior_point._losses import LOSS_KINDS, add_losses
 from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS, add_penalty
 from gtvcvx.solvers.interior_point._program import Program
+from verify._interrupts import noticed
 
 # What Clarabel ends with when its point is worth a check: the gap is computed afresh anyway.
 USEFUL = (
@@ -190,7 +187,7 @@ class InteriorPoint:
         stop.
         """
         limits, most = self._limits, self._limits.max_iter - self.n_iter
-        with _interruptions() as pressed:
+        with noticed(raised=False) as pressed:
             solver.set_termination_callback(
                 lambda info: bool(pressed) or limits.expired or info.iterations >= most
             )
@@ -213,18 +210,3 @@ class InteriorPoint:
     def info(self) -> dict[str, Any]:
         """Return nothing beside the method's name."""
         return {}
-
-
-@contextmanager
-def _interruptions() -> Iterator[list[int]]:
-    """Collect presses of Ctrl-C instead of raising, where that is ours to do."""
-    pressed: list[int] = []
-    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not ours or threading.current_thread() is not threading.main_thread():
-        yield pressed
-        return
-    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
