@@ -35,5 +35,6 @@ def _share(name: str) -> None:
 
 
 _share("_instances")
+_share("_benchmark_modules")
 _share("_documents")
 _share("_twins")

@@ -1,27 +1,14 @@
 """The benchmarks of tests/benchmarks, on sizes that say nothing about speed."""
 
-import importlib
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from _benchmark_modules import FOLDER, module, siblings
 
-FOLDER = Path(__file__).with_name("benchmarks")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _siblings():
-    """Make the modules of the folder importable, as ``python tests/benchmarks`` does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield
-
-
-def module(name):
-    return importlib.import_module(name)
+__all__ = ["siblings"]  # a fixture for all of the tests
 
 
 def small_cases():
@@ -95,7 +82,7 @@ def test_bytes_of_an_iteration_are_those_of_its_arrays():
 
 
 def test_footprint_is_that_of_the_solver_s_arrays():
-    primal_dual = importlib.import_module("gtvcvx.solvers.primal_dual._primal_dual")
+    primal_dual = module("gtvcvx.solvers.primal_dual._primal_dual")
     problem = module("families").Case("F4", 200, "", "l2", 0.3).problem()
     n, m, d = problem.graph.n_nodes, problem.graph.n_edges, problem.dim
     method = primal_dual.PrimalDual(problem)

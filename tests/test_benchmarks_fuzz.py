@@ -1,29 +1,16 @@
 """The random instances and real tables of tests/benchmarks: drawn, modelled, tried, reported."""
 
-import importlib
 import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
 import pytest
+from _benchmark_modules import FOLDER, module, siblings
 
-FOLDER = Path(__file__).with_name("benchmarks")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _siblings():
-    """Make the modules of the folder importable, as ``python tests/benchmarks`` does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        yield
-
-
-def module(name):
-    return importlib.import_module(name)
+__all__ = ["siblings"]  # a fixture for all of the tests
 
 
 def small(loss, penalty="l2", scale="unit"):
