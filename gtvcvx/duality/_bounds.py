@@ -31,15 +31,10 @@ from gtvcvx.compiled import _projections
 from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
-from gtvcvx.duality._settings import GENERIC
+from gtvcvx.duality._settings import GENERIC, SECOND_TRIES
 from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
-
-# Scaling the whole flow is tried where the gap is larger than this share of the losses.
-SCALING_GAP = 1e-2
-# Where moving the flow to be feasible may have cost this share of the gap, another repair is tried.
-MOVED_GAP = 0.1
 
 
 @dataclass(frozen=True)
@@ -152,7 +147,7 @@ class DualBounds:
         near = self.repaired(u, w) if near is None else near
         found = self._gap_near(w, near)
         size = abs(float(np.sum(self._losses.value(w))))
-        if not near.moved * size <= MOVED_GAP * found[0].total < np.inf:
+        if not near.moved * size <= SECOND_TRIES.moved * found[0].total < np.inf:
             # A repair that weighs its changes by w may take too many sweeps to end.
             found = min(found, self._gap_near(w, self.repaired(u)), key=_total)
         if not np.isfinite(found[0].total):
@@ -164,7 +159,8 @@ class DualBounds:
         """Return the gap of w (n, d) against a feasible flow, or the flow (m, d) made shorter."""
         look()
         gap = self._parts(w, flow)
-        if flow.u.any() and gap.total > SCALING_GAP * abs(float(np.sum(self._losses.value(w)))):
+        size = abs(float(np.sum(self._losses.value(w))))
+        if flow.u.any() and gap.total > SECOND_TRIES.gap * size:
             # Far from the optimum a shorter flow may be better; close to it, none is.
             flow = flow.scaled(_best_scale(lambda t: -self._parts(w, flow.scaled(t)).total))
             gap = self._parts(w, flow)

@@ -62,6 +62,17 @@ class GroundedAlternation(Alternation):
     fall: float = 0.5
 
 
+@dataclass(frozen=True)
+class SecondTries:
+    """When the flow of a first repair is not left at that."""
+
+    # Scaling the whole flow is tried where the gap is larger than this share of the losses.
+    gap: float = 1e-2
+    # Where moving the flow to be feasible may have cost this share of the gap, another repair is
+    # tried.
+    moved: float = 0.1
+
+
 REFINEMENT = Refinement()
 # The compiled sweeps keep account of what is missing: the next projection makes up what one leaves.
 COMPILED = Alternation(sweeps=10, accuracy=1e-2)
@@ -74,3 +85,4 @@ STEADY = GroundedAlternation(
     sweeps=200, accuracy=0.1, overshoot=0.0, stride=50, fall=0.8, enough=0.5
 )
 ANCHORING = Anchoring()
+SECOND_TRIES = SecondTries()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
@@ -16,13 +18,33 @@ from gtvcvx.losses.node._scalar import KINK, ROW
 # few rows that a node mostly has there, and their memory is many times that of the data.
 LARGEST_MAP = 32
 
-# A term that leads to a problem has so many times its curvature at first, and is left out when it
-# has the inverse.
-AROUND = 30.0
-# How fast it fades: by the factor FADING at first, more slowly (the square root) after a failure,
-# faster (a power) after a success. What is not reached in so many stages is begun anew.
-# So is what would have to fade more slowly than SLOWEST, which leads nowhere.
-FADING, FASTER, SLOWEST, MAX_STAGES, MAX_WAYS = 0.2, 1.3, 0.96, 60, 3
+
+@dataclass(frozen=True)
+class ApproachSettings:
+    """How nodes are approached by way of problems with a term around their points.
+
+    Attributes
+    ----------
+    around : float
+        The term has so many times the problem's curvature at first, and is left out when it has
+        the inverse.
+    fading, faster, slowest : float
+        It fades by the factor `fading` at first, more slowly (the square root) after a failure,
+        faster (this power) after a success. What would have to fade more slowly than `slowest`
+        leads nowhere.
+    stages, ways : int
+        What is not reached in so many stages is begun anew, so many times in all.
+    """
+
+    around: float = 30.0
+    fading: float = 0.2
+    faster: float = 1.3
+    slowest: float = 0.96
+    stages: int = 60
+    ways: int = 3
+
+
+APPROACH = ApproachSettings()
 # A residual below this share of what cancels in it is guessed to be at its kink.
 AT_KINK = 1e-6
 
@@ -113,7 +135,7 @@ class ProximalPoints:
     def _reach(self, at: slice, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
         """Go to the proximal points of the nodes of a piece that are left, by what takes least."""
         count = self._follow(at, v, tau, left)
-        for _ in range(MAX_WAYS if v.shape[1] <= LARGEST_MAP else 0):
+        for _ in range(APPROACH.ways if v.shape[1] <= LARGEST_MAP else 0):
             if count:
                 self._approach(at, v, tau, left)
                 count = int(np.count_nonzero(left[at]))
@@ -129,19 +151,19 @@ class ProximalPoints:
         start = self.points.z[nodes].copy()
         self._guess(nodes)
         curvature = self._batch.coordinates["mu"][nodes].max(axis=1) + 1.0 / tau[nodes]
-        sigma = AROUND * np.maximum(curvature, self._parts.curvature[nodes])
-        fading, begun = np.full(len(nodes), FADING), np.zeros(len(nodes), dtype=bool)
-        for _ in range(MAX_STAGES):
-            open_ = left[nodes] & (fading < SLOWEST)
+        sigma = APPROACH.around * np.maximum(curvature, self._parts.curvature[nodes])
+        fading, begun = np.full(len(nodes), APPROACH.fading), np.zeros(len(nodes), dtype=bool)
+        for _ in range(APPROACH.stages):
+            open_ = left[nodes] & (fading < APPROACH.slowest)
             if not open_.any():
                 break
             trial = np.where(begun, sigma * fading, sigma)
-            trial[trial < curvature / AROUND] = 0.0
+            trial[trial < curvature / APPROACH.around] = 0.0
             reached = (
                 open_ & self._stage(at, v, tau, nodes[open_], trial[open_], start[open_])[nodes]
             )
-            sigma = np.where(reached, trial, np.where(begun, sigma, AROUND * sigma))
-            fading = np.where(reached, fading**FASTER, np.sqrt(fading))
+            sigma = np.where(reached, trial, np.where(begun, sigma, APPROACH.around * sigma))
+            fading = np.where(reached, fading**APPROACH.faster, np.sqrt(fading))
             begun |= reached
             left[nodes[reached & (trial == 0.0)]] = False
 
