@@ -7,7 +7,9 @@ import pytest
 from _instances import PENALTIES, Case, cases, reference
 
 import gtvcvx as gtv
+from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.duality._conservation import FlowConservation
+from gtvcvx.duality._flow import Flow
 from gtvcvx.solvers.algorithm1._algorithm1 import Algorithm1
 
 # 126 cases (7 families, 3 losses, 6 penalties) with 8 random iterates each: 1,008.
@@ -156,3 +158,16 @@ def test_the_gap_of_the_printed_34_is_infinite_and_its_pseudo_inverse_version_ne
         assert gap.total >= problem.value(w) - best.value
         negative += naive < problem.value(w) - best.value
     assert negative
+
+
+def test_a_gap_is_finite_where_every_repair_ends_off_a_domain(monkeypatch):
+    """Zero is always feasible."""
+    graph = gtv.EmpiricalGraph(2, [(0, 1)])
+    losses = [gtv.AbsoluteLoss(np.eye(1), [y]) for y in (0.0, 3.0)]
+    problem = gtv.GTVProblem(graph, losses, "l2", 0.5)
+    w, u = np.array([[0.0], [1.0]]), np.array([[0.1]])
+    astray = Flow(np.array([[7.0]]), np.empty(0))
+    monkeypatch.setattr(DualBounds, "repaired", lambda self, u, w=None: astray)
+    gap, flow = problem.bounds.gap(w, u)
+    assert not flow.any()
+    assert gap.total == pytest.approx(problem.value(w))

@@ -141,6 +141,20 @@ def test_ctrl_c_during_the_interior_point_method_returns_the_incumbent(monkeypat
     assert solution.gap == pytest.approx(solution.value - solution.dual_value)
 
 
+def test_what_gave_way_unseen_is_not_lost_where_nothing_better_was_found(monkeypatch, tuned):
+    """Iterations that end far from done are not checked before Clarabel begins."""
+
+    def interrupted(self, n_iter):
+        raise KeyboardInterrupt
+
+    tuned(Stalling, hopeless=0.0)
+    monkeypatch.setattr(InteriorPoint, "run", interrupted)
+    problem = raw_units()
+    solution = problem.solve()
+    assert solution.info["switched"] is True
+    assert solution.value < 0.5 * problem.value(np.zeros_like(solution.w))
+
+
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 def test_runs_that_converge_do_not_switch(penalty):
     rng = np.random.default_rng(0)

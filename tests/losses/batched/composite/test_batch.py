@@ -7,6 +7,8 @@ from _catalogue_cases import CASES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import gtvcvx as gtv
+
 seeds = given(seed=st.integers(0, 2**32 - 1))
 per_case = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
 
@@ -108,6 +110,19 @@ def test_every_gap_is_an_upper_bound(case, rng):
         x = case.draw(rng)
         least = case.losses.value(w) - case.losses.value(x) - np.sum(s * (w - x), axis=1)
         assert (gap >= least - 1e-10 * (1.0 + np.abs(least))).all()
+
+
+@pytest.mark.parametrize("kind", [gtv.AbsoluteLoss, gtv.HingeLoss, gtv.LogisticLoss])
+@pytest.mark.parametrize("excess", [1e-6, 1e-2, 10.0])
+def test_a_gap_off_the_domain_is_infinite(kind, excess):
+    """Slopes of the rows are at most 1 / m: no multipliers give more, however little it is."""
+    X, y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1.0, 1.0])
+    losses = kind.stack(X[None], y[None])
+    w, inside = np.array([[0.3, 0.0]]), np.array([[-0.4, 0.0]])
+    assert np.isfinite(losses.fenchel_gap(w, inside)).all()
+    outside = np.array([[-1.0 - excess, 0.0]])
+    assert np.isinf(losses.fenchel_gap(w, outside)).all()
+    assert np.isinf(losses.conjugate(outside, np.zeros(1))).all()
 
 
 def test_minimizers_are_minimizers(case, rng):
