@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
-from gtvcvx._deadline import pieces
+from gtvcvx._deadline import look, pieces
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._batch import proximal_points
 from gtvcvx.losses.node._following import follow_all
@@ -157,6 +157,7 @@ class ProximalPoints:
             open_ = left[nodes] & (fading < APPROACH.slowest)
             if not open_.any():
                 break
+            look()  # a piece of nodes is short for one stage, not for all of them
             trial = np.where(begun, sigma * fading, sigma)
             trial[trial < curvature / APPROACH.around] = 0.0
             reached = (
