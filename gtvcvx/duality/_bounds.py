@@ -29,6 +29,7 @@ from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
 from gtvcvx.compiled import _projections
 from gtvcvx.duality._conservation import FlowConservation
+from gtvcvx.duality._correction import Certain, Correction, DualPoint, correctable
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import GENERIC, SECOND_TRIES
@@ -127,6 +128,34 @@ class DualBounds:
             return None
         return floor / (jumps + floor)
 
+    @cached_property
+    def _correction(self) -> Correction | None:
+        shape = self._graph.n_nodes, self._losses.dim
+        if not correctable(self._losses.terms(), self._penalty, shape, self._graph.n_edges):
+            return None
+        return Correction(self._graph, self._losses, self._penalty, self._capacities)
+
+    def corrected(
+        self, w: FloatArray, u: FloatArray, a: FloatArray
+    ) -> tuple[Gap, DualPoint] | None:
+        """Return the gap of w (n, d) against a flow near u (m, d), and the flow with multipliers.
+
+        Those of the rows (N,), one term of the losses after the other, are known: None where that
+        is not enough, see `gtvcvx.duality._correction`.
+        """
+        if self._correction is None:
+            return None
+        found = self._correction.corrected(w, u, a)
+        return None if found is None else (self._certain(w, found[0], found[1]), found[0])
+
+    def gap_against(self, w: FloatArray, point: DualPoint) -> Gap:
+        """Return the gap of w (n, d) against what `corrected` has returned."""
+        assert self._correction is not None
+        return self._certain(w, point, self._correction.gap(w, point))
+
+    def _certain(self, w: FloatArray, point: DualPoint, found: Certain) -> Gap:
+        return Gap(found.node, found.edge, found.missing + self._noise(w, point.u))
+
     def lower_bound(self, u: FloatArray) -> tuple[float, FloatArray]:
         """Repair u (m, d); return a lower bound on the optimum and the flow that attains it."""
         feasible = self.repair(u)
@@ -198,9 +227,13 @@ class DualBounds:
         """
         spread = row_norm_2(w - w.mean(axis=0)).max()
         residual = np.sum(row_norm_2(self._conservation.residual(u)))
+        return float(2.0 * residual * spread) + self._noise(w, u)
+
+    def _noise(self, w: FloatArray, u: FloatArray) -> float:
+        """Return a few units in the last place of every node's and edge's own terms."""
         work = np.sum(row_norm_2(differences(self._graph.edges, w)) * row_norm_2(u))
         size = float(np.sum(self._losses.value(w)))
-        return float(2.0 * residual * spread + 4.0 * EPS * (work + abs(size)))
+        return float(4.0 * EPS * (work + abs(size)))
 
 
 def _total(found: tuple[Gap, FloatArray]) -> float:

@@ -63,6 +63,42 @@ class GroundedAlternation(Alternation):
 
 
 @dataclass(frozen=True)
+class CorrectionSettings:
+    """Corrections of flows with all multipliers, by linear systems (`gtvcvx.duality._correction`).
+
+    Where a constraint leaves little room, flows and multipliers change little.
+    """
+
+    # Steps, each with a factorization; two or three are the rule.
+    rounds: int = 6
+    # The first step takes this share of a whole interval, or capacity, for room everywhere: what
+    # an interior-point method leaves over is small, and the system far from singular. The later
+    # ones leave alone what has met an end.
+    first_room: float = 1e-5
+    least_room: float = 1e-11
+    # Steps on what rounding has left of a step, with the same factors.
+    refinements: int = 3
+    # Added to the diagonal, of ones: what rounding makes of it, so that pivots stay positive.
+    regularization: float = 1e-14
+    # Weight of the room beside the curvature of conjugates, as a share of the objective: how much
+    # of the gap it may cost to stay away from the ends.
+    barrier: float = 1e-9
+    # At least that, where the objective is zero: squares of rooms stay in range.
+    least_barrier: float = 1e-30
+    # What may be missing of the balance at a node, relative to what adds up to it: as much as
+    # conjugates forgive (`gtvcvx.losses`).
+    leak: float = 1e-10
+    # Where no more than that is missing, nothing is left to correct; nor where it costs no more
+    # than this share of the gap.
+    rounding: float = 1e-14
+    negligible: float = 1e-2
+    # Of all nodes: the factor has to fit in memory.
+    most_coordinates: int = 30_000
+    # Entries of the blocks of all edges.
+    most_entries: int = 4_000_000
+
+
+@dataclass(frozen=True)
 class SecondTries:
     """When the flow of a first repair is not left at that."""
 
@@ -86,3 +122,4 @@ STEADY = GroundedAlternation(
 )
 ANCHORING = Anchoring()
 SECOND_TRIES = SecondTries()
+CORRECTION = CorrectionSettings()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from gtvcvx._arrays import FloatArray
 from gtvcvx._norms import EPS
 from gtvcvx.duality._bounds import Gap, loose_gap, slack
+from gtvcvx.duality._correction import DualPoint
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
@@ -20,50 +21,102 @@ from gtvcvx.solvers.driver._limits import Progress
 FUSED_SLACK = 1e-4
 
 
+class Against(NamedTuple):
+    """A feasible flow, and the dual point that it belongs to where that is known."""
+
+    u: FloatArray  # (m, d)
+    point: DualPoint | None = None
+
+
 @dataclass
 class Incumbent:
     """Best point and best flow so far; they need not come from the same iteration."""
 
     problem: GTVProblem
     w: FloatArray = field(init=False)
-    u: FloatArray = field(init=False)
+    against: Against = field(init=False)
     value: float = np.inf
     dual_value: float = -np.inf
     gap: float = np.inf
     parts: Gap = field(init=False)
 
-    def update(self, w: FloatArray, u: FloatArray, keep_last: bool = False) -> None:
+    def update(
+        self,
+        w: FloatArray,
+        u: FloatArray,
+        keep_last: bool = False,
+        a: FloatArray | None = None,
+        enough: float = 0.0,
+    ) -> None:
         """Take w, or w made constant on fused clusters, if its value is lower than the best.
 
         The repaired u is taken if its bound is higher. With keep_last, w is taken as it is.
+        Multipliers a (N,) of the rows are kept with u, as far as they can be; where the relative
+        gap is small enough then, that is all.
 
         Raises
         ------
         Expired
-            The deadline has passed, see `gtvcvx._deadline`; nothing has changed.
+            The deadline has passed, see `gtvcvx._deadline`; nothing has changed, or what the
+            multipliers gave was taken.
         """
         bounds, losses = self.problem.bounds, self.problem.losses
         w = losses.project_domain(w)
-        value = self.problem.value(w)
+        if a is not None and self._corrected(w, u, a, keep_last) and self.rel_gap <= enough:
+            return
         repaired = bounds.repaired(u, w)
-        if not keep_last:
-            fused = losses.project_domain(_fused(self.problem, w, repaired.u))
-            if (fused_value := self.problem.value(fused)) < value:
-                w, value = fused, fused_value
+        w, value = self._best_of(w, repaired.u, keep_last)
         parts, flow = bounds.gap(w, u, repaired)
-        dual_value = value - parts.total
-        if not np.isfinite(dual_value):
+        if not np.isfinite(value - parts.total):
             raise ValueError(
                 "losses, lam: the objective and its bound overflow double precision; scale the data"
             )
+        self._offer(w, value, Against(flow), parts, keep_last)
+
+    def _corrected(self, w: FloatArray, u: FloatArray, a: FloatArray, keep_last: bool) -> bool:
+        """Offer w and a flow that keeps its multipliers; say whether there is one."""
+        bounds = self.problem.bounds
+        found = bounds.corrected(w, u, a)
+        if found is None:
+            return False
+        parts, point = found
+        best, value = self._best_of(w, point.u, keep_last)
+        if best is not w:
+            parts = bounds.gap_against(best, point)
+        if not np.isfinite(value - parts.total):
+            return False
+        self._offer(best, value, Against(point.u, point), parts, keep_last)
+        return True
+
+    def _best_of(
+        self, w: FloatArray, flow: FloatArray, keep_last: bool
+    ) -> tuple[FloatArray, float]:
+        """Return w, or w made constant on the clusters that a feasible flow fuses; the value."""
+        problem, value = self.problem, self.problem.value(w)
+        if not keep_last:
+            fused = problem.losses.project_domain(_fused(problem, w, flow))
+            if (fused_value := problem.value(fused)) < value:
+                return fused, fused_value
+        return w, value
+
+    def _offer(
+        self, w: FloatArray, value: float, against: Against, parts: Gap, keep_last: bool
+    ) -> None:
+        """Take w if it is better, the flow if its bound is; parts is the gap of the two."""
         better_w = value < self.value or keep_last
-        better_u = dual_value > self.dual_value
+        better_u = value - parts.total > self.dual_value
         if better_w and better_u:
-            self._take(w.copy(), value, flow, parts)
+            self._take(w.copy(), value, against, parts)
         elif better_w:
-            self._take(w.copy(), value, self.u, bounds.gap_of(w, self.u))
+            self._take(w.copy(), value, self.against, self._gap_against(w, self.against))
         elif better_u:
-            self._take(self.w, self.value, flow, bounds.gap_of(self.w, flow))
+            self._take(self.w, self.value, against, self._gap_against(self.w, against))
+
+    def _gap_against(self, w: FloatArray, against: Against) -> Gap:
+        bounds = self.problem.bounds
+        if against.point is None:
+            return bounds.gap_of(w, against.u)
+        return bounds.gap_against(w, against.point)
 
     def update_point(self, w: FloatArray, keep_last: bool = False) -> None:
         """Take w if its value is lower than the best, and leave the flow as it is.
@@ -76,15 +129,15 @@ class Incumbent:
         if value < self.value or keep_last:
             # Bounds of the whole problem may be still to be prepared, for nothing if u is zero.
             loose = not self.u.any()
-            parts = self._loose_gap(w) if loose else problem.bounds.gap_of(w, self.u)
-            self._take(w.copy(), value, self.u, parts)
+            parts = self._loose_gap(w) if loose else self._gap_against(w, self.against)
+            self._take(w.copy(), value, self.against, parts)
 
     def begin(self) -> None:
         """Take w = 0, or what is feasible near it, and u = 0: they cost next to nothing."""
         problem = self.problem
         w = problem.losses.project_domain(np.zeros((problem.graph.n_nodes, problem.dim)))
         u = np.zeros((problem.graph.n_edges, problem.dim))
-        self._take(w, problem.value(w), u, self._loose_gap(w))
+        self._take(w, problem.value(w), Against(u), self._loose_gap(w))
 
     def _loose_gap(self, w: FloatArray) -> Gap:
         p = self.problem
@@ -95,10 +148,17 @@ class Incumbent:
         """Whether nothing is known yet."""
         return np.isinf(self.value)
 
-    def _take(self, w: FloatArray, value: float, u: FloatArray, parts: Gap) -> None:
-        gap = parts.total
+    @property
+    def u(self) -> FloatArray:
+        """Best flow (m, d)."""
+        return self.against.u
+
+    def _take(self, w: FloatArray, value: float, against: Against, parts: Gap) -> None:
+        gap, dual_value = parts.total, value - parts.total
         # In one go, so that Ctrl-C leaves the old pair or the new one.
-        self.__dict__.update(w=w, value=value, u=u, parts=parts, gap=gap, dual_value=value - gap)
+        self.__dict__.update(
+            w=w, value=value, against=against, parts=parts, gap=gap, dual_value=dual_value
+        )
 
     @property
     def rel_gap(self) -> float:

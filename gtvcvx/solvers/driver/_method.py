@@ -24,6 +24,9 @@ class Proposal(NamedTuple):
     w: FloatArray  # (n, d)
     u: FloatArray  # (m, d)
     expected_gap: float
+    # Multipliers (N,) of all rows of the losses' terms, where the method knows them: near an
+    # optimal pair. NaN stands for a row's derivative at w.
+    a: FloatArray | None = None
 
 
 class Method(Protocol):

@@ -78,9 +78,9 @@ class Run:
         """Whether a smaller gap would be rounding, where the tolerance may ask for one."""
         return self._limits.stricter and not self.satisfied and self.incumbent.is_rounding
 
-    def consider(self, w: FloatArray, u: FloatArray) -> None:
+    def consider(self, w: FloatArray, u: FloatArray, a: FloatArray | None = None) -> None:
         """Take note of a pair that comes from elsewhere, such as a start from another solution."""
-        self._take(w, u)
+        self._take(w, u, a=a)
         self._record()
 
     @contextmanager
@@ -100,11 +100,18 @@ class Run:
         with until(max(self._deadline, now() + GRACE_SECONDS)):
             yield
 
-    def _take(self, w: FloatArray, u: FloatArray, keep_last: bool = False) -> None:
+    def _take(
+        self,
+        w: FloatArray,
+        u: FloatArray,
+        keep_last: bool = False,
+        a: FloatArray | None = None,
+    ) -> None:
         """Offer a pair to the incumbent; w alone where time is too short to repair u."""
+        enough = self._limits.rtol if self._limits.stop == "gap" else 0.0
         try:
             with self._last_work():
-                self.incumbent.update(w, u, keep_last)
+                self.incumbent.update(w, u, keep_last, a, enough)
         except Expired:
             self.stopped = True
             self._take_point(w, keep_last)
@@ -146,7 +153,7 @@ class Run:
         with self._last_work():
             proposal = method.proposal(final=True)
         if proposal is not None:
-            self.consider(proposal.w, proposal.u)
+            self.consider(proposal.w, proposal.u, proposal.a)
 
     def _work(self, method: Method, display: Display) -> None:
         chunk = 1
@@ -197,7 +204,7 @@ class Run:
         if proposal is None:
             return
         limits, incumbent, previous = self._limits, self.incumbent, self.incumbent.value
-        self._take(proposal.w, proposal.u, keep_last=limits.stop == "iterations")
+        self._take(proposal.w, proposal.u, limits.stop == "iterations", proposal.a)
         method.learn(self._rel_gap)
         self._record()
         if limits.callback is not None:

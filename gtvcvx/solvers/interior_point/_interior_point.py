@@ -14,11 +14,14 @@ from typing import Any, ClassVar
 import clarabel
 import numpy as np
 
+from gtvcvx._arrays import FloatArray
+from gtvcvx.losses.batched._terms import ROW_KINDS
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Requirement
 from gtvcvx.solvers.interior_point._losses import LOSS_KINDS, add_losses
 from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS, add_penalty
-from gtvcvx.solvers.interior_point._program import Program
+from gtvcvx.solvers.interior_point._program import Program, Units
+from gtvcvx.solvers.interior_point._units import choices_of_units
 from verify._interrupts import noticed
 
 # What Clarabel ends with when its point is worth a check: the gap is computed afresh anyway.
@@ -82,11 +85,11 @@ def not_too_large(problem: GTVProblem) -> str | None:
 
 
 class InteriorPoint:
-    """Clarabel as a method of a round or two: `run` solves the problem.
+    """Clarabel as a method of a few rounds: `run` solves the problem.
 
-    The second round aims at the best accuracy there is, where the gap of the first is too large.
-    Before it, the flow is proposed once more, repaired by itself: the driver repairs it near w,
-    which is fast and nearly always better.
+    The second round aims at the best accuracy there is, where the gap of the first is too large,
+    and starts from its point. Units that differ by many orders of magnitude make Clarabel end too
+    early, or late: other rounds have other units (`gtvcvx.solvers.interior_point._units`).
 
     Parameters
     ----------
@@ -116,18 +119,21 @@ class InteriorPoint:
         self._goal = min(max(settings.accuracy * rtol, settings.least), settings.most)
         shape = problem.graph.n_nodes, problem.dim
         self._program = Program(shape[0] * shape[1])
-        add_losses(self._program, problem.losses.terms(), np.arange(self.size).reshape(shape))
+        self._terms = problem.losses.terms()
+        coordinates = np.arange(self.size).reshape(shape)
+        self._read_slopes = add_losses(self._program, self._terms, coordinates)
         self._read_flow = add_penalty(self._program, problem)
+        self._choices = choices_of_units(problem)
+        self._centre = np.zeros(self._program.size)  # a point that is good already
         self._found: Proposal | None = None
-        self._as_found = False  # whether what was found last has not been repaired yet
-        self._last_round = False
+        self._round = 0
         self.n_iter = 0
         self.finished = False
 
     @cached_property
     def _first(self) -> clarabel.DefaultSolver:
         """Clarabel for the first round: its ordering says what a factorization will cost."""
-        return self._solver(self._goal)
+        return self._solver(self._goal, self._units)
 
     @property
     def fill(self) -> tuple[int, int]:
@@ -145,40 +151,55 @@ class InteriorPoint:
         self._limits = limits
 
     def run(self, n_iter: int) -> None:
-        """Solve the problem, within the limits of the run; or repair the last flow by itself."""
-        found, self._found = self._found, None
-        if self._limits.expired:
-            self.finished = True
-        elif found is not None and self._as_found:
-            u = self._problem.bounds.repair(found.u)
-            self._found, self._as_found = found._replace(u=u), False
-            # Without a better gap there is no other round.
-            self.finished = self._last_round
-        else:
-            self._found = self._round()
-            self._as_found, self.finished = True, self._found is None
+        """Solve the problem, within the limits of the run, until there is something to propose."""
+        self._found = None
+        while self._found is None and not self.finished:
+            self._found = None if self._limits.expired else self._solve_once()
+            over = self._limits.expired or self.n_iter >= self._limits.max_iter
+            self.finished = over or self._round == len(self._choices)
 
-    def _round(self) -> Proposal | None:
-        """Solve the problem; return what was found, if it is useful."""
-        solver = self._first if self.n_iter == 0 else self._solver(self._goal)
+    def _solve_once(self) -> Proposal | None:
+        """Solve the problem in the next units; return what was found, if it is useful."""
+        units = self._units
+        solver = self._first if self._round == 0 else self._solver(self._goal, units)
         answer = self._solved(solver)
+        self._round += 1
         self.n_iter += max(answer.iterations, 1)
-        self._last_round = self._goal <= self._settings.least
-        self._goal = self._settings.least
-        x, multipliers = np.array(answer.x), np.array(answer.z)
+        goal, self._goal = self._goal, self._settings.least
+        x, multipliers = units.point(np.array(answer.x)), units.multipliers(np.array(answer.z))
         useful = str(answer.status) in USEFUL
         if not (useful and np.isfinite(x).all() and np.isfinite(multipliers).all()):
             return None
+        self._centre = x
         shape = self._problem.graph.n_nodes, self._problem.dim
         w = x[: shape[0] * shape[1]].reshape(shape)
-        return Proposal(w, self._read_flow(w, multipliers), self._goal)
+        slopes = self._slopes(multipliers)
+        return Proposal(w, self._read_flow(w, multipliers), goal, slopes)
 
-    def _solver(self, goal: float) -> clarabel.DefaultSolver:
+    @property
+    def _units(self) -> Units:
+        """Units of the next round."""
+        columns, cost = self._choices[self._round]
+        scales = np.ones(self._program.size)
+        scales[: columns.size] = columns.ravel()
+        return Units(scales, cost, self._centre)
+
+    def _slopes(self, multipliers: FloatArray) -> FloatArray:
+        """Return the slopes (N,) of all rows; NaN where they are derivatives at the point."""
+        with_rows = [term for term in self._terms if term["kind"] in ROW_KINDS]
+        found = [
+            np.full(len(term["node"]), np.nan) if read is None else read(multipliers)
+            for term, read in zip(with_rows, self._read_slopes, strict=True)
+        ]
+        return np.concatenate([np.empty(0), *found])
+
+    def _solver(self, goal: float, units: Units | None = None) -> clarabel.DefaultSolver:
         settings = clarabel.DefaultSettings()
         settings.verbose, settings.max_threads = False, 1
         settings.max_iter = self._settings.most_iterations
-        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = goal
-        return self._program.solver(settings)
+        settings.tol_gap_rel = settings.tol_feas = goal
+        settings.tol_gap_abs = goal * (1.0 if units is None else min(units.cost, 1.0))
+        return self._program.solver(settings, units)
 
     def _solved(self, solver: clarabel.DefaultSolver) -> clarabel.DefaultSolution:
         """Solve; limits and Ctrl-C end it at the next iteration.

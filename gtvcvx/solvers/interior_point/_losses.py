@@ -11,23 +11,39 @@ from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.losses.batched._terms import ROW_KINDS, Term, row_counts
 from gtvcvx.solvers.interior_point._program import Linear, Program, Rows, interleaved
 
+#: Reads the slopes (N,) of a term's rows from the multipliers of all constraints.
+ReadSlopes = Callable[[FloatArray], FloatArray]
 
-def add_losses(program: Program, terms: Iterable[Term], variables: IntArray) -> None:
+
+def add_losses(
+    program: Program, terms: Iterable[Term], variables: IntArray
+) -> list[ReadSlopes | None]:
     """Add the losses of all nodes, whose coordinates are the given variables (n, d).
 
-    Nodes may share variables.
+    Nodes may share variables. For each term with rows, returns what reads their slopes; None where
+    the point tells them as well, by their derivatives.
     """
+    read: list[ReadSlopes | None] = []
     for term in terms:
         kind = term["kind"]
         at = variables[term["node"]]
         if kind == "squared":
             _add_squared(program, term, variables)
+            read.append(None)
         elif kind in KINKED:
-            add_kinks(program, variables, Kinks.of(term))
+            kinks = Kinks.of(term)
+            read.append(_reader(program, add_kinks(program, variables, kinks), kinks))
         elif kind in ROW_KINDS:
-            _ROWS[kind](program, term, _rows(term["X"], at), _weights(term["node"]))
+            forms = _rows(term["X"], at)
+            read.append(_ROWS[kind](program, term, forms, _weights(term["node"])))
         else:
             _OTHERS[kind](program, term, at)
+    return read
+
+
+def _reader(program: Program, gains: Rows, kinks: Kinks) -> ReadSlopes:
+    """Return what reads the slopes of kinked rows."""
+    return lambda multipliers: kinks.weight * kinks.low + multipliers[program.place(gains)]
 
 
 def _rows(X: FloatArray, at: IntArray) -> Linear:
@@ -171,7 +187,7 @@ def add_slopes(program: Program, variables: IntArray, kinks: Kinks, slope: Float
     program.linear_cost(variables[kinks.node].ravel(), cost.ravel())
 
 
-def _huber(program: Program, term: Term, forms: Linear, c: FloatArray) -> None:
+def _huber(program: Program, term: Term, forms: Linear, c: FloatArray) -> ReadSlopes:
     """``min_s (r - s)^2 + 2 delta |s|``; s is the difference of two numbers >= 0."""
     N = len(c)
     a, above, below = (program.variables(N) for _ in range(3))
@@ -180,7 +196,8 @@ def _huber(program: Program, term: Term, forms: Linear, c: FloatArray) -> None:
         program.linear_cost(side, 2.0 * c * term["delta"])
         program.constrain("nonneg", -Linear.of(side), 0.0)
     rest = -(Linear.of(a) + Linear.of(above)) + Linear.of(below)
-    program.constrain("zero", forms + rest, term["y"])
+    rows = program.constrain("zero", forms + rest, term["y"])
+    return lambda multipliers: multipliers[program.place(rows)]
 
 
 def _pseudohuber(program: Program, term: Term, forms: Linear, c: FloatArray) -> None:
@@ -257,7 +274,7 @@ def _simplex(program: Program, term: Term, at: IntArray) -> None:
     program.constrain("zero", forms, term["total"][first])
 
 
-_ROWS: Mapping[str, Callable[[Program, Term, Linear, FloatArray], None]] = {
+_ROWS: Mapping[str, Callable[[Program, Term, Linear, FloatArray], ReadSlopes | None]] = {
     "huber": _huber,
     "pseudohuber": _pseudohuber,
     "logistic": _logistic,

@@ -69,6 +69,27 @@ def interleaved(forms: Sequence[Linear]) -> Linear:
     )
 
 
+@dataclass(frozen=True)
+class Units:
+    """Units in which a program is solved: ``x = centre + columns y``, and costs times a number.
+
+    Clarabel compares residuals and gap with the data's own size, and 1. With powers of two nothing
+    is rounded but for the centre; close to the optimum there is little left to compare with.
+    """
+
+    columns: FloatArray  # (size,)
+    cost: float
+    centre: FloatArray  # (size,)
+
+    def point(self, y: FloatArray) -> FloatArray:
+        """Return x (size,) for the solution y in these units."""
+        return self.centre + self.columns * y
+
+    def multipliers(self, z: FloatArray) -> FloatArray:
+        """Return the multipliers of all constraints for those in these units."""
+        return z / self.cost
+
+
 class Rows(NamedTuple):
     """Place of constraints among those of their kind of cone."""
 
@@ -135,16 +156,21 @@ class Program:
         before = sum(self._counts[cone] for cone in CONES[: CONES.index(rows.cone)])
         return slice(before + rows.start, before + rows.stop)
 
-    def solver(self, settings: clarabel.DefaultSettings) -> clarabel.DefaultSolver:
-        """Return Clarabel with these data: ordered, not yet factored."""
-        return clarabel.DefaultSolver(
-            self._hessian(),
-            self._gradient(),
-            self._matrix(),
-            self._offsets(),
-            self._cones(),
-            settings,
-        )
+    def solver(
+        self, settings: clarabel.DefaultSettings, units: Units | None = None
+    ) -> clarabel.DefaultSolver:
+        """Return Clarabel with these data, in other units perhaps: ordered, not yet factored."""
+        hessian, gradient = self._hessian(), self._gradient()
+        matrix, offsets = self._matrix(), self._offsets()
+        if units is not None:
+            if units.centre.any():
+                gradient = gradient + hessian @ units.centre + sp.tril(hessian.T, -1) @ units.centre
+                offsets = offsets - matrix @ units.centre
+            columns = sp.diags(units.columns)
+            hessian = sp.csc_matrix(units.cost * (columns @ hessian @ columns))
+            gradient = units.cost * (units.columns * gradient)
+            matrix = sp.csc_matrix(matrix @ columns)
+        return clarabel.DefaultSolver(hessian, gradient, matrix, offsets, self._cones(), settings)
 
     def _hessian(self) -> sp.csc_matrix:
         shape = self.size, self.size

@@ -82,7 +82,7 @@ def test_it_agrees_with_clarabel_behind_cvxpy(kind, penalty, d):
     method = InteriorPoint(problem)
     method.begin(Limits(1e-9, 200), np.inf)
     method.run(1)
-    w, u, _ = method.proposal()
+    w, u, *_ = method.proposal()
     assert problem.value(problem.losses.project_domain(w)) == pytest.approx(value, abs=1e-6)
     # The flow has the sign of `Solution.u`: it proves the optimum.
     assert problem.lower_bound(u)[0] == pytest.approx(value, abs=1e-6)

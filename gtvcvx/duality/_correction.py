@@ -1,0 +1,289 @@
+"""Corrections of nearly feasible flows that come with the multipliers of all rows.
+
+An interior-point method knows a flow and multipliers inside all of their bounds that miss only the
+balance of the nodes, and that by little:
+
+    (D^T u)_i + X_i^T a_i + t_i + nu_i 1 = 0,
+
+with a the multipliers of the rows, t those of the coordinates' own terms and nu those of sums. The
+least change that makes up the balance, in a metric that leaves alone what is close to an end
+(`gtvcvx.duality._room`), takes one sparse factorization:
+
+    delta = -W B^T x,   (B W B^T) x = balance,   B = (D^T, X^T, I, 1).
+
+What leaves its bounds is put back and stays there in the next step. In units of data that differ
+by many orders of magnitude this keeps a bound that projections of the flow alone would lose.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
+
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._deadline import look
+from gtvcvx._norms import EPS
+from gtvcvx.duality._room import (
+    WEIGHTED_PENALTIES,
+    Intervals,
+    curvatures,
+    edge_weights,
+    slopes,
+)
+from gtvcvx.duality._settings import CORRECTION
+from gtvcvx.graph import EmpiricalGraph, differences
+from gtvcvx.losses import StackedLoss
+from gtvcvx.losses.batched._terms import FIELDS, ROW_KINDS, Term
+from gtvcvx.losses.batched.composite._parts import Parts
+from gtvcvx.losses.node import _batch as compiled
+from gtvcvx.penalties import Penalty
+
+
+class DualPoint(NamedTuple):
+    """A flow, and multipliers of whatever else there is at the nodes."""
+
+    u: FloatArray  # (m, d)
+    a: FloatArray  # (N,), of the rows, sorted by node
+    t: FloatArray  # (n, d), of the coordinates' own terms
+    nu: FloatArray  # (n,), of the sums; zero where they are free
+
+    def plus(self, change: DualPoint) -> DualPoint:
+        """Return the sum."""
+        return DualPoint(*(x + y for x, y in zip(self, change, strict=True)))
+
+
+class Metric(NamedTuple):
+    """Weights W of flows and multipliers."""
+
+    u: FloatArray  # (m, d, d)
+    a: FloatArray  # (N,)
+    t: FloatArray  # (n, d)
+    nu: FloatArray  # (n,)
+
+
+class Certain(NamedTuple):
+    """Gap of a point against a dual point that is feasible up to rounding."""
+
+    node: FloatArray  # (n,)
+    edge: FloatArray  # (m,)
+    missing: float  # first-order bound on what the balance misses
+
+    @property
+    def parts(self) -> float:
+        """The gap but for what is missing."""
+        return float(np.sum(self.node) + np.sum(self.edge))
+
+
+def correctable(terms: list[Term], penalty: Penalty, shape: tuple[int, int], m: int) -> bool:
+    """Say whether losses (n, d) are known by their rows, and systems are not too large."""
+    n, d = shape
+    known = all(term["kind"] in FIELDS for term in terms)
+    small = n * d <= CORRECTION.most_coordinates and m * d * d <= CORRECTION.most_entries
+    return known and small and penalty.to_data()["kind"] in WEIGHTED_PENALTIES
+
+
+def row_order(terms: list[Term]) -> IntArray:
+    """Return which rows of the terms, one after the other, come first if sorted by node."""
+    owners = [term["node"] for term in terms if term["kind"] in ROW_KINDS]
+    return np.argsort(np.concatenate([np.empty(0, np.int64), *owners]), kind="stable")
+
+
+class Correction:
+    """Corrections for one problem that is `correctable`.
+
+    Parameters
+    ----------
+    graph, losses, penalty
+        Of the problem.
+    capacities : ndarray, shape (m,)
+        lambda A_e.
+    """
+
+    def __init__(
+        self,
+        graph: EmpiricalGraph,
+        losses: StackedLoss,
+        penalty: Penalty,
+        capacities: FloatArray,
+    ) -> None:
+        self._graph, self._losses = graph, losses
+        self._penalty, self._capacities = penalty, capacities
+        self._shape = n, d = graph.n_nodes, losses.dim
+        terms = losses.terms()
+        self._order = row_order(terms)
+        self._parts = parts = Parts.of(terms, n, d)
+        self._operator = parts.operator
+        self._transposed = self._operator.T.tocsr()
+        self._rows = Intervals(parts.rows["low"], parts.rows["high"], parts.rows["c"])
+        self._summed = ~np.isnan(parts.totals)
+        c = parts.coordinates
+        self._curved = c["mu"] > 0.0
+        self._low = np.where(self._curved | np.isfinite(c["lower"]), -np.inf, -c["kappa"])
+        self._high = np.where(self._curved | np.isfinite(c["upper"]), np.inf, c["kappa"])
+        self._touched = self._low < self._high
+
+    def corrected(
+        self, w: FloatArray, u: FloatArray, a: FloatArray
+    ) -> tuple[DualPoint, Certain] | None:
+        """Return a feasible dual point near a flow u (m, d) and multipliers, and the gap of w.
+
+        Parameters
+        ----------
+        w : ndarray, shape (n, d)
+            Point near which changes are to cost little; inside all constraints.
+        u : ndarray, shape (m, d)
+        a : ndarray, shape (N,)
+            Multipliers of the rows of ``losses.terms()``, one term after the other; NaN stands for
+            the derivative at w.
+
+        Returns
+        -------
+        None where the balance cannot be made up.
+        """
+        a = a[self._order]
+        unknown = np.isnan(a)
+        if unknown.any():
+            a = np.where(unknown, slopes(self._parts.rows, self._operator @ w.ravel()), a)
+        if not np.isfinite(a).all():
+            return None
+        point = self._started(w, u, a)
+        size = self._size(point)
+        barrier = self._barrier(w, point)
+        for k in range(CORRECTION.rounds):
+            look()
+            room = CORRECTION.first_room if k == 0 else CORRECTION.least_room
+            change = self._change(point, self._metric(point, barrier, room))
+            if change is None:
+                return None
+            point = self._inside(point.plus(change))
+            missing = np.abs(self._balance(point))
+            if (missing <= CORRECTION.leak * size).all():
+                gap = self.gap(w, point)
+                least = (missing <= CORRECTION.rounding * size).all()
+                if least or gap.missing <= CORRECTION.negligible * gap.parts:
+                    return point, gap
+        return (point, gap) if (missing <= CORRECTION.leak * size).all() else None
+
+    def gap(self, w: FloatArray, point: DualPoint) -> Certain:
+        """Return the gap of w (n, d) against a feasible dual point."""
+        parts, u = self._parts, point.u
+        w = np.ascontiguousarray(w)
+        node = compiled.gaps(
+            parts.X, parts.rows, parts.indptr, parts.coordinates, w, point.a, point.t
+        )
+        node = np.where(parts.sums_right(w), node, np.inf)
+        edge = self._penalty.fenchel_gap(differences(self._graph.edges, w), u, self._capacities)
+        # What is missing pairs with the solution, which is close to w.
+        missing = 2.0 * float(np.sum(np.abs(self._balance(point)) * np.abs(w)))
+        return Certain(node, edge, missing)
+
+    def _started(self, w: FloatArray, u: FloatArray, a: FloatArray) -> DualPoint:
+        """Return a dual point inside all bounds."""
+        a = self._rows.inside(a)
+        rest = -(self._graph.divergence @ u) - (self._transposed @ a).reshape(self._shape)
+        # The multiplier of a sum is what is left where coordinates are not at zero.
+        total = np.where(self._summed, self._parts.totals, 1.0)
+        weight = (
+            np.where(self._summed[:, None], w, 0.0) / np.where(total == 0.0, 1.0, total)[:, None]
+        )
+        nu = np.sum(weight * rest, axis=1)
+        return self._inside(DualPoint(u, a, rest - nu[:, None], nu))
+
+    def _inside(self, point: DualPoint) -> DualPoint:
+        """Put back what has left its bounds."""
+        u = point.u
+        if self._penalty.is_norm and len(u):
+            within = (1.0 - 4.0 * EPS) * self._capacities
+            u = self._penalty.project_domain(u, within)
+        t = np.where(self._touched, np.clip(point.t, self._low, self._high), 0.0)
+        return DualPoint(u, self._rows.inside(point.a), t, np.where(self._summed, point.nu, 0.0))
+
+    def _balance(self, point: DualPoint) -> FloatArray:
+        """Return what adds up at the nodes, (n, d): zero if the point is feasible."""
+        rows = (self._transposed @ point.a).reshape(self._shape)
+        total: FloatArray = self._graph.divergence @ point.u + rows + point.t + point.nu[:, None]
+        return total
+
+    def _size(self, point: DualPoint) -> FloatArray:
+        """Size (n, d) of what adds up at the nodes; bounded multipliers count as intervals."""
+        span = np.maximum(np.abs(point.a), self._rows.span)
+        rows = (abs(self._transposed) @ span).reshape(self._shape)
+        flow = abs(self._graph.divergence) @ np.abs(point.u)
+        return np.asarray(flow + rows + np.abs(point.t) + np.abs(point.nu)[:, None])
+
+    def _barrier(self, w: FloatArray, point: DualPoint) -> float:
+        """Return the weight of rooms beside curvatures."""
+        value = float(np.sum(self._losses.value(w)))
+        count = point.u.size + point.a.size + 1
+        return max(CORRECTION.barrier * abs(value) / count, CORRECTION.least_barrier)
+
+    def _metric(self, point: DualPoint, barrier: float, least: float) -> Metric:
+        c = self._parts.coordinates
+        edges = edge_weights(self._penalty, point.u, self._capacities, barrier, least)
+        rows = self._rows.weights(point.a, curvatures(self._parts.rows, point.a), barrier, least)
+        largest = np.abs(point.t).max(initial=0.0)
+        own = Intervals(self._low, self._high, np.abs(point.t) + 1e-3 * largest)
+        curvature = np.where(self._curved, c["mu"], np.inf)
+        t = np.where(self._touched, own.weights(point.t, curvature, barrier, least), 0.0)
+        reach = np.abs(point.nu) + np.abs(point.t).max(axis=1, initial=0.0)
+        return Metric(edges, rows, t, np.where(self._summed, reach**2 / barrier, 0.0))
+
+    def _change(self, point: DualPoint, metric: Metric) -> DualPoint | None:
+        """Return the least change that makes up the balance; None if rounding prevents it."""
+        matrix = self._matrix(metric)
+        scale = np.sqrt(np.maximum(matrix.diagonal(), np.finfo(np.float64).tiny))
+        scaling = sp.diags_array(1.0 / scale)
+        eye = sp.eye_array(len(scale)) * CORRECTION.regularization
+        try:
+            factors = splu(
+                sp.csc_matrix(scaling @ matrix @ scaling + eye),
+                permc_spec="MMD_AT_PLUS_A",
+                diag_pivot_thresh=0.0,
+                options={"SymmetricMode": True},
+            )
+        except RuntimeError:  # singular: entries have overflowed
+            return None
+        change = DualPoint(*(np.zeros_like(x) for x in point))
+        for _ in range(1 + CORRECTION.refinements):
+            balance = self._balance(point.plus(change)).ravel()
+            x = factors.solve(balance / scale) / scale
+            if not np.isfinite(x).all():
+                return None
+            change = change.plus(self._response(x.reshape(self._shape), metric))
+        return change if all(np.isfinite(part).all() for part in change) else None
+
+    def _response(self, x: FloatArray, metric: Metric) -> DualPoint:
+        """Return ``-W B^T x`` for potentials x (n, d)."""
+        jumps = differences(self._graph.edges, x)
+        return DualPoint(
+            -np.einsum("eij,ej->ei", metric.u, jumps),
+            -metric.a * (self._operator @ x.ravel()),
+            -metric.t * x,
+            -metric.nu * x.sum(axis=1),
+        )
+
+    def _matrix(self, metric: Metric) -> sp.csc_array:
+        """Return ``B W B^T``."""
+        (n, d), (head, tail) = self._shape, self._graph.edges.T
+        blocks = np.zeros((n, d, d))
+        blocks += metric.nu[:, None, None]
+        np.einsum("nii->ni", blocks)[:] += metric.t
+        for end in (head, tail):
+            np.add.at(blocks, end, metric.u)
+        parts = self._parts
+        some = np.diff(parts.indptr) > 0
+        if some.any():
+            squares = (parts.X * metric.a[:, None])[:, :, None] * parts.X[:, None, :]
+            blocks[some] += np.add.reduceat(squares, parts.indptr[:-1][some], axis=0)
+        at = np.arange(n)
+        row = np.concatenate([at, head, tail])[:, None, None] * d + np.arange(d)[:, None]
+        column = np.concatenate([at, tail, head])[:, None, None] * d + np.arange(d)
+        values = np.concatenate([blocks, -metric.u, -metric.u])
+        shape = np.broadcast_shapes(row.shape, column.shape)
+        place = np.broadcast_to(row, shape).ravel(), np.broadcast_to(column, shape).ravel()
+        matrix = sp.coo_array((values.ravel(), place), shape=(n * d, n * d)).tocsc()
+        matrix.eliminate_zeros()
+        return matrix
