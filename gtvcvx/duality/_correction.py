@@ -112,6 +112,7 @@ class Correction:
         self._graph, self._losses = graph, losses
         self._penalty, self._capacities = penalty, capacities
         self._shape = n, d = graph.n_nodes, losses.dim
+        self._allowed = penalty.span_projector(d)
         terms = losses.terms()
         self._order = row_order(terms)
         self._parts = parts = Parts.of(terms, n, d)
@@ -155,7 +156,8 @@ class Correction:
         for k in range(CORRECTION.rounds):
             look()
             room = CORRECTION.first_room if k == 0 else CORRECTION.least_room
-            change = self._change(point, self._metric(point, barrier, room))
+            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+                change = self._change(point, self._metric(point, barrier, room))
             if change is None:
                 return None
             point = self._inside(point.plus(change))
@@ -198,6 +200,8 @@ class Correction:
         if self._penalty.is_norm and len(u):
             within = (1.0 - 4.0 * EPS) * self._capacities
             u = self._penalty.project_domain(u, within)
+        elif self._allowed is not None:
+            u = u @ self._allowed
         t = np.where(self._touched, np.clip(point.t, self._low, self._high), 0.0)
         return DualPoint(u, self._rows.inside(point.a), t, np.where(self._summed, point.nu, 0.0))
 

@@ -85,9 +85,9 @@ class CorrectionSettings:
     barrier: float = 1e-9
     # At least that, where the objective is zero: squares of rooms stay in range.
     least_barrier: float = 1e-30
-    # What may be missing of the balance at a node, relative to what adds up to it: as much as
-    # conjugates forgive (`gtvcvx.losses`).
-    leak: float = 1e-10
+    # What may be missing of the balance at a node, relative to what adds up to it. It is paired
+    # with the point and counted as part of the gap.
+    leak: float = 2e-9
     # Where no more than that is missing, nothing is left to correct; nor where it costs no more
     # than this share of the gap.
     rounding: float = 1e-14

@@ -165,6 +165,11 @@ class BatchedLoss(ABC):
         for the best ones: the gap is theirs then, from above.
         """
 
+    @property
+    def detours(self) -> float:
+        """Work of `prox` so far beyond what a call takes as a rule, in such calls."""
+        return 0.0
+
     def loose_gap(self, w: FloatArray) -> FloatArray:
         """Upper bounds on ``L_i(w_i) - inf L_i``, the node gaps at s_i = 0, that cost little."""
         return self.fenchel_gap(w, np.zeros_like(w))

@@ -155,6 +155,12 @@ class StackedLoss:
         """Proximal points (n, d) for step sizes tau (n,)."""
         return self._collect(v.shape, lambda batch, at: batch.prox(v[at], tau[at]))
 
+    @property
+    def detours(self) -> float:
+        """Work of `prox` so far beyond what a call takes as a rule, in such calls."""
+        work = sum(len(nodes) * batch.detours for nodes, batch in self.parts)
+        return work / max(sum(len(nodes) for nodes, _ in self.parts), 1)
+
     def affine_prox(self, tau: FloatArray) -> AffineProx | None:
         """Affine proximal operator of all nodes, or None if some node has none."""
         n, d = len(tau), self.dim

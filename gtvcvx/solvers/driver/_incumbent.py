@@ -67,6 +67,9 @@ class Incumbent:
         repaired = bounds.repaired(u, w)
         w, value = self._best_of(w, repaired.u, keep_last)
         parts, flow = bounds.gap(w, u, repaired)
+        if not np.isfinite(parts.total):
+            # Bounds of the losses themselves are finite where conjugates are lost to rounding.
+            parts, flow = self._loose_gap(w), np.zeros_like(flow)
         if not np.isfinite(value - parts.total):
             raise ValueError(
                 "losses, lam: the objective and its bound overflow double precision; scale the data"

@@ -200,37 +200,46 @@ def _huber(program: Program, term: Term, forms: Linear, c: FloatArray) -> ReadSl
     return lambda multipliers: multipliers[program.place(rows)]
 
 
-def _pseudohuber(program: Program, term: Term, forms: Linear, c: FloatArray) -> None:
+def _pseudohuber(program: Program, term: Term, forms: Linear, c: FloatArray) -> ReadSlopes:
     """Length of ``(delta, r)`` times delta."""
     delta, y = term["delta"], term["y"]
     t = program.variables(len(c))
     program.linear_cost(t, c * delta)
     cone = interleaved([-Linear.of(t), Linear.constant(len(c)), -forms])
     right = np.stack([np.zeros_like(y), delta, -y], axis=1).ravel()
-    program.constrain("soc", cone, right, rows=3)
+    rows = program.constrain("soc", cone, right, rows=3)
+    return lambda multipliers: -multipliers[program.place(rows)].reshape(-1, 3)[:, 2]
 
 
-def _logistic(program: Program, term: Term, forms: Linear, c: FloatArray) -> None:
+def _logistic(program: Program, term: Term, forms: Linear, c: FloatArray) -> ReadSlopes:
     """``t >= log(1 + e^s)`` with ``s = (1 - 2 y) z`` is ``e^-t + e^(s - t) <= 1``."""
     t, left, right = (program.variables(len(c)) for _ in range(3))
     program.linear_cost(t, c)
     _add_exponential(program, -Linear.of(t), left)
-    _add_exponential(program, forms.times(1.0 - 2.0 * term["y"]) + -Linear.of(t), right)
+    sign = 1.0 - 2.0 * term["y"]
+    rows = _add_exponential(program, forms.times(sign) + -Linear.of(t), right)
     program.constrain("nonneg", Linear.of(left) + Linear.of(right), 1.0)
+    return lambda multipliers: sign * _exponents(program, rows, multipliers)
 
 
-def _poisson(program: Program, term: Term, forms: Linear, c: FloatArray) -> None:
+def _poisson(program: Program, term: Term, forms: Linear, c: FloatArray) -> ReadSlopes:
     t = program.variables(len(c))
     program.linear_cost(t, c)
     program.linear_cost(forms.column, -forms.value * (c * term["y"])[forms.row])
-    _add_exponential(program, forms, t)
+    rows = _add_exponential(program, forms, t)
+    return lambda multipliers: _exponents(program, rows, multipliers) - c * term["y"]
 
 
-def _add_exponential(program: Program, forms: Linear, above: IntArray) -> None:
+def _add_exponential(program: Program, forms: Linear, above: IntArray) -> Rows:
     """Ask for ``exp(forms) <= above``."""
     N = forms.size
     cone = interleaved([-forms, Linear.constant(N), -Linear.of(above)])
-    program.constrain("exp", cone, np.tile([0.0, 1.0, 0.0], N), rows=3)
+    return program.constrain("exp", cone, np.tile([0.0, 1.0, 0.0], N), rows=3)
+
+
+def _exponents(program: Program, rows: Rows, multipliers: FloatArray) -> FloatArray:
+    """Return what the exponents' forms add to the gradient, for each of them."""
+    return -multipliers[program.place(rows)].reshape(-1, 3)[:, 0]
 
 
 def _point(program: Program, term: Term, at: IntArray) -> None:
@@ -274,7 +283,7 @@ def _simplex(program: Program, term: Term, at: IntArray) -> None:
     program.constrain("zero", forms, term["total"][first])
 
 
-_ROWS: Mapping[str, Callable[[Program, Term, Linear, FloatArray], ReadSlopes | None]] = {
+_ROWS: Mapping[str, Callable[[Program, Term, Linear, FloatArray], ReadSlopes]] = {
     "huber": _huber,
     "pseudohuber": _pseudohuber,
     "logistic": _logistic,

@@ -143,7 +143,7 @@ class Stalling:
 
     def _stalled(self, gap: float) -> bool:
         settings = self._settings
-        if self.n_iter < settings.fewest or gap <= self._goal:
+        if self._method.work < settings.fewest or gap <= self._goal:
             return False
         if self._method.work < settings.share * self._other.least_cost:
             return False

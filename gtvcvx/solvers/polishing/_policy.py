@@ -128,7 +128,7 @@ class Polished:
     @property
     def work(self) -> float:
         """Iterations so far, and those that would have taken as long as the polishes."""
-        return self.n_iter + self._cost
+        return self._method.work + self._cost
 
     def residual(self) -> float:
         """Return that of the iteration."""

@@ -118,6 +118,7 @@ class PrimalDual(Iteration):
         self._nodes = np.zeros((threads, n, 2 * d))
         self._pace = Pace(threads)
         self._threads = 1  # of the last call: where the divergence is
+        self._detours = problem.losses.detours  # of others, before
         self._set_weight(1.0 if warm_start is None else warm_start.info.get("primal_weight", 1.0))
         if warm_start is not None:
             self.w = problem.checked_w(warm_start.w, "warm_start.w")
@@ -210,6 +211,11 @@ class PrimalDual(Iteration):
             self._set_weight(weight)
         self.w, self.u = w, u
         self._begin_here()
+
+    @property
+    def work(self) -> float:
+        """Iterations so far, and those that would have taken as long as detours to the points."""
+        return self.n_iter + self._problem.losses.detours - self._detours
 
     def run(self, n_iter: int) -> None:
         """Do n_iter iterations."""

@@ -111,6 +111,11 @@ class BatchedComposite(BatchedLoss):
         """Proximal points (k, d)."""
         return self._proximal.of(v, tau).copy()
 
+    @property
+    def detours(self) -> float:
+        """Work of `prox` so far beyond one pass over the nodes for each call, in such passes."""
+        return self._proximal.detours
+
     def project_domain(self, w: FloatArray) -> FloatArray:
         """Return w_i, or its projection on the constraints where it violates them."""
         parts = self._parts

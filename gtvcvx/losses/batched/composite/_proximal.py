@@ -34,6 +34,9 @@ class ApproachSettings:
         leads nowhere.
     stages, ways : int
         What is not reached in so many stages is begun anew, so many times in all.
+    stage, scratch : float
+        A stage costs this share of a pass over all nodes, beside that of the nodes that are left;
+        a node from scratch costs so many passes over it.
     """
 
     around: float = 30.0
@@ -42,6 +45,8 @@ class ApproachSettings:
     slowest: float = 0.96
     stages: int = 60
     ways: int = 3
+    stage: float = 0.3
+    scratch: float = 10.0
 
 
 APPROACH = ApproachSettings()
@@ -53,12 +58,19 @@ class ProximalPoints:
     """Proximal points of k nodes.
 
     They start at those of the last call. What they are does not depend on it, but for rounding.
+
+    Attributes
+    ----------
+    points : Points
+    detours : float
+        Work so far beyond one pass over all nodes for each call, in such passes.
     """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._batch = _with_sums(parts)
         self._summed = ~np.isnan(parts.totals)
+        self.detours = 0.0
         self._is_sum = np.zeros(len(self._batch.rows), dtype=bool)
         self._is_sum[self._batch.indptr[1:][self._summed] - 1] = True
         k, d = parts.coordinates.shape
@@ -158,6 +170,7 @@ class ProximalPoints:
             if not open_.any():
                 break
             look()  # a piece of nodes is short for one stage, not for all of them
+            self.detours += APPROACH.stage + np.count_nonzero(open_) / len(left)
             trial = np.where(begun, sigma * fading, sigma)
             trial[trial < curvature / APPROACH.around] = 0.0
             reached = (
@@ -205,6 +218,7 @@ class ProximalPoints:
     def _from_scratch(self, nodes: IntArray, v: FloatArray, tau: FloatArray) -> None:
         """Write the proximal points of some nodes, by a method that always ends."""
         batch, points = self._batch, self.points
+        self.detours += APPROACH.scratch * len(nodes) / len(v)
         proximal_points(
             nodes,
             batch.X,

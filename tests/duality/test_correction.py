@@ -1,0 +1,176 @@
+"""Flows that come with the multipliers of rows are corrected without losing their bound."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx import generators
+from gtvcvx.duality._correction import row_order
+from gtvcvx.duality._room import Intervals, curvatures, edge_weights, slopes
+from gtvcvx.losses.batched.composite._parts import Parts
+from gtvcvx.losses.node._scalar import KINK
+from gtvcvx.solvers.driver import Limits
+from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
+
+NODES, DIM, ROWS = 14, 3, 4
+LOSSES = {
+    "squared": lambda X, y: gtv.SquaredLoss(X, y),
+    "absolute": lambda X, y: gtv.AbsoluteLoss(X, y),
+    "quantile-box": lambda X, y: gtv.QuantileLoss(X, y, 0.3) + gtv.Box(-0.7, 0.7),
+    "hinge": lambda X, y: gtv.HingeLoss(X, np.where(y > 0, 1, -1)),
+    "logistic": lambda X, y: gtv.LogisticLoss(X, (y > 0).astype(int)),
+    "poisson-ridge": lambda X, y: gtv.PoissonLoss(X, np.floor(np.abs(y))) + gtv.Ridge(0.1),
+    "huber-l1": lambda X, y: gtv.HuberLoss(X, y, delta=0.5) + gtv.L1(0.05),
+    "pseudo-huber": lambda X, y: gtv.PseudoHuberLoss(X, y, delta=0.5),
+    "simplex": lambda X, y: gtv.SquaredLoss(X, y) + gtv.Simplex(),
+}
+PENALTIES = {
+    "l1": "l1",
+    "l2": "l2",
+    "linf": "linf",
+    "singular": gtv.Quadratic(np.array([[1.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 1.0]])),
+}
+
+
+# Minima that are not attained, or that Clarabel hardly gets near.
+DEGENERATE = {("logistic", "singular"), ("quantile-box", "singular"), ("simplex", "singular"),
+              ("poisson-ridge", "linf")}  # fmt: skip
+
+
+def instance(loss, penalty, unit=1.0, share=0.6, seed=4):
+    """A problem, 60% labelled, whose first column is in another unit."""
+    rng = np.random.default_rng(seed)
+    graph = generators.nearest_neighbours(rng.random((NODES, 2)), 3)
+    X = rng.standard_normal((NODES, ROWS, DIM))
+    y = X @ [1.0, -1.0, 0.5] + 0.3 * rng.standard_normal((NODES, ROWS))
+    X[:, :, 0] *= unit
+    labelled = rng.random(NODES) < share
+    labelled[0] = True
+    losses = [LOSSES[loss](X[i], y[i]) if labelled[i] else gtv.ZeroLoss() for i in range(NODES)]
+    return gtv.GTVProblem(graph, losses, PENALTIES[penalty], 0.1)
+
+
+def found(problem):
+    """The interior-point method's point inside the constraints, flow and slopes."""
+    method = InteriorPoint(problem, 1e-8)
+    method.begin(Limits(1e-9, 200), np.inf)
+    method.run(1)
+    w, u, _, a = method.proposal()
+    return problem.losses.project_domain(w), u, a
+
+
+@pytest.mark.parametrize(("loss", "penalty"), list(product(LOSSES, PENALTIES)))
+def test_bounds_are_accurate_and_never_above_the_optimum(loss, penalty):
+    rng = np.random.default_rng(5)
+    for unit in (1.0, 1e4):
+        problem = instance(loss, penalty, unit)
+        w, u, a = found(problem)
+        value = problem.value(w)
+        size = max(1.0, abs(value))
+        if (loss, penalty) not in DEGENERATE:
+            gap, point = problem.bounds.corrected(w, u, a)
+            assert 0.0 <= gap.total <= (3e-7 if unit == 1.0 else 1e-4) * size
+            assert (problem.bounds.slack(point.u) >= 0.0).all()
+        # Poor flows prove little, or nothing, but never too much.
+        for noise in (1e-9, 1e-3, 1.0):
+            near = u + noise * np.abs(u).max() * rng.standard_normal(u.shape)
+            other = problem.bounds.corrected(w, near, a)
+            if other is not None:
+                assert value - other[0].total <= value + 1e-12 * size
+                against = problem.bounds.gap_against(w, other[1])
+                assert against.total == pytest.approx(other[0].total, rel=1e-12)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_what_is_corrected_balances_at_every_node(penalty):
+    problem = instance("huber-l1", penalty, 1e4)
+    w, u, a = found(problem)
+    _, point = problem.bounds.corrected(w, u, a)
+    parts = Parts.of(problem.losses.terms(), NODES, DIM)
+    rows = parts.operator.T @ point.a
+    balance = problem.graph.divergence @ point.u + rows.reshape(NODES, DIM) + point.t
+    size = np.abs(parts.operator).T @ (parts.rows["high"] - parts.rows["low"])
+    assert (np.abs(balance) <= 1e-13 * (1.0 + size.reshape(NODES, DIM))).all()
+    assert ((parts.rows["low"] <= point.a) & (point.a <= parts.rows["high"])).all()
+    kappa = parts.coordinates["kappa"]
+    assert (np.abs(point.t) <= kappa).all()
+    assert (problem.bounds.slack(point.u) >= 0.0).all()
+
+
+def test_slopes_that_are_not_given_are_derivatives_at_the_point():
+    problem = instance("logistic", "l2")
+    w, u, read = found(problem)
+    gap, point = problem.bounds.corrected(w, u, np.full_like(read, np.nan))
+    parts = Parts.of(problem.losses.terms(), NODES, DIM)
+    given = slopes(parts.rows, parts.operator @ w.ravel())
+    np.testing.assert_allclose(point.a, given, atol=1e-6)
+    order = row_order(problem.losses.terms())
+    in_terms = np.empty_like(given)
+    in_terms[order] = given
+    again, _ = problem.bounds.corrected(w, u, in_terms)
+    assert again.total == pytest.approx(gap.total, abs=1e-12)
+
+
+def test_rows_are_given_in_the_order_of_the_terms():
+    rng = np.random.default_rng(6)
+    graph = gtv.EmpiricalGraph(4, [(0, 1), (1, 2), (2, 3)])
+    X, y = rng.standard_normal((4, 3, 2)), rng.standard_normal((4, 3))
+    kinds = [gtv.AbsoluteLoss, gtv.SquaredLoss, gtv.AbsoluteLoss, gtv.SquaredLoss]
+    losses = [kind(X[i], y[i]) for i, kind in enumerate(kinds)]
+    problem = gtv.GTVProblem(graph, losses, "l2", 0.1)
+    w, u, a = found(problem)
+    # Squared errors come first.
+    assert np.isnan(a).tolist() == [True] * 6 + [False] * 6
+    gap, _ = problem.bounds.corrected(w, u, a)
+    assert gap.total <= 1e-8
+
+
+def test_what_cannot_be_balanced_is_left():
+    problem = instance("hinge", "l2")
+    w, u, a = found(problem)
+    assert problem.bounds.corrected(w, u, np.full_like(a, np.inf)) is None
+    assert problem.bounds.corrected(w, np.full_like(u, 1e300), a) is None
+    unknown = gtv.GTVProblem(problem.graph, problem.losses, gtv.PNorm(3.0), 0.1)
+    assert unknown.bounds.corrected(w, u, a) is None
+
+
+@pytest.mark.parametrize("kind", ["l1", "l2", "linf"])
+def test_steps_of_unit_length_in_the_metric_nearly_stay_inside(kind):
+    rng = np.random.default_rng(7)
+    penalty = instance("squared", kind).penalty
+    capacities = rng.uniform(0.5, 2.0, 200)
+    u = rng.standard_normal((200, 3))
+    u *= (capacities * (1.0 - 10.0 ** rng.uniform(-9, -0.1, 200)) / penalty.dual_norm(u))[:, None]
+    W = edge_weights(penalty, u, capacities, 1.0, 0.0)
+    assert np.linalg.eigvalsh(W).min() >= -1e-12
+    direction = rng.standard_normal((200, 3))
+    step = np.einsum("eij,ej->ei", W, direction)
+    step /= np.sqrt(np.einsum("ei,ei->e", direction, step))[:, None]
+    slack = capacities - penalty.dual_norm(u)
+    beyond = penalty.dual_norm(u + step) - capacities
+    assert (beyond <= 2.5 * slack + 1e-12).all()
+
+
+def test_multipliers_close_to_an_end_have_little_room():
+    intervals = Intervals(np.zeros(3), np.array([1.0, 1.0, np.inf]), np.ones(3))
+    W = intervals.weights(np.array([0.5, 1e-6, 1e-6]), np.full(3, np.inf), 1.0, 0.0)
+    np.testing.assert_allclose(W, [0.25, 1e-12, 1e-12])
+    smooth = intervals.weights(np.full(3, 0.5), np.full(3, 1e-9), 1.0, 0.0)
+    np.testing.assert_allclose(smooth, 1e-9, rtol=1e-6)
+
+
+def test_curvatures_are_derivatives_of_slopes():
+    rng = np.random.default_rng(8)
+    for name in ("squared", "logistic", "poisson-ridge", "huber-l1", "pseudo-huber"):
+        parts = Parts.of(instance(name, "l2").losses.terms(), NODES, DIM)
+        rows = parts.rows
+        # Hubers where they are curved.
+        z = rows["y"] + 0.3 * rng.uniform(-1.0, 1.0, len(rows))
+        a = slopes(rows, z)
+        numeric = (slopes(rows, z + 1e-6) - slopes(rows, z - 1e-6)) / 2e-6
+        np.testing.assert_allclose(curvatures(rows, a), numeric, rtol=1e-5)
+    kinked = Parts.of(instance("absolute", "l2").losses.terms(), NODES, DIM).rows
+    assert (kinked["kind"] == KINK).all()
+    assert np.isinf(curvatures(kinked, np.zeros(len(kinked)))).all()

@@ -1,0 +1,108 @@
+"""Clarabel works in units in which the data are of size 1; answers are in those of the user."""
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx.solvers.driver import Limits
+from gtvcvx.solvers.driver._run import Run
+from gtvcvx.solvers.interior_point import _interior_point
+from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
+from gtvcvx.solvers.interior_point._program import Units
+from gtvcvx.solvers.interior_point._units import choices_of_units
+
+
+def instance(kind, features=1.0, lam=0.1, n=30):
+    """A path with features of two sizes, an intercept among them."""
+    rng = np.random.default_rng(3)
+    graph = gtv.EmpiricalGraph(n, np.column_stack([np.arange(n - 1), np.arange(1, n)]))
+    X = rng.standard_normal((n, 5, 3)) * [1.0, 1.0, features]
+    X[:, :, 0] = 1.0
+    y = X @ [0.5, 1.0, 1.0 / features] + rng.standard_normal((n, 5))
+    losses = [kind(X[i], (y[i] > 0.5).astype(int) if kind is gtv.LogisticLoss else y[i])
+              for i in range(n)]  # fmt: skip
+    return gtv.GTVProblem(graph, losses, "l2", lam)
+
+
+def test_other_units_give_the_same_answer():
+    problem = instance(gtv.AbsoluteLoss)
+    method = InteriorPoint(problem)
+    size = method._program.size
+    rng = np.random.default_rng(4)
+    centre = np.zeros(size)
+    centre[:90] = rng.standard_normal(90)
+    columns = np.ones(size)
+    columns[:90] = 2.0 ** rng.integers(-3, 4, 90)
+    plain = method._solver(1e-10).solve()
+    for units in (Units(np.ones(size), 8.0, np.zeros(size)), Units(columns, 0.25, centre)):
+        other = method._solver(1e-10, units).solve()
+        x, z = units.point(np.array(other.x)), units.multipliers(np.array(other.z))
+        np.testing.assert_allclose(x, plain.x, atol=1e-5)
+        np.testing.assert_allclose(z, plain.z, atol=1e-5)
+
+
+def test_hessians_move_with_the_centre():
+    problem = gtv.GTVProblem(
+        gtv.EmpiricalGraph(2, [(0, 1)]),
+        [gtv.PointLoss(np.array([1.0, 2.0])), gtv.PointLoss(np.array([3.0, -1.0]))],
+        gtv.Quadratic(np.array([[2.0, 1.0], [1.0, 3.0]])),
+        0.5,
+    )
+    method = InteriorPoint(problem)
+    units = Units(np.ones(4), 1.0, np.array([5.0, -7.0, 0.5, 2.0]))
+    plain, other = method._solver(1e-12).solve(), method._solver(1e-12, units).solve()
+    np.testing.assert_allclose(units.point(np.array(other.x)), plain.x, atol=1e-9)
+
+
+def test_good_units_are_kept_and_others_are_tried_first():
+    assert choices_of_units(instance(gtv.AbsoluteLoss))[0].cost == 1.0
+    raw = choices_of_units(instance(gtv.AbsoluteLoss, 1e5, 1e-4))
+    assert len(raw) == 4
+    assert raw[0].cost >= 2.0**12
+    assert raw[0].columns[:, 2].max() <= 2.0**-17
+    smooth = choices_of_units(instance(gtv.LogisticLoss, 1e5, 1e-4))
+    assert smooth[0].cost >= 2.0**28
+    for choice in (*raw, *smooth):
+        assert np.frexp(choice.cost)[0] == 0.5
+        assert (np.frexp(choice.columns)[0] == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "features", "lam"), [(gtv.AbsoluteLoss, 1e5, 1e-5), (gtv.LogisticLoss, 1e-5, 1e-4)]
+)
+def test_data_of_size_one_or_not_are_solved(kind, features, lam):
+    problem = instance(kind, features, lam)
+    run = Run(problem, Limits(1e-6, 10_000), "TEST")
+    run.drive(InteriorPoint(problem, 1e-6))
+    assert run.satisfied
+
+
+def test_bounds_that_are_lost_to_rounding_are_no_exception():
+    problem = instance(gtv.LogisticLoss, 1e5, 1e-5)
+    solution = problem.solve(max_iter=3000)
+    assert np.isfinite(solution.gap)
+    noise = np.random.default_rng(5).standard_normal(solution.w.shape)
+    for size in (1e-2, 1e-5):
+        assert problem.value(solution.w * (1.0 + size * noise)) >= solution.dual_value
+
+
+def test_a_round_that_fails_is_followed_by_others(monkeypatch):
+    problem = instance(gtv.AbsoluteLoss, 1e5, 1e-4)
+    solves, real = [], InteriorPoint._solved
+
+    class Failure:
+        status, iterations, x, z = "NumericalError", 3, (), ()
+
+        def __init__(self, answer):
+            self.x, self.z = answer.x, answer.z
+
+    def failing(self, solver):
+        solves.append(solver)
+        answer = real(self, solver)
+        return Failure(answer) if len(solves) == 1 else answer
+
+    monkeypatch.setattr(_interior_point.InteriorPoint, "_solved", failing)
+    run = Run(problem, Limits(1e-6, 10_000), "TEST")
+    run.drive(InteriorPoint(problem, 1e-6))
+    assert run.satisfied
+    assert len(solves) > 1
