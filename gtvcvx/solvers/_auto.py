@@ -3,7 +3,8 @@
 The rule: divide and conquer if the problem is scalar in every coordinate, the primal-dual method
 otherwise, polished where it is known how to. Where rounding keeps the first from the gap that is
 asked for, the second goes on. Where that one stalls, an interior-point method solves the problem;
-it comes first where it is predicted to take no longer than the fewest iterations.
+it comes first where it is predicted to take no longer than the fewest iterations: ours where it
+fits, and Clarabel where it does not, or has got stuck.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from gtvcvx.solvers.divide._division import Division
 from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
 from gtvcvx.solvers.driver import Limits, Options, Progress, Run, Takes, missing
 from gtvcvx.solvers.interior_point._cost import Alternative
-from gtvcvx.solvers.interior_point._stalling import DEFAULTS as STALLING
 from gtvcvx.solvers.interior_point._stalling import Paced, Stalling
 from gtvcvx.solvers.polishing._coarsening import Coarsening
 from gtvcvx.solvers.polishing._conic_contraction import ConicContraction
@@ -100,10 +100,11 @@ def _converged(
                 methods.append(iteration)
                 unseen = Stalling(_iteration(problem, start, limits, interior), interior)
                 run.drive(unseen)
-            if not (run.stopped or run.satisfied):
-                switched = not first
-                methods.append(INTERIOR_POINT)
-                run.drive(interior.method)
+            for method in interior.methods():
+                if not (run.stopped or run.satisfied):
+                    switched = not first
+                    methods.append(INTERIOR_POINT)
+                    run.drive(method)
             if not (run.stopped or run.satisfied):
                 _see(run, unseen)
                 methods.append(iteration)
@@ -123,8 +124,7 @@ def _comes_first(interior: Alternative) -> bool:
     """Say whether the interior-point method costs no more than the fewest iterations."""
     if not interior.possible:
         return False
-    fewest = STALLING.fewest_kinked if interior.kinked else STALLING.fewest
-    return interior.least_cost <= fewest and interior.cost <= fewest
+    return interior.least_cost <= interior.fewest and interior.cost <= interior.fewest
 
 
 def _iteration(

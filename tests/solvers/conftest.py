@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
+from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise
 
 
 @pytest.fixture
@@ -29,5 +30,6 @@ def tuned(monkeypatch):
 
 @pytest.fixture
 def iterations_alone(monkeypatch):
-    """Keep the interior-point method from problems that are small enough for it."""
-    monkeypatch.setattr(InteriorPoint, "requires", (lambda problem: "nothing",))
+    """Keep interior-point methods from problems that are small enough for them."""
+    for method in (InteriorPoint, Blockwise):
+        monkeypatch.setattr(method, "requires", (lambda problem: "nothing",))

@@ -35,7 +35,7 @@ def add_losses(
             read.append(_reader(program, add_kinks(program, variables, kinks), kinks))
         elif kind in ROW_KINDS:
             forms = _rows(term["X"], at)
-            read.append(_ROWS[kind](program, term, forms, _weights(term["node"])))
+            read.append(_ROWS[kind](program, term, forms, row_weights(term["node"])))
         else:
             _OTHERS[kind](program, term, at)
     return read
@@ -52,14 +52,14 @@ def _rows(X: FloatArray, at: IntArray) -> Linear:
     return Linear(np.repeat(np.arange(N), d), at.ravel(), X.ravel(), N)
 
 
-def _weights(node: IntArray) -> FloatArray:
+def row_weights(node: IntArray) -> FloatArray:
     """Weights 1 / m_i of the rows: losses are means over those of a node."""
     return 1.0 / row_counts(node, int(node.max()) + 1)[node]
 
 
 def _add_squared(program: Program, term: Term, variables: IntArray) -> None:
     """Residuals as variables: Hessians would have the squares of the rows' condition numbers."""
-    root = np.sqrt(_weights(term["node"]))
+    root = np.sqrt(row_weights(term["node"]))
     group, first = _groups(variables)
     X, y, group = reduced_rows(term["X"] * root[:, None], term["y"] * root, group[term["node"]])
     r = program.variables(len(y))
@@ -126,7 +126,7 @@ class Kinks(NamedTuple):
     def of(term: Term) -> Kinks:
         """Return the rows of a term of one of `KINKED`."""
         low, high = _SLOPES[term["kind"]](term)
-        return Kinks(term["X"], term["y"], term["node"], _weights(term["node"]), low, high)
+        return Kinks(term["X"], term["y"], term["node"], row_weights(term["node"]), low, high)
 
     def residuals(self, w: FloatArray) -> FloatArray:
         """Residuals (N,) at w (n, d)."""

@@ -31,6 +31,12 @@ class StallingSettings:
     fewest_kinked : int
         The same of most problems whose rows have kinks: of 30 random ones with 20 to 500 nodes 6
         took fewer.
+    fewest_shrunk : int
+        The same with l1 terms and no kinks, polishes and checks included: of 30 random ones those
+        alone took as long as most of these.
+    fewest_modelled : int
+        The same with Huber functions, replaced by models: of 30 random ones 3 took more, and most
+        half as many; what models and checks take is not counted.
     share : float
         An iteration has time for this share of what the other method costs.
     factor : float
@@ -46,6 +52,8 @@ class StallingSettings:
 
     fewest: int = 100
     fewest_kinked: int = 500
+    fewest_shrunk: int = 300
+    fewest_modelled: int = 800
     share: float = 0.5
     factor: float = 0.7
     past: float = 0.5

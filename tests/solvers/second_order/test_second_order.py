@@ -6,8 +6,15 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx.solvers import _auto
 from gtvcvx.solvers.driver import Limits, drive, missing
+from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 from gtvcvx.solvers.second_order._second_order import SecondOrder
+
+
+@pytest.fixture(autouse=True)
+def models_first(monkeypatch):
+    """Keep our own interior-point method from problems that are small enough for it."""
+    monkeypatch.setattr(Blockwise, "requires", (lambda problem: "nothing",))
 
 
 def path(losses, n, penalty="l2", lam=0.1):

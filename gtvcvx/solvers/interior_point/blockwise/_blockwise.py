@@ -1,0 +1,172 @@
+"""An interior-point method of our own, for losses whose rows are folded into their nodes.
+
+Clarabel's linear systems have a variable for each row of data, each edge and each slack. Here they
+are eliminated beforehand, and what is left has a block for each node and each edge: less to factor,
+and in dense blocks, which processors are fast at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.driver import Limits, Proposal, Requirement
+from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS
+from gtvcvx.solvers.interior_point.blockwise._newton import Newton
+from gtvcvx.solvers.interior_point.blockwise._node_terms import TERM_KINDS, NodeTerms
+from gtvcvx.solvers.interior_point.blockwise._plan import Plan, plan
+
+
+@dataclass(frozen=True)
+class BlockwiseSettings:
+    """When a point is worth a check, and for which problems the method comes into question.
+
+    Attributes
+    ----------
+    share : float
+        A check is worth it when the method's own gap is this share of what is asked for.
+    stricter : float
+        Factor of that share when the check has found a larger gap.
+    least : float
+        Smallest own gap that is worth trying: below is rounding.
+    patience : int
+        Iterations without a smaller own gap after which it gives up. From a start far off it may
+        rise before it falls: for 16 iterations on a lasso in raw units.
+    most_iterations : int
+        Some dozens are the rule.
+    most_multiplications : float
+        Of a factorization: no limit is looked at before it is through, and this takes half a
+        second.
+    most_entries : int
+        Of the rows and of all nodes' blocks.
+    """
+
+    share: float = 0.5
+    stricter: float = 1e-2
+    least: float = 1e-12
+    patience: int = 20
+    most_iterations: int = 100
+    most_multiplications: float = 2e9
+    most_entries: int = 4_000_000
+
+
+DEFAULTS = BlockwiseSettings()
+
+
+def rows_known(problem: GTVProblem) -> str | None:
+    """Ask for losses that are quadratic functions and rows with bounded slopes."""
+    known = all(term["kind"] in TERM_KINDS for term in problem.losses.terms())
+    return None if known else f"losses that are sums of {', '.join(sorted(TERM_KINDS))}"
+
+
+def norms_known(problem: GTVProblem) -> str | None:
+    """Ask for a penalty that linear, quadratic and second-order cone constraints describe."""
+    known = problem.graph.n_edges > 0 and problem.penalty.to_data()["kind"] in PENALTY_KINDS
+    return None if known else "edges under a penalty 'l1', 'l2', 'linf', 'squared' or quadratic"
+
+
+def not_too_many(problem: GTVProblem) -> str | None:
+    """Ask for data of which several copies fit in memory."""
+    graph, d = problem.graph, problem.dim
+    rows = sum(len(term["node"]) for term in problem.losses.terms())
+    entries, most = rows * d + (graph.n_nodes + graph.n_edges) * d**2, DEFAULTS.most_entries
+    return None if entries <= most else f"at most {most} entries of rows and blocks, not {entries}"
+
+
+def planned(problem: GTVProblem) -> Plan | None:
+    """Return how to factor the problem's systems; None if that would take long."""
+    graph, most = problem.graph, DEFAULTS.most_multiplications
+    return plan(graph.n_nodes, graph.edges, problem.dim, most)
+
+
+class Blockwise:
+    """The method under the driver: `run` does iterations of Newton's method.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    found : Plan
+        What `planned` has returned.
+    settings : BlockwiseSettings
+
+    Attributes
+    ----------
+    n_iter : int
+    finished : bool
+        Whether it has got stuck.
+    """
+
+    stride = 1
+    #: What it needs of a problem, beside a plan.
+    requires: ClassVar[tuple[Requirement, ...]] = (not_too_many, norms_known, rows_known)
+
+    def __init__(
+        self, problem: GTVProblem, found: Plan, settings: BlockwiseSettings = DEFAULTS
+    ) -> None:
+        self._problem, self._plan, self._settings = problem, found, settings
+        self._share = settings.share
+        self._gap = np.inf  # the method's own, relative to the objective
+        self._best: Proposal | None = None
+        self._best_at = 0  # iterations by then
+        self.n_iter = 0
+        self.finished = False
+
+    @cached_property
+    def _newton(self) -> Newton:
+        n, d = self._problem.graph.n_nodes, self._problem.dim
+        terms = NodeTerms(self._problem.losses.terms(), n, d)
+        return Newton(self._problem, terms, self._plan)
+
+    def begin(self, limits: Limits, rel_gap: float) -> None:
+        """Get ready for a run under limits."""
+        self._limits = limits
+
+    def run(self, n_iter: int) -> None:
+        """Do n_iter iterations."""
+        for _ in range(n_iter):
+            # Where something overflows the method is stuck, which is noticed afterwards.
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                self._newton.iterate()
+            self.n_iter += 1
+            self._look()
+            self.finished = self._stuck()
+
+    def _look(self) -> None:
+        """Take note of the current point, which is the best one unless it is stuck."""
+        newton = self._newton
+        self._gap = np.inf
+        if newton.finite:
+            self._gap = self._limits.relative(newton.gap + newton.imbalance, newton.value())
+        if self._best is None or self._gap < self._best.expected_gap:
+            self._best = Proposal(newton.w, newton.u, self._gap, newton.row_slopes)
+            self._best_at = self.n_iter
+
+    def _stuck(self) -> bool:
+        settings = self._settings
+        return (
+            not self._newton.finite
+            or self.n_iter - self._best_at >= settings.patience
+            or self.n_iter >= settings.most_iterations
+        )
+
+    def due(self) -> bool:
+        """Say whether the method's own gap is small enough."""
+        return self._gap <= max(self._share * self._limits.rtol, self._settings.least)
+
+    def proposal(self, final: bool = False) -> Proposal | None:
+        """Return the best point by its own gap; None if there is none."""
+        best = self._best
+        return None if best is None or not np.isfinite(best.expected_gap) else best
+
+    def learn(self, rel_gap: float) -> None:
+        """Aim at a smaller own gap before the next check, if there is one."""
+        self.finished = self.finished or self._share * self._limits.rtol <= self._settings.least
+        self._share *= self._settings.stricter
+
+    def info(self) -> dict[str, Any]:
+        """Return nothing beside the method's name."""
+        return {}

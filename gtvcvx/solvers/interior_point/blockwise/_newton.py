@@ -1,0 +1,166 @@
+"""Mehrotra's predictor-corrector method for a GTV problem, with the equations in w alone.
+
+The dual variables are the slopes of rows and the flow on edges, strictly inside their bounds; any w
+is feasible. What is missing on the way is balance: gradients, slopes and flow cancel at each node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, dot
+from gtvcvx.solvers.interior_point.blockwise._edge_duals import edge_duals
+from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms
+from gtvcvx.solvers.interior_point.blockwise._plan import Plan
+from gtvcvx.solvers.interior_point.blockwise._system import System
+
+
+@dataclass(frozen=True)
+class NewtonSettings:
+    """Steps.
+
+    Attributes
+    ----------
+    inside : float
+        Share of the longest step that is taken at most.
+    power : float
+        mu falls by this power of what the predictor leaves, as usual.
+    """
+
+    inside: float = 0.99
+    power: float = 3.0
+
+
+DEFAULTS = NewtonSettings()
+
+
+class Newton:
+    """A point near the central path, which moves on by an iteration at a time.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    terms : NodeTerms
+        Its losses.
+    plan : Plan
+        Of its graph.
+    settings : NewtonSettings
+
+    Attributes
+    ----------
+    w : ndarray, shape (n, d)
+    gap : float
+        Value of w less that of the dual variables, if these were on balance.
+    imbalance : float
+        What that may be wrong by, since they are not.
+    length : float
+        Of the last step.
+    """
+
+    def __init__(
+        self,
+        problem: GTVProblem,
+        terms: NodeTerms,
+        plan: Plan,
+        settings: NewtonSettings = DEFAULTS,
+    ) -> None:
+        self._problem, self._terms, self._settings = problem, terms, settings
+        slopes, graph = terms.slopes, problem.graph
+        self._rows = slopes.matrix(graph.n_nodes)
+        self._columns = self._rows.T.tocsr()
+        self._system = System(terms, graph.edges, plan)
+        self._slopes = Intervals(slopes.low, slopes.high, slopes.rate)
+        self._flow = edge_duals(problem)
+        self._degree = self._slopes.degree + self._flow.degree
+        self.length = 1.0
+        self._begin()
+
+    @property
+    def u(self) -> FloatArray:
+        """The flow (m, d)."""
+        return self._flow.y
+
+    @property
+    def row_slopes(self) -> FloatArray:
+        """Slopes (N,) of all rows of data, as proposals have them."""
+        return self._terms.row_slopes(self._slopes.y)
+
+    @property
+    def finite(self) -> bool:
+        """Whether nothing has overflowed."""
+        return bool(np.isfinite(self.gap) and np.isfinite(self.imbalance))
+
+    def value(self) -> float:
+        """Return the objective at w."""
+        problem, terms = self._problem, self._terms
+        penalty = dot(problem.capacities, problem.penalty.value(self._jumps))
+        return terms.value(self.w) + terms.slopes.value(self._residuals) + penalty
+
+    def _begin(self) -> None:
+        """Start from least squares, with mu such that slacks are as large as what they are for."""
+        slopes, capacities = self._terms.slopes, self._problem.capacities
+        half, scale = 0.5 * (slopes.high - slopes.low), self._terms.residual_scale()
+        each = np.eye(self._problem.dim)
+        row_weights = 1.0 / (slopes.rate + scale / half)
+        self._system.factorize(row_weights, (capacities / scale)[:, None, None] * each)
+        self.w = self._system.solve(
+            self._gather(row_weights * slopes.b - self._slopes.y) - self._terms.q
+        )
+        self._look()
+        lengths = self._problem.penalty.value(self._jumps)
+        products = dot(half, np.abs(self._residuals)) + dot(capacities, lengths)
+        mu = products / (len(half) + len(capacities))
+        # Without any residual or jump the point is a solution already, but for the others' sake.
+        mu = mu if mu > 0.0 else float(np.mean(np.concatenate([half, capacities]))) * scale
+        self._slopes.begin(self._residuals, mu)
+        self._flow.begin(self._jumps, mu)
+        self._balance()
+
+    def _gather(self, y: FloatArray) -> FloatArray:
+        """Add up rows (N,) at their nodes."""
+        found: FloatArray = (self._columns @ y).reshape(self._problem.graph.n_nodes, -1)
+        return found
+
+    def _look(self) -> None:
+        """Take residuals and jumps at w."""
+        self._residuals = self._rows @ self.w.ravel() - self._terms.slopes.b
+        self._jumps = self._problem.differences(self.w)
+
+    def _balance(self) -> None:
+        """Take what is missing at each node."""
+        self._missing = self._terms.gradient(self.w) + self._gather(self._slopes.y)
+        self._missing += self._problem.graph.divergence @ self._flow.y
+        self.gap = self._slopes.complementarity() + self._flow.complementarity()
+        self.imbalance = float(np.sum(np.abs(self._missing * self.w)))
+
+    def iterate(self) -> None:
+        """Do one iteration."""
+        slopes, flow, settings = self._slopes, self._flow, self._settings
+        slopes.linearize(self._residuals)
+        flow.linearize(self._jumps)
+        self._system.factorize(slopes.weights, flow.weights)
+        self._step(0.0, corrected=False)
+        left = 1.0 - min(1.0, self._longest())
+        step = self._step(left**settings.power * self.gap / max(self._degree, 1.0), corrected=True)
+        self.length = min(1.0, settings.inside * self._longest())
+        self.w = self.w + self.length * step
+        slopes.move(self.length)
+        flow.move(self.length)
+        self._look()
+        self._balance()
+
+    def _step(self, mu: float, corrected: bool) -> FloatArray:
+        """Return the step of w towards mu; the dual variables remember theirs."""
+        slopes, flow = self._slopes.offset(mu, corrected), self._flow.offset(mu, corrected)
+        given = self._gather(slopes) + self._problem.graph.divergence @ flow
+        step = self._system.solve(-self._missing - given)
+        self._slopes.step(self._rows @ step.ravel())
+        self._flow.step(self._problem.differences(step))
+        return step
+
+    def _longest(self) -> float:
+        return min(self._slopes.longest(), self._flow.longest())

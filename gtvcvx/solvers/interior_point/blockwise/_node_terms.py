@@ -1,0 +1,174 @@
+"""Local losses as quadratic functions of nodes, and rows of data with bounded slopes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.losses.batched._terms import ROW_KINDS, Term
+from gtvcvx.solvers.interior_point._losses import KINKED, Kinks, row_weights
+
+
+class Slopes(NamedTuple):
+    """Rows ``max_y y r - rate y^2 / 2`` of residuals ``r = x^T w - b``, low <= y <= high.
+
+    With rate 0 they have a kink, otherwise a curvature of 1 / rate there.
+    """
+
+    X: FloatArray  # (N, d)
+    b: FloatArray  # (N,)
+    low: FloatArray  # (N,)
+    high: FloatArray  # (N,)
+    rate: FloatArray  # (N,)
+    node: IntArray  # (N,)
+
+    @staticmethod
+    def together(parts: Iterable[Slopes], d: int) -> Slopes:
+        """Return all rows of some, perhaps none."""
+        none = np.empty(0)
+        some = [Slopes(np.empty((0, d)), none, none, none, none, np.empty(0, np.int64)), *parts]
+        return Slopes(
+            np.concatenate([part.X for part in some]),
+            np.concatenate([part.b for part in some]),
+            np.concatenate([part.low for part in some]),
+            np.concatenate([part.high for part in some]),
+            np.concatenate([part.rate for part in some]),
+            np.concatenate([part.node for part in some]),
+        )
+
+    def matrix(self, n: int) -> sp.csr_array:
+        """Return the matrix (N, n d) that takes w to all ``x^T w``."""
+        N, d = self.X.shape
+        column = (self.node[:, None] * d + np.arange(d)).ravel()
+        return sp.csr_array((self.X.ravel(), column, np.arange(N + 1) * d), shape=(N, n * d))
+
+    def value(self, r: FloatArray) -> float:
+        """Return the sum of all rows at residuals r (N,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.where(self.rate > 0.0, r / self.rate, np.where(r > 0.0, np.inf, -np.inf))
+        y = np.clip(slope, self.low, self.high)
+        return float(np.sum(y * (r - 0.5 * self.rate * y)))
+
+
+class NodeTerms:
+    """Sum of all local losses: ``(1/2) w^T P w + q^T w + constant``, and slopes.
+
+    Parameters
+    ----------
+    terms : iterable of Term
+        Of `TERM_KINDS`.
+    n, d : int
+        Nodes and coordinates.
+
+    Attributes
+    ----------
+    P : ndarray, shape (n, d, d)
+    q : ndarray, shape (n, d)
+    constant : float
+    slopes : Slopes
+    """
+
+    def __init__(self, terms: Iterable[Term], n: int, d: int) -> None:
+        self.P, self.q, self.constant = np.zeros((n, d, d)), np.zeros((n, d)), 0.0
+        parts = []
+        # For each row of data whether its slope is among the others, and for those if it is.
+        self._sloping, self._of_data = [np.empty(0, bool)], [np.empty(0, bool)]
+        for term in terms:
+            kind = term["kind"]
+            if kind in _QUADRATIC:
+                _QUADRATIC[kind](self, term, d)
+            else:
+                parts.append(_SLOPES[kind](term, d))
+                self._of_data.append(np.full(len(parts[-1].b), kind in ROW_KINDS))
+            if kind in ROW_KINDS:
+                self._sloping.append(np.full(len(term["node"]), kind not in _QUADRATIC))
+        self.slopes = Slopes.together(parts, d)
+
+    def residual_scale(self) -> float:
+        """Return how large residuals may be: by targets, and by the minima of quadratic parts."""
+        slopes, curvature = self.slopes, float(np.einsum("nii->", self.P))
+        targets = float(np.abs(slopes.b).mean()) if len(slopes.b) else 0.0
+        minima = float(np.abs(self.q).sum()) / curvature if curvature > 0.0 else 0.0
+        each = float(np.abs(slopes.X).mean()) if len(slopes.b) else 1.0
+        return max(targets, each * minima) or 1.0
+
+    def row_slopes(self, y: FloatArray) -> FloatArray:
+        """Return the slopes (N,) of all rows of data, one term after the other.
+
+        From those of all `slopes`; NaN for squares, where they are derivatives at the point.
+        """
+        sloping = np.concatenate(self._sloping)
+        found = np.full(len(sloping), np.nan)
+        found[sloping] = y[np.concatenate(self._of_data)]
+        return found
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Return the gradient (n, d) of the quadratic function."""
+        found: FloatArray = np.einsum("nij,nj->ni", self.P, w) + self.q
+        return found
+
+    def value(self, w: FloatArray) -> float:
+        """Return the value of the quadratic function."""
+        return float(0.5 * np.sum(w * (self.gradient(w) + self.q))) + self.constant
+
+
+def _squared(out: NodeTerms, term: Term, d: int) -> None:
+    root = np.sqrt(row_weights(term["node"]))
+    X, y = term["X"] * root[:, None], term["y"] * root
+    np.add.at(out.P, term["node"], 2.0 * X[:, :, None] * X[:, None, :])
+    np.add.at(out.q, term["node"], -2.0 * y[:, None] * X)
+    out.constant += float(y @ y)
+
+
+def _point(out: NodeTerms, term: Term, d: int) -> None:
+    out.P[term["node"]] += 2.0 * np.eye(d)
+    out.q[term["node"]] -= 2.0 * term["a"]
+    out.constant += float(np.sum(term["a"] ** 2))
+
+
+def _ridge(out: NodeTerms, term: Term, d: int) -> None:
+    out.P[term["node"][:, None], np.arange(d), np.arange(d)] += _spread(term["mu"], d)
+
+
+def _spread(values: FloatArray, d: int) -> FloatArray:
+    """Return parameters of nodes, one for each or one for each coordinate, (N, d)."""
+    return np.broadcast_to(values.reshape(len(values), -1), (len(values), d))
+
+
+def _kinks(term: Term, d: int) -> Slopes:
+    kinks = Kinks.of(term)
+    low, high = kinks.weight * kinks.low, kinks.weight * kinks.high
+    return Slopes(kinks.X, kinks.y, low, high, np.zeros(len(low)), kinks.node)
+
+
+def _huber(term: Term, d: int) -> Slopes:
+    """Return rows of weights c: their slopes are ``2 c r``, and ``2 c delta`` at most."""
+    weight = row_weights(term["node"])
+    most = 2.0 * weight * term["delta"]
+    return Slopes(term["X"], term["y"], -most, most, 0.5 / weight, term["node"])
+
+
+def _l1(term: Term, d: int) -> Slopes:
+    """Moduli of the coordinates are kinked rows, too."""
+    kappa, node = _spread(term["kappa"], d).ravel(), np.repeat(term["node"], d)
+    X, some = np.tile(np.eye(d), (len(term["node"]), 1)), kappa > 0.0
+    kappa, zero = kappa[some], np.zeros(np.count_nonzero(some))
+    return Slopes(X[some], zero, -kappa, kappa, zero, node[some])
+
+
+_QUADRATIC: Mapping[str, Callable[[NodeTerms, Term, int], None]] = {
+    "squared": _squared,
+    "point": _point,
+    "ridge": _ridge,
+}
+_SLOPES: Mapping[str, Callable[[Term, int], Slopes]] = {
+    **dict.fromkeys(KINKED, _kinks),
+    "huber": _huber,
+    "l1": _l1,
+}
+#: Kinds of terms that are known here.
+TERM_KINDS = frozenset({*_QUADRATIC, *_SLOPES})

@@ -1,0 +1,156 @@
+"""Dual variables: steps solve the linearized equations, and central points stay where they are."""
+
+import numpy as np
+import pytest
+
+from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, longest
+from gtvcvx.solvers.interior_point.blockwise._edge_duals import LargestEntries, Moduli, Springs
+from gtvcvx.solvers.interior_point.blockwise._lengths import Lengths, Scaling, Vectors
+
+CAPACITIES = np.array([0.5, 1.0, 3.0])
+D = 3
+
+
+def intervals():
+    return Intervals(-np.array([1.0, 2.0, 0.5]), np.array([1.0, 0.5, 4.0]), np.array([0.0, 1.0, 0]))
+
+
+KINDS = {
+    "intervals": intervals,
+    "l1": lambda: Moduli(CAPACITIES, D),
+    "l2": lambda: Lengths(CAPACITIES, D),
+    "linf": lambda: LargestEntries(CAPACITIES, D),
+    "squared": lambda: Springs(CAPACITIES, np.diag([1.0, 2.0, 0.5])),
+}
+
+
+def jumps(kind, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal(3 if kind == "intervals" else (3, D))
+
+
+def weighted(duals, dx):
+    """Return the weights times a step of x."""
+    return duals.weights * dx if dx.ndim == 1 else np.einsum("mij,mj->mi", duals.weights, dx)
+
+
+def walk(duals, kind, mu, rounds):
+    """Take Newton's steps towards a product of mu, with x as it is."""
+    x = jumps(kind)
+    duals.begin(x, 0.3)
+    for _ in range(rounds):
+        duals.linearize(x)
+        duals.offset(mu, corrected=False)
+        duals.step(np.zeros_like(x))
+        duals.move(min(1.0, 0.9 * duals.longest()))
+    return x
+
+
+def gradient(kind, x, mu):
+    """Return the gradient of the smoothed function whose dual variable is at mu."""
+    if kind == "l2":
+        # u = x (c - mu / t) / |x| ..., from c t - <u, x> = mu and u = c x / t.
+        t = mu / CAPACITIES / 2 + np.sqrt((mu / CAPACITIES / 2) ** 2 + np.sum(x**2, axis=1))
+        return CAPACITIES[:, None] * x / t[:, None]
+    bounds = np.repeat(CAPACITIES, D).reshape(3, D)
+    # y x = 2 mu y^2 / (c^2 - y^2) + ...: above - below = x, (c - y) above = (c + y) below = mu.
+    return (-mu + np.sqrt(mu**2 + (bounds * x) ** 2)) / x
+
+
+@pytest.mark.parametrize("kind", ["l1", "l2"])
+def test_the_central_point_is_the_gradient_of_a_smooth_function(kind):
+    duals = KINDS[kind]()
+    x = walk(duals, kind, 0.01, 30)
+    np.testing.assert_allclose(duals.y, gradient(kind, x, 0.01), rtol=1e-6)
+    assert duals.complementarity() == pytest.approx(0.01 * duals.degree, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_the_derivative_by_x_at_a_central_point(kind):
+    duals = KINDS[kind]()
+    x, step, mu = walk(duals, kind, 0.1, 30), 1e-5 * jumps(kind, 1), 0.1
+    duals.linearize(x)
+    predicted = duals.y + weighted(duals, step)
+    offset = duals.offset(mu, corrected=False)
+    np.testing.assert_allclose(offset, 0.0, atol=1e-9)
+    np.testing.assert_allclose(duals.step(step), weighted(duals, step) + offset)
+    duals.move(1.0)
+    for _ in range(5):
+        duals.linearize(x + step)
+        duals.offset(mu, corrected=False)
+        duals.step(np.zeros_like(x))
+        duals.move(1.0)
+    np.testing.assert_allclose(duals.y, predicted, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_symmetric_and_not_negative(kind):
+    duals = KINDS[kind]()
+    duals.linearize(walk(duals, kind, 1e-4, 10))
+    if duals.weights.ndim == 1:
+        assert (duals.weights > 0.0).all()
+    else:
+        np.testing.assert_allclose(duals.weights, duals.weights.transpose(0, 2, 1))
+        assert np.linalg.eigvalsh(duals.weights).min() > 0.0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "squared"])
+def test_the_longest_step_reaches_the_boundary(kind):
+    duals = KINDS[kind]()
+    x = jumps(kind)
+    duals.begin(x, 0.3)
+    duals.linearize(x)
+    duals.offset(0.0, corrected=False)
+    duals.step(10.0 * jumps(kind, 2))
+    length = duals.longest()
+    assert 0.0 < length < np.inf
+    duals.move((1.0 - 1e-9) * length)
+    assert duals.longest() < 1e-6
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "squared"])
+def test_the_corrector_gets_nearer_to_what_it_aims_at(kind):
+    def left(corrected):
+        duals = KINDS[kind]()
+        x = walk(duals, kind, 0.1, 30)
+        dx = 0.02 * jumps(kind, 3)
+        duals.linearize(x)
+        duals.offset(0.1, corrected=False)
+        duals.step(dx)
+        if corrected:
+            duals.offset(0.1, corrected=True)
+            duals.step(dx)
+        duals.move(1.0)
+        found = duals.y.copy()
+        for _ in range(8):
+            duals.linearize(x + dx)
+            duals.offset(0.1, corrected=False)
+            duals.step(np.zeros_like(x))
+            duals.move(1.0)
+        return np.abs(found - duals.y).max()
+
+    assert left(True) < 0.3 * left(False)
+
+
+def test_the_scaling_takes_both_vectors_to_the_same_image():
+    rng = np.random.default_rng(0)
+    x, u = rng.standard_normal((2, 5, D))
+    s = Vectors(np.linalg.norm(x, axis=1) + rng.random(5), x)
+    z = Vectors(np.linalg.norm(u, axis=1) + 10.0 ** rng.uniform(-6, 0, 5), u)
+    scaling = Scaling(s, z)
+    for part, image in zip(scaling.inverse(s), scaling.image, strict=True):
+        np.testing.assert_allclose(part, image, rtol=1e-7)
+    back = scaling.inverse(scaling.of(s))
+    np.testing.assert_allclose(back.rest, s.rest, rtol=1e-7)
+    product = z.times(s.divided(z))
+    np.testing.assert_allclose(product.first, s.first, rtol=1e-7)
+    np.testing.assert_allclose(product.rest, s.rest, rtol=1e-7)
+
+
+def test_steps_inside_may_be_as_long_as_they_like():
+    assert longest(np.ones(2), np.array([0.0, 3.0])) == np.inf
+    assert longest(np.ones(0), np.ones(0)) == np.inf
+    inside = Vectors(np.ones(2), np.zeros((2, 2)))
+    assert inside.longest(Vectors(np.ones(2), np.full((2, 2), 0.5))) == np.inf
+    outwards = Vectors(np.zeros(2), np.array([[0.5, 0.0], [0.0, 0.25]]))
+    assert inside.longest(outwards) == pytest.approx(2.0)

@@ -1,0 +1,121 @@
+"""The factorization by fronts solves what dense algebra solves, on every shape of graph."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from gtvcvx.solvers.interior_point.blockwise._compiled import assemble
+from gtvcvx.solvers.interior_point.blockwise._fronts import FrontPrices, filled, fronts
+from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms
+from gtvcvx.solvers.interior_point.blockwise._plan import plan
+from gtvcvx.solvers.interior_point.blockwise._system import System
+
+GRAPHS = {
+    "path": nx.path_graph(9),
+    "star": nx.star_graph(8),
+    "complete": nx.complete_graph(7),
+    "grid": nx.convert_node_labels_to_integers(nx.grid_2d_graph(5, 6)),
+    "regular": nx.random_regular_graph(4, 30, seed=0),
+    "forest with isolated nodes": nx.Graph([(0, 3), (3, 5), (6, 7)]),
+}
+
+
+def edges_of(name):
+    graph = GRAPHS[name]
+    return 1 + max(graph), np.array(sorted(graph.edges), np.int64)
+
+
+def positive(rng, count, d):
+    root = rng.standard_normal((count, d, d))
+    return root @ root.transpose(0, 2, 1)
+
+
+def dense(n, d, P, edges, weights, X, node, row_weights):
+    H = np.zeros((n, d, n, d))
+    for i in range(n):
+        H[i, :, i, :] += P[i]
+    for r, i in enumerate(node):
+        H[i, :, i, :] += row_weights[r] * np.outer(X[r], X[r])
+    for (i, j), weight in zip(edges, weights, strict=True):
+        H[i, :, i, :] += weight
+        H[j, :, j, :] += weight
+        H[i, :, j, :] -= weight
+        H[j, :, i, :] -= weight
+    return H.reshape(n * d, n * d)
+
+
+def instance(name, d):
+    """Two rows at each node, and a positive matrix at each node and edge."""
+    rng = np.random.default_rng(d)
+    n, edges = edges_of(name)
+    node = np.repeat(np.arange(n), 2)
+    X = rng.standard_normal((2 * n, d))
+    term = {"kind": "absolute", "X": X, "y": np.zeros(2 * n), "node": node}
+    terms = NodeTerms([term], n, d)
+    terms.P += positive(rng, n, d)
+    return n, edges, terms, positive(rng, len(edges), d), rng.random(2 * n), rng
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_it_solves_what_dense_algebra_solves(name, d):
+    n, edges, terms, weights, row_weights, rng = instance(name, d)
+    system = System(terms, edges, plan(n, edges, d))
+    H = dense(n, d, terms.P, edges, weights, terms.slopes.X, terms.slopes.node, row_weights)
+    for _ in range(2):  # nothing is left of an earlier one
+        system.factorize(row_weights, weights)
+        right = rng.standard_normal((n, d))
+        expected = np.linalg.solve(H, right.ravel()).reshape(n, d)
+        np.testing.assert_allclose(system.solve(right), expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("front", [0.0, 1e9])
+def test_whatever_is_eliminated_together_the_solution_is_the_same(front, monkeypatch):
+    n, edges, terms, weights, row_weights, rng = instance("grid", 3)
+    right = rng.standard_normal((n, 3))
+    system = System(terms, edges, plan(n, edges, 3))
+    system.factorize(row_weights, weights)
+    expected = system.solve(right)
+    defaults = (FrontPrices(front=front),)
+    monkeypatch.setattr(fronts, "__defaults__", defaults)
+    other = plan(n, edges, 3)
+    # A graph without any cut through fronts is eliminated at once; and none is joined for nothing.
+    assert (len(other.pivots) == 1) == (front > 0.0)
+    system = System(terms, edges, other)
+    system.factorize(row_weights, weights)
+    np.testing.assert_allclose(system.solve(right), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_variables_that_nothing_determines_rest():
+    edges = np.array([[0, 1]])
+    terms = NodeTerms([], 3, 2)
+    system = System(terms, edges, plan(3, edges, 2))
+    system.factorize(np.empty(0), np.eye(2)[None])
+    step = system.solve(np.array([[1.0, 2.0], [-1.0, -2.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(step[0] - step[1], [1.0, 2.0], atol=1e-12)
+    np.testing.assert_allclose(step[2], 0.0, atol=1e-12)
+
+
+def test_what_would_take_too_many_multiplications_is_not_planned():
+    n, edges = edges_of("complete")
+    assert plan(n, edges, 2, most=10.0) is None
+    found = plan(n, edges, 2, most=1e4)
+    size = 2 * n
+    assert found.multiplications(2) == pytest.approx(size**3 / 6)
+    assert found.entries(2) == size**2
+
+
+def test_the_factor_has_the_columns_of_elimination():
+    # A cycle of five: the first two eliminated leave an edge between their neighbours.
+    edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
+    assert filled(np.arange(5), edges, np.inf) == [{1, 4}, {2, 4}, {3, 4}, {4}, set()]
+    assert filled(np.arange(5), edges, 5.0) is None
+
+
+def test_rows_and_edges_are_assembled_at_their_nodes():
+    blocks, X = np.zeros((3, 2, 2)), np.array([[1.0, 2.0], [3.0, 0.0]])
+    weight = np.array([[[2.0, 1.0], [1.0, 5.0]]])
+    assemble(blocks, np.array([0, 0]), X, np.array([1.0, 2.0]), np.array([[0, 2]]), weight)
+    np.testing.assert_allclose(np.triu(blocks[0]), [[1.0 + 18.0 + 2.0, 2.0 + 1.0], [0.0, 9.0]])
+    np.testing.assert_allclose(np.triu(blocks[2]), [[2.0, 1.0], [0.0, 5.0]])
+    assert not blocks[1].any()
