@@ -153,7 +153,10 @@ class Correction:
         point = self._started(w, u, a)
         size = self._size(point)
         barrier = self._barrier(w, point)
+        gap, done = self._judged(w, point, size)
         for k in range(CORRECTION.rounds):
+            if done:
+                break
             look()
             room = CORRECTION.first_room if k == 0 else CORRECTION.least_room
             with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
@@ -161,13 +164,19 @@ class Correction:
             if change is None:
                 return None
             point = self._inside(point.plus(change))
-            missing = np.abs(self._balance(point))
-            if (missing <= CORRECTION.leak * size).all():
-                gap = self.gap(w, point)
-                least = (missing <= CORRECTION.rounding * size).all()
-                if least or gap.missing <= CORRECTION.negligible * gap.parts:
-                    return point, gap
-        return (point, gap) if (missing <= CORRECTION.leak * size).all() else None
+            gap, done = self._judged(w, point, size)
+        return None if gap is None else (point, gap)
+
+    def _judged(
+        self, w: FloatArray, point: DualPoint, size: FloatArray
+    ) -> tuple[Certain | None, bool]:
+        """Return the gap where the balance is made up, and whether more of that is no use."""
+        missing = np.abs(self._balance(point))
+        if not (missing <= CORRECTION.leak * size).all():
+            return None, False
+        gap = self.gap(w, point)
+        least = bool((missing <= CORRECTION.rounding * size).all())
+        return gap, least or gap.missing <= CORRECTION.negligible * gap.parts
 
     def gap(self, w: FloatArray, point: DualPoint) -> Certain:
         """Return the gap of w (n, d) against a feasible dual point."""
