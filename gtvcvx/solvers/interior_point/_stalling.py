@@ -44,6 +44,8 @@ class StallingSettings:
         other method costs; the longer it goes on, the less may be left.
     past : float
         The rate is that since this share of the iterations so far, or sooner.
+    look : float
+        After so much work the method is looked at, even between its strides.
     hopeless : float
         An expected gap so many times as large as what is asked for is not worth a last check.
     reached : float
@@ -57,6 +59,7 @@ class StallingSettings:
     share: float = 0.5
     factor: float = 0.7
     past: float = 0.5
+    look: float = 200.0
     hopeless: float = 100.0
     reached: float = 1e-10
 
@@ -112,6 +115,7 @@ class Stalling:
         self._method, self._other, self._settings = method, other, settings
         self._residuals: list[tuple[float, float]] = []  # work, and the least residual by then
         self._gaps: list[tuple[float, float]] = []  # work, and the gap of a check
+        self._looked = 0.0  # work when the method was last looked at
         self.stride = method.stride
         self.finished = False
 
@@ -129,7 +133,10 @@ class Stalling:
         """Do n_iter iterations; end, if that is so, with a check, which may see it otherwise."""
         method = self._method
         method.run(n_iter)
-        if self.n_iter % self.stride == 0:
+        # Where proximal maps take detours, the next stride is a long way off.
+        lengthy = method.work - self._looked > self._settings.look
+        if self.n_iter % self.stride == 0 or lengthy:
+            self._looked = method.work
             least = min([method.residual(), *(before for _, before in self._residuals[-1:])])
             self._residuals.append((method.work, least))
             self.finished = not method.due() and self._stalled(method.expected_gap())

@@ -48,6 +48,8 @@ def choices_of_units(problem: GTVProblem) -> list[Choice]:
     edges, features_too = Choice(scaled, cost), Choice(scaled, cost * large)
     if max(features.max(), 1.0 / features.min(), cost, 1.0 / cost) <= GOOD:
         return [plain, features_too]
+    if "poisson" in kinds:  # rates grow as they do, whatever the units
+        return [plain, Choice(own, cost), edges, features_too]
     if kinds.isdisjoint(KINKED):
         return [features_too, edges, Choice(own, cost), plain]
     return [edges, plain, features_too, Choice(own, cost)]
