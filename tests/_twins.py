@@ -3,6 +3,12 @@
 import numpy as np
 
 import gtvcvx as gtv
+from gtvcvx.compiled import compiled
+
+
+def alone(function):
+    """A compiled function that only others call, so that Python can."""
+    return compiled(function.py_func)
 
 
 def random_graph(rng, n=9, share=0.5):

@@ -25,7 +25,11 @@ import numba as nb
 import numpy as np
 from numba.core import event
 from numba.core.caching import FunctionCache
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.dispatcher import Dispatcher
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
 
 from verify._compilation import CLOCK, Listener
 
@@ -50,6 +54,9 @@ def compiled(
     nogil: bool = ...,
     inline: str = ...,
     error_model: str = ...,
+    allocates: bool = ...,
+    inner: bool = ...,
+    small: bool = ...,
 ) -> Callable[[Callable[..., Any]], Any]: ...
 
 
@@ -61,6 +68,9 @@ def compiled(
     nogil: bool = False,
     inline: str = "never",
     error_model: str = "numpy",
+    allocates: bool = True,
+    inner: bool = False,
+    small: bool = False,
 ) -> Any:
     """Compile a function when it is called, and keep the result on disk.
 
@@ -73,8 +83,16 @@ def compiled(
         called in one place compiles sooner that way: otherwise it is optimized twice.
     error_model : str
         Division by zero gives infinity or NaN, as in NumPy; with "python" it raises an exception.
+    allocates : bool
+        False: the function makes no arrays, and need not count references to those it is given.
+        It compiles sooner, and local names of arrays cost nothing.
+    inner : bool
+        Only compiled functions call this one; Python cannot. That spares what unpacks arguments.
+    small : bool
+        Optimize for size: loops are not unrolled, and go one entry at a time. For loops that are
+        short, which compile sooner that way and are no slower.
     """
-    options = {
+    options: dict[str, Any] = {
         "parallel": parallel,
         "fastmath": fastmath if isinstance(fastmath, bool) else set(fastmath),
         "nogil": nogil,
@@ -82,7 +100,11 @@ def compiled(
         "error_model": error_model,
         # Nothing in C calls these functions.
         "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": inner,
+        "_nrt": allocates,
     }
+    if small:
+        options["pipeline_class"] = _SmallCompiler
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = nb.njit(**options)(function)
@@ -90,6 +112,39 @@ def compiled(
         return dispatcher
 
     return decorate if function is None else decorate(function)
+
+
+class _SmallLower(Lower):
+    """Tells LLVM to optimize for size."""
+
+    def setup_function(self, fndesc: Any) -> None:
+        """Begin a function."""
+        super().setup_function(fndesc)
+        self.function.attributes.add("optsize")
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _SmallLowering(NativeLowering):
+    """numba's pass that writes code for LLVM."""
+
+    _name = "native_lowering_small"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        """What writes it."""
+        return _SmallLower
+
+
+class _SmallCompiler(CompilerBase):
+    """numba's compiler, with that pass."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return the passes."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_SmallLowering, NativeLowering)
+        passes.passes = [known for known in passes.passes if known[0] is not NativeLowering]
+        passes.finalize()
+        return [passes]
 
 
 class _Cache(FunctionCache):
@@ -171,7 +226,8 @@ def _look_into(value: Any) -> tuple[str, Iterable[tuple[str, Any]]]:
     """Describe a value, and return the values that it leads to, with their names."""
     if isinstance(value, Dispatcher):
         options = sorted((name, _plain(option)) for name, option in value.targetoptions.items())
-        return f"compiled {options}", [("", value.py_func)]
+        compiler = vars(value)["_compiler"].pipeline_class.__name__
+        return f"compiled {options} {compiler}", [("", value.py_func)]
     if isinstance(value, Enum):
         return f"member {type(value).__qualname__}", [(value.name, value.value)]
     if isinstance(value, tuple):

@@ -38,7 +38,7 @@ MAX_STEPS = 25
 MANY_TIES, MORE_TIES = 3, 8
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def resting_place(coordinate: Any, t: float) -> float:
     """Return where a coordinate stays that does not move, by its multiplier."""
     if t > coordinate.kappa:
@@ -48,7 +48,7 @@ def resting_place(coordinate: Any, t: float) -> float:
     return min(max(0.0, coordinate.lower), coordinate.upper)
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def correct_row(row: Any, residual: float, a: float) -> float:
     """Return the multiplier of a row that is not at its kink for the next guess."""
     slack = 4.0 * EPS * abs(row.y)
@@ -56,7 +56,7 @@ def correct_row(row: Any, residual: float, a: float) -> float:
     return 0.5 * (row.low + row.high) if crossed else a
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def correct_moving(coordinate: Any, z: float, t: float) -> tuple[float, float]:
     """Return a coordinate that moved and its multiplier, stopped where its sign or bounds end."""
     k = coordinate.kappa

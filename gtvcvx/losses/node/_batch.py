@@ -1,4 +1,4 @@
-"""Compiled loops over the nodes of a batch; their twins are in the tests.
+"""Sums over the nodes of a batch, and their proximal points from scratch.
 
 Rows of node i are ``indptr[i] .. indptr[i + 1] - 1``; coordinates have shape (k, d), totals (k,)
 are NaN where the sum is free.
@@ -19,38 +19,20 @@ from gtvcvx.losses.node._conjugate import (
 )
 from gtvcvx.losses.node._minimize import minimize
 from gtvcvx.losses.node._problem import Node, Point
-from gtvcvx.losses.node._scalar import (
-    row_conjugate,
-    row_gap,
-    row_slope,
-    row_value,
-)
+from gtvcvx.losses.node._scalar import row_conjugate, row_gap, row_slope, row_value
+from gtvcvx.losses.node._segments import images, sums
 
 
-@compiled
 def values(X: FloatArray, rows: Records, indptr: IntArray, w: FloatArray, out: FloatArray) -> None:
     """Add the rows' values at w (k, d) to out (k,)."""
-    for i in range(len(w)):
-        for r in range(indptr[i], indptr[i + 1]):
-            z = 0.0
-            for j in range(w.shape[1]):
-                z += X[r, j] * w[i, j]
-            out[i] += row_value(rows[r], z)
+    out += sums(indptr, row_value(rows, images(X, indptr, w)))
 
 
-@compiled
 def gradients(
     X: FloatArray, rows: Records, indptr: IntArray, w: FloatArray, out: FloatArray
 ) -> None:
     """Add the rows' (sub)gradients at w (k, d) to out (k, d)."""
-    for i in range(len(w)):
-        for r in range(indptr[i], indptr[i + 1]):
-            z = 0.0
-            for j in range(w.shape[1]):
-                z += X[r, j] * w[i, j]
-            slope = row_slope(rows[r], z)
-            for j in range(w.shape[1]):
-                out[i, j] += slope * X[r, j]
+    out += sums(indptr, row_slope(rows, images(X, indptr, w))[:, None] * X)
 
 
 @compiled(inline="always")
@@ -73,7 +55,7 @@ def _is_finite(point: Point) -> bool:
     return math.isfinite(total)
 
 
-@compiled
+@compiled(small=True)
 def proximal_points(
     nodes: IntArray,
     X: FloatArray,
@@ -110,7 +92,6 @@ def proximal_points(
             _reset(node.rows, point)
 
 
-@compiled
 def conjugates(
     rows: Records,
     indptr: IntArray,
@@ -121,20 +102,12 @@ def conjugates(
     nu: FloatArray,
 ) -> FloatArray:
     """Sum the conjugates at multipliers: upper bounds (k,) on L_i* up to the losses' constants."""
-    k, d = t.shape
-    out = np.zeros(k)
-    for i in range(k):
-        for r in range(indptr[i], indptr[i + 1]):
-            out[i] += row_conjugate(rows[r], a[r])
-        for j in range(d):
-            best = coordinate_maximizer(coordinates[i, j], t[i, j])
-            out[i] += t[i, j] * best - coordinate_value(coordinates[i, j], best)
-        if not np.isnan(totals[i]):
-            out[i] += nu[i, 0] * totals[i]
-    return out
+    best = coordinate_maximizer(coordinates, t)
+    out = sums(indptr, row_conjugate(rows, a))
+    out += np.sum(t * best - coordinate_value(coordinates, best), axis=1)
+    return out + np.where(np.isnan(totals), 0.0, nu[:, 0] * totals)
 
 
-@compiled
 def gaps(
     X: FloatArray,
     rows: Records,
@@ -145,19 +118,10 @@ def gaps(
     t: FloatArray,
 ) -> FloatArray:
     """Sum ``f(z) + f*(a) - a z`` over rows and coordinates, w (k, d) feasible: (k,), all >= 0."""
-    out = np.zeros(len(w))
-    for i in range(len(w)):
-        for r in range(indptr[i], indptr[i + 1]):
-            image = 0.0
-            for j in range(w.shape[1]):
-                image += X[r, j] * w[i, j]
-            out[i] += row_gap(rows[r], image, a[r])
-        for j in range(w.shape[1]):
-            out[i] += coordinate_gap(coordinates[i, j], w[i, j], t[i, j])
-    return out
+    of_rows = sums(indptr, row_gap(rows, images(X, indptr, w), a))
+    return np.asarray(of_rows + coordinate_gap(coordinates, w, t).sum(axis=1))
 
 
-@compiled
 def sizes(
     X: FloatArray, rows: Records, indptr: IntArray, s: FloatArray, a: FloatArray
 ) -> FloatArray:
@@ -165,14 +129,8 @@ def sizes(
 
     Bounded multipliers count with their whole interval, others with the slope at zero at least.
     """
-    out = np.zeros(len(s))
-    for i in range(len(s)):
-        for j in range(s.shape[1]):
-            size = abs(s[i, j])
-            for r in range(indptr[i], indptr[i + 1]):
-                span = rows[r].high - rows[r].low
-                if span == np.inf:
-                    span = abs(row_slope(rows[r], 0.0)) + rows[r].c
-                size += abs(X[r, j]) * max(abs(a[r]), span)
-            out[i] = max(out[i], size)
-    return out
+    span = rows["high"] - rows["low"]
+    least = np.abs(row_slope(rows, np.zeros_like(a))) + rows["c"]
+    most = np.maximum(np.abs(a), np.where(span == np.inf, least, span))
+    parts = sums(indptr, np.abs(X) * most[:, None])
+    return np.asarray((np.abs(s) + parts).max(axis=1, initial=0.0))

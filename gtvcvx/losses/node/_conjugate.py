@@ -1,4 +1,4 @@
-"""Compiled pieces of conjugates: what coordinates take of a linear term, and what rows share.
+"""Pieces of conjugates: what coordinates take of a linear term, and what rows share.
 
 With g_j the separable part of a node's loss in coordinate j, ``L*(s)`` is the least value of
 ``sum_r f_r*(a_r) + sum_j g_j*(t_j) + T nu`` over multipliers with ``X^T a + t + nu 1 = s``. What
@@ -8,127 +8,158 @@ multipliers miss of s, the leak, is shared out among those that have room.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray, Records
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
 from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._newton_systems import factorize, substitute
 
 MAX_SHARES = 20
+# What rows cannot move any more counts as room, so little that others go first.
+LEAST_ROOM = 1e-3
+# Pivots below this share of the largest are those of directions without room.
+LEAST_PIVOT = 1e-14
 
 
-@compiled
-def coordinate_value(coordinate: Any, w: float) -> float:
+def coordinate_value(coordinate: Records, w: FloatArray) -> FloatArray:
     """Return ``g(w) = mu/2 w^2 - linear w + kappa |w|``, +inf outside the bounds."""
-    if not coordinate.lower <= w <= coordinate.upper:
-        return math.inf
-    smooth = 0.5 * coordinate.mu * w * w - coordinate.linear * w
-    return smooth + coordinate.kappa * abs(w)
+    smooth = 0.5 * coordinate["mu"] * w * w - coordinate["linear"] * w
+    inside = (coordinate["lower"] <= w) & (w <= coordinate["upper"])
+    return np.where(inside, smooth + coordinate["kappa"] * np.abs(w), np.inf)
 
 
-@compiled
-def coordinate_domain(coordinate: Any) -> tuple[float, float]:
+def coordinate_domain(coordinate: Records) -> tuple[FloatArray, FloatArray]:
     """Return the interval where g* is finite."""
+    k, curved = coordinate["kappa"], coordinate["mu"] > 0.0
+    low = np.where(curved | (coordinate["lower"] > -np.inf), -np.inf, -k)
+    high = np.where(curved | (coordinate["upper"] < np.inf), np.inf, k)
+    return low, high
+
+
+def coordinate_maximizer(coordinate: Records, t: FloatArray) -> FloatArray:
+    """Return a maximizer of ``t w - g(w)`` for t in the domain of g*."""
+    r, k, curved = t + coordinate["linear"], coordinate["kappa"], coordinate["mu"] > 0.0
+    lower, upper = coordinate["lower"], coordinate["upper"]
+    shrunk = np.maximum(r - k, 0.0) + np.minimum(r + k, 0.0)
+    at_end = np.where(r > k, upper, np.where(r < -k, lower, 0.0))
+    w = np.where(curved, shrunk / np.where(curved, coordinate["mu"], 1.0), at_end)
+    w = np.clip(w, lower, upper)
+    # On the edge of the domain any point is a maximizer.
+    return np.where(np.abs(w) < np.inf, w, 0.0)
+
+
+def coordinate_gap(coordinate: Records, w: FloatArray, t: FloatArray) -> FloatArray:
+    """Return ``g(w) + g*(t) - t w >= 0`` for t in the domain of g*, without cancellation."""
+    best = coordinate_maximizer(coordinate, t)
+    r = t + coordinate["linear"] - coordinate["mu"] * best
+    k = coordinate["kappa"]
+    part = np.where(best != 0.0, np.where(best > 0.0, k, -k), np.clip(r, -k, k))
+    bent = k * np.abs(w) - part * w
+    pressed = -(r - part) * (w - best)
+    gap = 0.5 * coordinate["mu"] * (w - best) ** 2
+    gap = gap + np.maximum(bent, 0.0) + np.maximum(pressed, 0.0)
+    inside = (coordinate["lower"] <= w) & (w <= coordinate["upper"])
+    return np.where(inside, gap, np.inf)
+
+
+class _Shares(NamedTuple):
+    """What is shared, and where; the last five are room for one node's work."""
+
+    X: FloatArray  # (N, d)
+    rows: Records  # (N,) of ROW
+    indptr: IntArray  # (k + 1,)
+    coordinates: Records  # (k, d) of COORDINATE
+    s: FloatArray  # (k, d)
+    a: FloatArray  # (N,)
+    t: FloatArray  # (k, d)
+    nu: FloatArray  # (k, 1)
+    leak: FloatArray  # (k, d)
+    H: FloatArray  # (d, d)
+    y: FloatArray  # (d,)
+    unit: FloatArray  # (d,)
+    room: FloatArray  # (m,)
+    before: FloatArray  # (m,)
+
+
+def share(
+    nodes: IntArray, X: FloatArray, rows: Records, indptr: IntArray, coordinates: Records,
+    totals: FloatArray, s: FloatArray, a: FloatArray, t: FloatArray, nu: FloatArray,
+    leak: FloatArray, left: FloatArray, scale: FloatArray, goal: float,
+) -> None:  # fmt: skip
+    """Share leaks out among the multipliers (N,) of some nodes that have room.
+
+    Writes what t (k, d) has to take, what is left of the leaks (k, d), their norms (k,), and the
+    sizes (k,) of what adds up to s (k, d). Leaks below this share of them stay as they are.
+    """
+    d, most = X.shape[1], int(np.diff(indptr).max(initial=0))
+    room = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(most), np.empty(most)
+    shares = _Shares(X, rows, indptr, coordinates, s, a, t, nu, leak, *room)
+    _share_all(nodes, shares, ~np.isnan(totals), left, scale, goal)
+
+
+@compiled(small=True, allocates=False, inner=True)
+def _ends(coordinate: Any) -> tuple[float, float]:
+    """Return `coordinate_domain` of one coordinate."""
     k, curved = coordinate.kappa, coordinate.mu > 0.0
     low = -math.inf if curved or coordinate.lower > -math.inf else -k
     high = math.inf if curved or coordinate.upper < math.inf else k
     return low, high
 
 
-@compiled
-def coordinate_maximizer(coordinate: Any, t: float) -> float:
-    """Return a maximizer of ``t w - g(w)`` for t in the domain of g*."""
-    r = t + coordinate.linear
-    k = coordinate.kappa
-    if coordinate.mu > 0.0:
-        w = (max(r - k, 0.0) + min(r + k, 0.0)) / coordinate.mu
-    elif r > k:
-        w = coordinate.upper
-    elif r < -k:
-        w = coordinate.lower
-    else:
-        w = 0.0
-    w = min(max(w, coordinate.lower), coordinate.upper)
-    # On the edge of the domain any point is a maximizer.
-    return w if abs(w) < math.inf else 0.0
-
-
-@compiled
-def coordinate_gap(coordinate: Any, w: float, t: float) -> float:
-    """Return ``g(w) + g*(t) - t w >= 0`` for t in the domain of g*, without cancellation."""
-    if not coordinate.lower <= w <= coordinate.upper:
-        return math.inf
-    best = coordinate_maximizer(coordinate, t)
-    r = t + coordinate.linear - coordinate.mu * best
-    k = coordinate.kappa
-    sign = k if best > 0.0 else -k
-    part = sign if best != 0.0 else min(max(r, -k), k)
-    bent = k * abs(w) - part * w
-    pressed = -(r - part) * (w - best)
-    return 0.5 * coordinate.mu * (w - best) ** 2 + max(bent, 0.0) + max(pressed, 0.0)
-
-
-@compiled(inline="always")
-def _leak(
-    i: int, X: FloatArray, indptr: IntArray, coordinates: Records, total: float, s: FloatArray,
-    a: FloatArray, t: FloatArray, nu: FloatArray, leak: FloatArray,
-) -> float:  # fmt: skip
+@compiled(small=True, allocates=False, inner=True)
+def _leak(i: int, shares: _Shares, summed: bool) -> float:
     """Set t to what g has to take of s, write what it cannot take; return its norm.
 
     Where the sum is given, nu is raised until nothing is left.
     """
-    d = X.shape[1]
-    summed = not math.isnan(total)
-    raised = 0.0
-    for j in range(d):
-        rest = s[i, j] - nu[i, 0] if summed else s[i, j]
-        for r in range(indptr[i], indptr[i + 1]):
+    X, a, t, leak, nu = shares.X, shares.a, shares.t, shares.leak, shares.nu
+    raised, square = 0.0, 0.0
+    for j in range(X.shape[1]):
+        rest = shares.s[i, j] - (nu[i, 0] if summed else 0.0)
+        for r in range(shares.indptr[i], shares.indptr[i + 1]):
             rest -= X[r, j] * a[r]
-        low, high = coordinate_domain(coordinates[i, j])
-        raised = max(raised, rest - high)
+        raised = max(raised, rest - _ends(shares.coordinates[i, j])[1])
         t[i, j] = rest
-    square = 0.0
-    if summed:
-        nu[i, 0] += raised
-    for j in range(d):
-        low, high = coordinate_domain(coordinates[i, j])
-        rest = t[i, j] - raised if summed else t[i, j]
+    if not summed:
+        raised = 0.0
+    nu[i, 0] += raised
+    for j in range(X.shape[1]):
+        low, high = _ends(shares.coordinates[i, j])
+        rest = t[i, j] - raised
         t[i, j] = min(max(rest, low), high)
         leak[i, j] = rest - t[i, j]
         square += leak[i, j] * leak[i, j]
     return math.sqrt(square)
 
 
-@compiled(inline="always")
-def _room(a: float, low: float, high: float, c: float) -> float:
+@compiled(small=True, allocates=False, inner=True)
+def _room(row: Any, a: float) -> float:
     """Return how far a multiplier may go, and a little where it may not."""
-    spread = high - low if high - low < math.inf else c + abs(a)
-    return min(min(a - low, high - a), spread) + 1e-3 * spread
+    spread = row.high - row.low
+    if not spread < math.inf:
+        spread = row.c + abs(a)
+    return min(min(a - row.low, row.high - a), spread) + LEAST_ROOM * spread
 
 
-@compiled(inline="always")
-def _directions(
-    i: int, X: FloatArray, rows: Records, indptr: IntArray, a: FloatArray, leak: FloatArray,
-    H: FloatArray, y: FloatArray, unit: FloatArray, room: FloatArray,
-) -> bool:  # fmt: skip
+@compiled(small=True, allocates=False, inner=True)
+def _directions(i: int, shares: _Shares) -> bool:
     """Write y, along which the leak is shared by the rooms of the rows; say whether there is any.
 
     Coordinates without a leak take what comes.
     """
-    d, first = X.shape[1], indptr[i]
+    X, H, y, unit, room = shares.X, shares.H, shares.y, shares.unit, shares.room
+    d, first = X.shape[1], shares.indptr[i]
     for j in range(d):
-        y[j] = leak[i, j]
+        y[j] = shares.leak[i, j]
         for k in range(j + 1):
             H[j, k] = 0.0
-    for r in range(first, indptr[i + 1]):
+    for r in range(first, shares.indptr[i + 1]):
         square = 0.0
         for j in range(d):
             square += X[r, j] * X[r, j]
-        room[r - first] = 0.0
-        if square > 0.0:
-            room[r - first] = _room(a[r], rows[r].low, rows[r].high, rows[r].c) / square
+        room[r - first] = _room(shares.rows[r], shares.a[r]) / square if square > 0.0 else 0.0
         for j in range(d):
             scaled = room[r - first] * X[r, j] if y[j] != 0.0 else 0.0
             for k in range(j + 1):
@@ -142,57 +173,68 @@ def _directions(
         if y[j] == 0.0:
             H[j, j] = largest
         unit[j] = 1.0 / math.sqrt(H[j, j]) if H[j, j] > 0.0 else 1.0
-        y[j] *= unit[j]
         for k in range(j + 1):
             H[j, k] *= unit[j] * unit[k]
-    if largest > 0.0:
-        factorize(H, d, 1e-14)
-        substitute(H, d, y)
+    for j in range(d):
+        y[j] *= unit[j]
+    factorize(H, d, LEAST_PIVOT)
+    substitute(H, d, y)
     for j in range(d):
         y[j] *= unit[j]
     return largest > 0.0
 
 
-@compiled
-def share(
-    nodes: IntArray, X: FloatArray, rows: Records, indptr: IntArray, coordinates: Records,
-    totals: FloatArray, s: FloatArray, a: FloatArray, t: FloatArray, nu: FloatArray,
-    leak: FloatArray, left: FloatArray, scale: FloatArray, goal: float,
-) -> None:  # fmt: skip
-    """Share leaks out among the multipliers (N,) of some nodes that have room.
+@compiled(small=True, allocates=False, inner=True)
+def _move(i: int, shares: _Shares, back: bool) -> None:
+    """Move the multipliers of a node's rows along y, or back to where they were."""
+    X, a, first = shares.X, shares.a, shares.indptr[i]
+    for r in range(first, shares.indptr[i + 1]):
+        if back:
+            a[r] = shares.before[r - first]
+            continue
+        change = 0.0
+        for j in range(X.shape[1]):
+            change += X[r, j] * shares.y[j]
+        shares.before[r - first] = a[r]
+        moved = a[r] + shares.room[r - first] * change
+        a[r] = min(max(moved, shares.rows[r].low), shares.rows[r].high)
 
-    Writes what t (k, d) has to take, what is left of the leaks (k, d), their norms (k,), and the
-    sizes (k,) of what adds up to s (k, d). Leaks below this share of them stay as they are.
-    """
-    d, most = X.shape[1], 0
-    for i in nodes:
-        most = max(most, indptr[i + 1] - indptr[i])
-    H, y, unit = np.empty((d, d)), np.empty(d), np.empty(d)
-    room, before = np.empty(most), np.empty(most)
-    for i in nodes:
-        first, end = indptr[i], indptr[i + 1]
-        scale[i] = 0.0
-        for j in range(d):
-            size = abs(s[i, j])
-            for r in range(first, end):
-                size += abs(X[r, j] * a[r])
-            scale[i] = max(scale[i], size)
+
+@compiled(small=True, allocates=False, inner=True)
+def _size(i: int, shares: _Shares) -> float:
+    """Return the size of what adds up to s_i."""
+    largest = 0.0
+    for j in range(shares.X.shape[1]):
+        size = abs(shares.s[i, j])
+        for r in range(shares.indptr[i], shares.indptr[i + 1]):
+            size += abs(shares.X[r, j] * shares.a[r])
+        largest = max(largest, size)
+    return largest
+
+
+@compiled(small=True, allocates=False)
+def _share_all(
+    nodes: IntArray,
+    shares: _Shares,
+    summed: BoolArray,
+    left: FloatArray,
+    scale: FloatArray,
+    goal: float,
+) -> None:
+    """Share the leaks of some nodes, one after the other."""
+    for n in range(len(nodes)):
+        i = nodes[n]
+        scale[i] = _size(i, shares)
         left[i], back = math.inf, False
         for count in range(MAX_SHARES + 2):
-            found = _leak(i, X, indptr, coordinates, totals[i], s, a, t, nu, leak)
-            if count > 0 and not (back or found < left[i]):
-                back = True
-                for r in range(first, end):
-                    a[r] = before[r - first]
-                continue
-            left[i] = found
-            if back or count == MAX_SHARES or not found > goal * scale[i]:
-                break
-            if not _directions(i, X, rows, indptr, a, leak, H, y, unit, room):
-                break
-            for r in range(first, end):
-                change = 0.0
-                for j in range(d):
-                    change += X[r, j] * y[j]
-                before[r - first] = a[r]
-                a[r] = min(max(a[r] + room[r - first] * change, rows[r].low), rows[r].high)
+            found = _leak(i, shares, summed[i])
+            # What has made it worse is taken back, and that is the end.
+            worse = count > 0 and not (back or found < left[i])
+            if not worse:
+                left[i] = found
+                if back or count == MAX_SHARES or not found > goal * scale[i]:
+                    break
+                if not _directions(i, shares):
+                    break
+            back = worse
+            _move(i, shares, back)

@@ -26,7 +26,8 @@ from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._active_set import correct_moving, correct_row
 from gtvcvx.losses.node._maps import Batch, Points, Scratch, at_kink, make_map
 from gtvcvx.losses.node._problem import EPS, TINY, is_free, subgradients
-from gtvcvx.losses.node._scalar import KINK, LOGISTIC, POISSON, PSEUDO_HUBER, slope_and_curvature
+from gtvcvx.losses.node._scalar import KINK, LOGISTIC, POISSON, PSEUDO_HUBER
+from gtvcvx.losses.node._slopes import slope_and_curvature
 
 MAX_STEPS = 25
 # What comes next: a look at the point, the map, a step.
@@ -35,7 +36,7 @@ LOOK, MAP, STEP = range(3)
 SHORT = 0.3
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _balance(i: int, batch: Batch, points: Points, scratch: Scratch) -> tuple[float, bool]:
     """Write slopes, curvatures and the gradient; return the kinks' relative error.
 
@@ -72,7 +73,7 @@ def _balance(i: int, batch: Batch, points: Points, scratch: Scratch) -> tuple[fl
     return away, crossed
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _error(scratch: Scratch) -> float:
     """Return the relative error of the gradient, infinite where it is no number."""
     worst = 0.0
@@ -84,7 +85,7 @@ def _error(scratch: Scratch) -> float:
     return worst
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _rest(i: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
     """Let resting coordinates take what is left of the gradient; say whether some cannot."""
     changed = False
@@ -100,7 +101,7 @@ def _rest(i: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
     return changed
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _cross(i: int, batch: Batch, points: Points) -> None:
     """Bring rows that are on the wrong side to their kinks."""
     for r in range(batch.indptr[i], batch.indptr[i + 1]):
@@ -112,7 +113,7 @@ def _cross(i: int, batch: Batch, points: Points) -> None:
             points.a[r] = correct_row(row, residual, points.a[r])
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _safe_length(i: int, batch: Batch, scratch: Scratch) -> float:
     """Return the share of the step that is safe, by what it changes of the curvatures."""
     longest = 0.0
@@ -127,7 +128,7 @@ def _safe_length(i: int, batch: Batch, scratch: Scratch) -> float:
     return math.log1p(longest) / longest if longest > SHORT else 1.0
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _step(i: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
     """Take a step by the map against the gradient; say whether the guess had to change."""
     d, changed = len(scratch.q), False
@@ -194,7 +195,7 @@ def follow(i: int, batch: Batch, points: Points, scratch: Scratch, tolerance: fl
     return found
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _keep(i: int, batch: Batch, points: Points, scratch: Scratch, back: bool) -> None:
     """Remember where a node begins, or go back there."""
     d, first = len(scratch.q), batch.indptr[i]
@@ -210,7 +211,7 @@ def _keep(i: int, batch: Batch, points: Points, scratch: Scratch, back: bool) ->
             scratch.start[2 * d + r - first] = points.a[r]
 
 
-@compiled
+@compiled(small=True, allocates=False)
 def follow_all(
     batch: Batch,
     points: Points,
@@ -233,11 +234,12 @@ def follow_all(
         for j in range(len(scratch.q)):
             scratch.q[j] = batch.coordinates[i, j].mu + 1.0 / tau[i]
             scratch.p[j] = batch.coordinates[i, j].linear + v[i, j] / tau[i]
-        _keep(i, batch, points, scratch, False)
+        # No literals: it would be compiled twice.
+        _keep(i, batch, points, scratch, not left[i])
         tolerance = 2.0 * EPS * (8.0 + math.sqrt(batch.indptr[i + 1] - batch.indptr[i]))
         left[i] = not follow(i, batch, points, scratch, tolerance)
         points.tau[i] = 0.0 if left[i] else tau[i]
         if left[i]:
             count += 1
-            _keep(i, batch, points, scratch, True)
+            _keep(i, batch, points, scratch, left[i])
     return count

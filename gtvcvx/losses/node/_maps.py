@@ -83,13 +83,13 @@ def scratch_of(d: int, m: int) -> Scratch:
     )
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def at_kink(row: Any, a: float) -> bool:
     """Say whether a row is guessed to be at its kink, by its multiplier."""
     return bool(row.kind == KINK and row.low < a < row.high)
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def _invert(H: FloatArray, n: int) -> None:
     """Invert the leading n x n block, lower triangular, in place."""
     for j in range(n):
@@ -102,11 +102,12 @@ def _invert(H: FloatArray, n: int) -> None:
             H[i, j] = total * H[i, i]
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _map_moving(i: int, batch: Batch, points: Points, scratch: Scratch) -> int:
     """Make the map of the coordinates that move, without ties; return how many move."""
     first, d = batch.indptr[i], len(scratch.q)
-    n, smallest = 0, math.inf
+    # With a plain zero what takes n would be compiled twice: for a literal, too.
+    n, smallest = np.int64(0), math.inf
     for j in range(d):
         for k in range(d):
             points.inverse[i, j, k] = 0.0
@@ -132,13 +133,13 @@ def _map_moving(i: int, batch: Batch, points: Points, scratch: Scratch) -> int:
                 total += scratch.H[s, k] * scratch.H[s, j]
             points.inverse[i, scratch.place[k], scratch.place[j]] = total
             points.inverse[i, scratch.place[j], scratch.place[k]] = total
-    return n
+    return int(n)
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _map_ties(i: int, n: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
     """Keep rows at their kinks under the map; say no if they are far too many for n coordinates."""
-    d, ties = len(scratch.q), 0
+    d, ties = len(scratch.q), np.int64(0)
     for r in range(batch.indptr[i], batch.indptr[i + 1]):
         if at_kink(batch.rows[r], points.a[r]):
             if ties == MANY_TIES * n + MORE_TIES or (n == 0 and batch.rows[r].high == math.inf):
@@ -170,7 +171,7 @@ def _map_ties(i: int, n: int, batch: Batch, points: Points, scratch: Scratch) ->
     return True
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _place(i: int, batch: Batch, points: Points, scratch: Scratch) -> None:
     """Bring resting coordinates to their places, and rows to their kinks."""
     d = len(scratch.q)
@@ -190,7 +191,7 @@ def _place(i: int, batch: Batch, points: Points, scratch: Scratch) -> None:
         points.z[i, j] += scratch.step[j]
 
 
-@compiled
+@compiled(inline="always")
 def make_map(i: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
     """Make the map for the guess that the multipliers are, and bring the point there.
 

@@ -44,7 +44,7 @@ def _settle(node: Node, z: FloatArray, t: FloatArray) -> None:
         z[largest] += node.total - total
 
 
-@compiled
+@compiled(small=True)
 def minimize(node: Node, point: Point) -> int:
     """Minimize one node's problem, from and to the point; return the number of rounds."""
     tolerance = EPS * (8.0 + math.sqrt(len(node.rows)))

@@ -1,4 +1,4 @@
-"""Compiled loops that make quadratic models of smooth rows; their twins are in the tests.
+"""Quadratic models of smooth rows.
 
 The model of ``f(z)`` at z_0 is ``f(z_0) + f'(z_0) (z - z_0) + h (z - z_0)^2 / 2``. Newton's has
 h = f''(z_0); where that is too flat, as in the tails of Huber and logistic rows, h is a share of
@@ -8,24 +8,13 @@ model turned out to be below f, and falls where it was above.
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
 from gtvcvx.compiled import compiled
+from gtvcvx.losses.node import _segments as segments
 from gtvcvx.losses.node._newton_systems import factorize, substitute
-from gtvcvx.losses.node._problem import dot
-from gtvcvx.losses.node._scalar import (
-    HUBER,
-    LOGISTIC,
-    POISSON,
-    PSEUDO_HUBER,
-    row_curvature,
-    row_gap,
-    row_slope,
-)
+from gtvcvx.losses.node._scalar import by_kind, row_curvature, row_gap, row_slope
 
 # A share changes by this factor, and does not fall below the least: flatter rows gain nothing, and
 # nodes all of whose rows are in their tails would have next to no curvature.
@@ -39,48 +28,60 @@ SHORT = 1e-9
 NEAR = 1e-4
 
 
-@compiled
-def row_majorizer(row: Any, z: float) -> float:
-    """Return the curvature of a parabola that touches f at z and lies above it.
+def row_majorizer(rows: Records, z: FloatArray) -> FloatArray:
+    """Return the curvatures (N,) of parabolas that touch f at z (N,) and lie above it.
 
     For Poisson rows below their count it lies above f up to the minimizer, which they share; above
     the count it is f''(z), good for smaller rates.
     """
-    c, r = row.c, z - row.y
-    if row.kind == HUBER:
-        return 2.0 * c * (row.delta / max(abs(r), row.delta))
-    if row.kind == PSEUDO_HUBER:
-        return c * row.delta / math.hypot(row.delta, r)
-    if row.kind == LOGISTIC:
-        size = abs(z)
-        return 0.25 * c if size < NEAR else c * math.tanh(0.5 * size) / (2.0 * size)
-    if row.kind == POISSON and row.y > 0.0:
-        below = math.log(row.y) - z
-        if below > NEAR:
-            return max(-row_slope(row, z) / below, row_curvature(row, z))
-    return row_curvature(row, z)
+    return by_kind(_MAJORIZERS, rows, z)
 
 
-@compiled
+def _logistic_majorizer(rows: Records, z: FloatArray) -> FloatArray:
+    size = np.maximum(np.abs(z), NEAR)
+    bent = np.tanh(0.5 * size) / (2.0 * size)
+    return np.asarray(rows["c"] * np.where(np.abs(z) < NEAR, 0.25, bent))
+
+
+def _poisson_majorizer(rows: Records, z: FloatArray) -> FloatArray:
+    curvature = row_curvature(rows, z)
+    below = np.log(rows["y"]) - z
+    chord = np.maximum(-row_slope(rows, z) / np.maximum(below, NEAR), curvature)
+    return np.where((rows["y"] > 0.0) & (below > NEAR), chord, curvature)
+
+
+def _huber_majorizer(rows: Records, z: FloatArray) -> FloatArray:
+    size = np.maximum(np.abs(z - rows["y"]), rows["delta"])
+    return np.asarray(2.0 * rows["c"] * (rows["delta"] / size))
+
+
+def _pseudo_huber_majorizer(rows: Records, z: FloatArray) -> FloatArray:
+    return np.asarray(rows["c"] * rows["delta"] / np.hypot(rows["delta"], z - rows["y"]))
+
+
+_MAJORIZERS = (
+    row_curvature,
+    _logistic_majorizer,
+    _poisson_majorizer,
+    _huber_majorizer,
+    _pseudo_huber_majorizer,
+    row_curvature,
+)
+
+
 def images(X: FloatArray, indptr: IntArray, w: FloatArray, out: FloatArray) -> None:
     """Write <x_r, w_i> of all rows (N,)."""
-    for i in range(len(w)):
-        for r in range(indptr[i], indptr[i + 1]):
-            out[r] = dot(X[r], w[i])
+    out[:] = segments.images(X, indptr, w)
 
 
-@compiled
 def models(
     rows: Records, z: FloatArray, share: FloatArray, slope: FloatArray, curvature: FloatArray
 ) -> None:
     """Write slopes at z (N,), and curvatures of models with the given shares (N,)."""
-    for r in range(len(z)):
-        slope[r] = row_slope(rows[r], z[r])
-        least = share[r] * row_majorizer(rows[r], z[r])
-        curvature[r] = max(row_curvature(rows[r], z[r]), least)
+    slope[:] = row_slope(rows, z)
+    np.maximum(row_curvature(rows, z), share * row_majorizer(rows, z), out=curvature)
 
 
-@compiled
 def learn(
     rows: Records,
     before: FloatArray,
@@ -90,18 +91,15 @@ def learn(
     share: FloatArray,
 ) -> None:
     """Change the shares (N,) by what models at `before` have been worth at z, both (N,)."""
-    for r in range(len(z)):
-        if abs(z[r] - before[r]) <= SHORT * (1.0 + abs(z[r])):
-            continue
-        rise = row_gap(rows[r], z[r], slope[r])
-        expected = 0.5 * curvature[r] * (z[r] - before[r]) ** 2
-        if rise > TOO_FLAT * expected:
-            share[r] = min(CHANGE * share[r], 1.0)
-        elif rise <= expected:
-            share[r] = max(share[r] / CHANGE, LEAST_SHARE)
+    expected = 0.5 * curvature * (z - before) ** 2
+    rise = row_gap(rows, z, slope)
+    flat, steep = rise > TOO_FLAT * expected, rise <= expected
+    learned = np.where(flat, np.minimum(CHANGE * share, 1.0), share)
+    learned = np.where(steep, np.maximum(share / CHANGE, LEAST_SHARE), learned)
+    moved = np.abs(z - before) > SHORT * (1.0 + np.abs(z))
+    share[:] = np.where(moved, learned, share)
 
 
-@compiled
 def rises(
     X: FloatArray,
     rows: Records,
@@ -111,13 +109,11 @@ def rises(
     out: FloatArray,
 ) -> None:
     """Add to out (k,) how far rows at w (k, d) are above their tangents at `before` (k, d)."""
-    for i in range(len(w)):
-        for r in range(indptr[i], indptr[i + 1]):
-            slope = row_slope(rows[r], dot(X[r], before[i]))
-            out[i] += row_gap(rows[r], dot(X[r], w[i]), slope)
+    slope = row_slope(rows, segments.images(X, indptr, before))
+    out += segments.sums(indptr, row_gap(rows, segments.images(X, indptr, w), slope))
 
 
-@compiled
+@compiled(allocates=False)
 def hessians(X: FloatArray, indptr: IntArray, out: FloatArray) -> None:
     """Write ``(2 / m_i) X_i^T X_i`` (k, d, d)."""
     d = X.shape[1]
@@ -136,7 +132,7 @@ def hessians(X: FloatArray, indptr: IntArray, out: FloatArray) -> None:
                 out[i, k, j] = out[i, j, k]
 
 
-@compiled
+@compiled(small=True)
 def resolvents(
     H: FloatArray, linear: FloatArray, tau: FloatArray, matrix: FloatArray, offset: FloatArray
 ) -> None:

@@ -36,9 +36,8 @@ from gtvcvx.losses.node._scalar import (
     POISSON,
     PSEUDO_HUBER,
     SQUARED,
-    row_curvature,
-    row_slope,
 )
+from gtvcvx.losses.node._slopes import slope_and_curvature
 
 MAX_NEWTON = 50
 MAX_SEARCH = 60
@@ -49,7 +48,7 @@ STIFFNESS, STIFFEST = 30.0, 1e5
 LEAST_REACH = 1e-6
 
 
-@compiled
+@compiled(small=True)
 def _typical_curvature(row: Any, z: float) -> float:
     """Bound of f'' near z."""
     if row.kind == LOGISTIC:
@@ -61,15 +60,15 @@ def _typical_curvature(row: Any, z: float) -> float:
     return 2.0 * row.c if row.kind == SQUARED or row.kind == HUBER else 0.0
 
 
-@compiled
+@compiled(small=True)
 def _row_multiplier(row: Any, z: float, centre: float, stiffness: float) -> float:
     """Multiplier of a row at z: the slope, for a kink that of its envelope."""
     if row.kind == KINK:
         return min(max(centre + stiffness * (z - row.y), row.low), row.high)
-    return row_slope(row, z)
+    return slope_and_curvature(row, z)[0]
 
 
-@compiled
+@compiled(small=True)
 def _coordinate_multiplier(coordinate: Any, z: float, centre: float, stiffness: float) -> float:
     """Slope of the envelope of kappa |.| on [lower, upper]; exactly +-kappa where z moves."""
     v = z + centre / stiffness
@@ -142,7 +141,7 @@ def _search(
     return length
 
 
-@compiled
+@compiled(small=True)
 def _penalty(curvature: float, slope: float, size: float, factor: float) -> float:
     """Return the penalty of a residual of some size, for multipliers as large as the slope.
 
@@ -205,9 +204,11 @@ def newton(node: Node, point: Point, centre: Point, penalties: Point, tolerance:
         for r in range(m):
             images[r] = dot(X[r], z)
             a[r] = _row_multiplier(rows[r], images[r], centre.a[r], penalties.a[r])
-            weight[r] = row_curvature(rows[r], images[r])
-            if rows[r].kind == KINK and rows[r].low < a[r] < rows[r].high:
-                weight[r] = penalties.a[r]
+            if rows[r].kind != KINK:
+                weight[r] = slope_and_curvature(rows[r], images[r])[1]
+            else:
+                bent = rows[r].low < a[r] < rows[r].high
+                weight[r] = penalties.a[r] if bent else 0.0
         worst = stationarity(node, point, weight, gradient, size)
         if not worst > tolerance or (last < 1e-9 and worst > 0.5 * last):
             return True

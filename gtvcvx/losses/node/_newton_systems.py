@@ -16,7 +16,7 @@ from gtvcvx.compiled import compiled
 DEPENDENT = 1e-12
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def factorize(H: FloatArray, n: int, floor: float) -> None:
     """Cholesky factor of the leading n x n block in place; no pivot falls below the floor."""
     for j in range(n):
@@ -32,7 +32,7 @@ def factorize(H: FloatArray, n: int, floor: float) -> None:
             H[i, j] = total / root
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def substitute(L: FloatArray, n: int, x: FloatArray) -> None:
     """Solve L L^T x = b in place."""
     for i in range(n):
@@ -83,7 +83,7 @@ def _woodbury(B: FloatArray, weight: FloatArray, diagonal: FloatArray) -> FloatA
     return H
 
 
-@compiled
+@compiled(small=True)
 def _solve(L: FloatArray, B: FloatArray, diagonal: FloatArray, x: FloatArray) -> None:
     """Solve ``(diag(diagonal) + B^T diag(weight) B) x = b`` in place, by the factor of either."""
     size, n = B.shape
@@ -106,7 +106,7 @@ def _solve(L: FloatArray, B: FloatArray, diagonal: FloatArray, x: FloatArray) ->
         x[j] -= total / diagonal[j]
 
 
-@compiled
+@compiled(small=True)
 def constrained_step(
     X: FloatArray,
     weight: FloatArray,

@@ -17,7 +17,8 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, Records
 from gtvcvx.compiled import compiled
-from gtvcvx.losses.node._scalar import KINK, POISSON, row_curvature, row_slope
+from gtvcvx.losses.node._scalar import KINK, POISSON
+from gtvcvx.losses.node._slopes import slope_and_curvature
 
 # What a node has for one coordinate: mu/2 w^2 - linear w + kappa |w| on [lower, upper].
 COORDINATE = np.dtype([(name, np.float64) for name in ("mu", "linear", "kappa", "lower", "upper")])
@@ -48,21 +49,21 @@ class Point(NamedTuple):
     nu: FloatArray  # (1,), of the sum
 
 
-@compiled
+@compiled(small=True)
 def shrink(v: float, threshold: float, lower: float, upper: float) -> float:
     """Return ``argmin_y threshold |y| + (y - v)^2 / 2`` over [lower, upper]."""
     y = max(v - threshold, 0.0) + min(v + threshold, 0.0)
     return min(max(y, lower), upper)
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def is_free(coordinate: Any) -> bool:
     """Say whether a coordinate has neither kappa nor bounds."""
     unbounded = coordinate.lower == -math.inf and coordinate.upper == math.inf
     return bool(unbounded and coordinate.kappa == 0.0)
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def subgradients(coordinate: Any, z: float) -> tuple[float, float]:
     """Return the ends of the subdifferential of kappa |.| on [lower, upper] at z."""
     k = coordinate.kappa
@@ -74,7 +75,7 @@ def subgradients(coordinate: Any, z: float) -> tuple[float, float]:
     return low, high
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def is_smooth(node: Node) -> bool:
     """Say whether there are neither kinks nor constraints."""
     for r in range(len(node.rows)):
@@ -86,7 +87,7 @@ def is_smooth(node: Node) -> bool:
     return math.isnan(node.total)
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def dot(x: FloatArray, z: FloatArray) -> float:
     """Return <x, z>."""
     total = 0.0
@@ -95,24 +96,22 @@ def dot(x: FloatArray, z: FloatArray) -> float:
     return total
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def copy_to(target: FloatArray, source: FloatArray) -> None:
     """Write one vector to another; assigning to a slice takes seconds to compile."""
     for j in range(len(target)):
         target[j] = source[j]
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def smooth_rows(node: Node, z: FloatArray, a: FloatArray, weight: FloatArray) -> None:
     """Write slopes and curvatures of the rows that have them."""
     for r in range(len(a)):
         if node.rows[r].kind != KINK:
-            image = dot(node.X[r], z)
-            a[r] = row_slope(node.rows[r], image)
-            weight[r] = row_curvature(node.rows[r], image)
+            a[r], weight[r] = slope_and_curvature(node.rows[r], dot(node.X[r], z))
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def residual_size(row: Any, x: FloatArray, z: FloatArray, reach: float) -> float:
     """Size of what cancels in the residual of a row, for points with entries up to reach."""
     size = abs(row.y)
@@ -121,7 +120,7 @@ def residual_size(row: Any, x: FloatArray, z: FloatArray, reach: float) -> float
     return size
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def largest_entry(z: FloatArray, least: float) -> float:
     """Return the largest of the |z_j| and a least value."""
     for j in range(len(z)):
@@ -129,7 +128,7 @@ def largest_entry(z: FloatArray, least: float) -> float:
     return least
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def stationarity(
     node: Node, point: Point, weight: FloatArray, gradient: FloatArray, size: FloatArray
 ) -> float:
@@ -160,7 +159,7 @@ def stationarity(
     return worst
 
 
-@compiled
+@compiled(small=True, allocates=False, inner=True)
 def far_off(node: Node, z: FloatArray) -> bool:
     """Say whether a rate is so large that all else is lost in rounding."""
     for r in range(len(node.rows)):

@@ -1,4 +1,4 @@
-"""The scalar functions of row losses, compiled: value, slope, curvature, conjugate, gap.
+"""The scalar functions of row losses, at many rows at once: value, slope, conjugate, gap.
 
 A row (x, y) of weight c contributes ``f(z) = c psi(z)`` at z = <x, w>:
 
@@ -15,17 +15,17 @@ KINK          max(low r, high r) / c                 [low / c, high / c]
 ============  =====================================  =================================
 
 Absolute, quantile and hinge losses are kinks. Infinite values are no errors here: a point may be
-far off.
+far off. The functions take rows (N,) of ROW and points or multipliers (N,), and return (N,); one
+row and a number do as well.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gtvcvx.compiled import compiled
+from gtvcvx._arrays import FloatArray, Records
 
 SQUARED, LOGISTIC, POISSON, HUBER, PSEUDO_HUBER, KINK = range(6)
 
@@ -41,178 +41,232 @@ ROW = np.dtype(
     ]
 )
 
+# Rates of larger exponents are infinite: the exponential overflows a little later.
+LARGEST_EXPONENT = 709.0
 
-@compiled
-def sigmoid(z: float) -> float:
-    """Return 1 / (1 + exp(-z)) without overflow, to full relative precision."""
-    if z >= 0.0:
-        return 1.0 / (1.0 + math.exp(-z))
-    e = math.exp(z)
-    return e / (1.0 + e)
+Formula = Callable[..., FloatArray]
 
 
-@compiled
-def softplus(z: float) -> float:
-    """Return log(1 + exp(z)) without overflow, to full relative precision."""
-    return max(z, 0.0) + math.log1p(math.exp(-abs(z)))
+def by_kind(formulas: Sequence[Formula], rows: Records, *arguments: FloatArray) -> FloatArray:
+    """Evaluate the formula of each row's kind; mostly there is one kind."""
+    kinds = np.flatnonzero(np.bincount(np.atleast_1d(rows["kind"]), minlength=len(formulas)))
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        if len(kinds) == 1:
+            return formulas[int(kinds[0])](rows, *arguments)
+        out = np.empty(len(rows))
+        for kind in kinds.tolist():
+            at = np.flatnonzero(rows["kind"] == kind)
+            out[at] = formulas[kind](rows[at], *(argument[at] for argument in arguments))
+        return out
 
 
-@compiled
-def exponential(z: float) -> float:
+def exponential(z: FloatArray) -> FloatArray:
     """Return exp(z), infinite where it overflows."""
-    return math.exp(z) if z < 709.0 else math.inf
+    return np.where(z < LARGEST_EXPONENT, np.exp(z), np.inf)
 
 
-@compiled
-def entropy_cost(v: float) -> float:
+def softplus(z: FloatArray) -> FloatArray:
+    """Return log(1 + exp(z)) without overflow, to full relative precision."""
+    return np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z)))
+
+
+def sigmoid(z: FloatArray) -> FloatArray:
+    """Return 1 / (1 + exp(-z)) without overflow, to full relative precision."""
+    e = np.exp(-np.abs(z))
+    return np.where(z >= 0.0, 1.0, e) / (1.0 + e)
+
+
+def entropy_cost(v: FloatArray) -> FloatArray:
     """Return v log v - v for v >= 0, the conjugate of exp."""
-    return v * math.log(v) - v if v > 0.0 else 0.0
+    return np.where(v > 0.0, v * np.log(np.where(v > 0.0, v, 1.0)) - v, 0.0)
 
 
-@compiled
-def divergence(v: float, log_u: float) -> float:
+def divergence(v: FloatArray, log_u: FloatArray) -> FloatArray:
     """Return v log(v / u) - v + u >= 0 for v >= 0 and u = exp(log_u), without cancellation."""
     u = exponential(log_u)
-    if v <= 0.0:
-        return u
-    if 0.0 < u < math.inf:
-        x = (v - u) / u
-        if abs(x) < 1e-3:
-            # u ((1 + x) log(1 + x) - x) by its series
-            return u * x * x * (0.5 - x * (1 / 6 - x * (1 / 12 - x * (1 / 20 - x / 30))))
-        if abs(x) < 0.5:
-            return max(u * ((1.0 + x) * math.log1p(x) - x), 0.0)
-    return max(v * (math.log(v) - log_u) - v + u, 0.0)
+    x = (v - u) / u
+    # u ((1 + x) log(1 + x) - x), and its series
+    series = u * x * x * (0.5 - x * (1 / 6 - x * (1 / 12 - x * (1 / 20 - x / 30))))
+    near = np.maximum(u * ((1.0 + x) * np.log1p(x) - x), 0.0)
+    far = np.maximum(v * (np.log(v) - log_u) - v + u, 0.0)
+    size = np.where((u > 0.0) & (u < np.inf), np.abs(x), np.inf)
+    best = np.where(size < 1e-3, series, np.where(size < 0.5, near, far))
+    return np.where(v <= 0.0, u, best)
 
 
-@compiled
-def angle_gap(r: float, b: float, delta: float) -> float:
+def angle_gap(r: FloatArray, b: FloatArray, delta: FloatArray) -> FloatArray:
     """Return psi(z) + psi*(b) - b z >= 0 of a pseudo-Huber row, |b| <= delta, stably.
 
     It is ``delta hypot(delta, r) (1 - cos)`` of the angle between (delta, r) and
     (sqrt(delta^2 - b^2), b): at the slope both have one direction.
     """
-    q, s = math.hypot(delta, r), math.sqrt(max((delta - b) * (delta + b), 0.0))
+    q, s = np.hypot(delta, r), np.sqrt(np.maximum((delta - b) * (delta + b), 0.0))
     sine, cosine = (b - s * (r / delta)) / q, (s + b * (r / delta)) / q
-    turn = sine * sine / (1.0 + cosine) if cosine > 0.0 else 1.0 - cosine
-    return delta * q * turn
+    turn = np.where(cosine > 0.0, sine * sine / (1.0 + cosine), 1.0 - cosine)
+    return np.asarray(delta * q * turn)
 
 
-@compiled
-def row_value(row: Any, z: float) -> float:
+def _signed(rows: Records, z: FloatArray) -> FloatArray:
+    """Return z with the sign with which a logistic row's loss rises with it."""
+    return np.where(rows["y"] > 0.5, -z, z)
+
+
+def _residual(rows: Records, z: FloatArray) -> FloatArray:
+    return np.asarray(z - rows["y"])
+
+
+def _clipped(rows: Records, z: FloatArray) -> FloatArray:
+    """Residuals of Huber rows, at most delta."""
+    return np.clip(_residual(rows, z), -rows["delta"], rows["delta"])
+
+
+def _huber_value(rows: Records, z: FloatArray) -> FloatArray:
+    size, delta = np.abs(_residual(rows, z)), rows["delta"]
+    inside = np.minimum(size, delta)
+    return np.asarray(rows["c"] * inside * (2.0 * size - inside))
+
+
+def _pseudo_huber_value(rows: Records, z: FloatArray) -> FloatArray:
+    size, delta = np.abs(_residual(rows, z)), rows["delta"]
+    return np.asarray(rows["c"] * delta * size * (size / (np.hypot(delta, size) + delta)))
+
+
+def _kink_value(rows: Records, z: FloatArray) -> FloatArray:
+    r = _residual(rows, z)
+    return np.maximum(rows["low"] * r, rows["high"] * r)
+
+
+def row_value(rows: Records, z: FloatArray) -> FloatArray:
     """Return f(z)."""
-    y, c, delta = row.y, row.c, row.delta
-    r = z - y
-    if row.kind == SQUARED:
-        return c * r * r
-    if row.kind == LOGISTIC:
-        return c * softplus(-z if y > 0.5 else z)
-    if row.kind == POISSON:
-        return c * (exponential(z) - y * z)
-    if row.kind == HUBER:
-        return c * (r * r if abs(r) <= delta else delta * (2.0 * abs(r) - delta))
-    if row.kind == PSEUDO_HUBER:
-        return c * delta * abs(r) * (abs(r) / (math.hypot(delta, r) + delta))
-    return max(row.low * r, row.high * r)
+    return by_kind(_VALUES, rows, z)
 
 
-@compiled
-def row_slope(row: Any, z: float) -> float:
+_VALUES = (
+    lambda rows, z: rows["c"] * _residual(rows, z) ** 2,
+    lambda rows, z: rows["c"] * softplus(_signed(rows, z)),
+    lambda rows, z: rows["c"] * (exponential(z) - rows["y"] * z),
+    _huber_value,
+    _pseudo_huber_value,
+    _kink_value,
+)
+
+
+def _logistic_slope(rows: Records, z: FloatArray) -> FloatArray:
+    return _signed(rows, rows["c"] * sigmoid(_signed(rows, z)))
+
+
+def _cosine(rows: Records, z: FloatArray) -> FloatArray:
+    """Of the angle that a pseudo-Huber row's slope is the sine of."""
+    return np.asarray(rows["delta"] / np.hypot(rows["delta"], _residual(rows, z)))
+
+
+def _pseudo_huber_slope(rows: Records, z: FloatArray) -> FloatArray:
+    r, delta = _residual(rows, z), rows["delta"]
+    return np.asarray(rows["c"] * delta * np.clip(r / np.hypot(delta, r), -1.0, 1.0))
+
+
+def _kink_slope(rows: Records, z: FloatArray) -> FloatArray:
+    r = _residual(rows, z)
+    at_kink = np.clip(0.0, rows["low"], rows["high"])
+    return np.where(r > 0.0, rows["high"], np.where(r < 0.0, rows["low"], at_kink))
+
+
+def row_slope(rows: Records, z: FloatArray) -> FloatArray:
     """Return f'(z); at a kink the subgradient closest to zero."""
-    y, c, delta = row.y, row.c, row.delta
-    r = z - y
-    if row.kind == SQUARED:
-        return 2.0 * c * r
-    if row.kind == LOGISTIC:
-        return -c * sigmoid(-z) if y > 0.5 else c * sigmoid(z)
-    if row.kind == POISSON:
-        return c * (exponential(z) - y)
-    if row.kind == HUBER:
-        return 2.0 * c * min(max(r, -delta), delta)
-    if row.kind == PSEUDO_HUBER:
-        return c * delta * min(max(r / math.hypot(delta, r), -1.0), 1.0)
-    if r > 0.0:
-        return row.high
-    return row.low if r < 0.0 else min(max(0.0, row.low), row.high)
+    return by_kind(_SLOPES, rows, z)
 
 
-@compiled
-def row_curvature(row: Any, z: float) -> float:
+_SLOPES = (
+    lambda rows, z: 2.0 * rows["c"] * _residual(rows, z),
+    _logistic_slope,
+    lambda rows, z: rows["c"] * (exponential(z) - rows["y"]),
+    lambda rows, z: 2.0 * rows["c"] * _clipped(rows, z),
+    _pseudo_huber_slope,
+    _kink_slope,
+)
+
+
+def row_curvature(rows: Records, z: FloatArray) -> FloatArray:
     """Return f''(z), zero for a kink."""
-    c = row.c
-    if row.kind == SQUARED:
-        return 2.0 * c
-    if row.kind == LOGISTIC:
-        return c * sigmoid(z) * sigmoid(-z)
-    if row.kind == POISSON:
-        return c * exponential(z)
-    if row.kind == HUBER and abs(z - row.y) <= row.delta:
-        return 2.0 * c
-    if row.kind == PSEUDO_HUBER:
-        return c * (row.delta / math.hypot(row.delta, z - row.y)) ** 3
-    return 0.0
+    return by_kind(_CURVATURES, rows, z)
 
 
-@compiled
-def row_conjugate(row: Any, a: float) -> float:
+_CURVATURES = (
+    lambda rows, z: 2.0 * rows["c"] * np.ones_like(z),
+    lambda rows, z: rows["c"] * sigmoid(z) * sigmoid(-z),
+    lambda rows, z: rows["c"] * exponential(z),
+    lambda rows, z: np.where(np.abs(_residual(rows, z)) <= rows["delta"], 2.0 * rows["c"], 0.0),
+    lambda rows, z: rows["c"] * _cosine(rows, z) ** 3,
+    lambda rows, z: np.zeros_like(z),
+)
+
+
+def _logistic_conjugate(rows: Records, a: FloatArray) -> FloatArray:
+    # the probability that is not y; it may be tiny
+    p = _signed(rows, a) / rows["c"]
+    return np.asarray(rows["c"] * (entropy_cost(p) + entropy_cost(1.0 - p) + 1.0))
+
+
+def _pseudo_huber_conjugate(rows: Records, a: FloatArray) -> FloatArray:
+    b, delta = a / rows["c"], rows["delta"]
+    root = np.sqrt(np.maximum((delta - b) * (delta + b), 0.0))
+    return np.asarray(a * rows["y"] + a * delta * (b / (delta + root)))
+
+
+def _square_conjugate(rows: Records, a: FloatArray) -> FloatArray:
+    return np.asarray(a * rows["y"] + a * a / (4.0 * rows["c"]))
+
+
+def row_conjugate(rows: Records, a: FloatArray) -> FloatArray:
     """Return f*(a) for a multiplier in [low, high]."""
-    y, c = row.y, row.c
-    if row.kind == SQUARED or row.kind == HUBER:
-        return a * y + a * a / (4.0 * c)
-    if row.kind == LOGISTIC:
-        # the probability that is not y; it may be tiny
-        p = -a / c if y > 0.5 else a / c
-        return c * (entropy_cost(p) + entropy_cost(1.0 - p) + 1.0)
-    if row.kind == POISSON:
-        return c * entropy_cost(a / c + y)
-    if row.kind == PSEUDO_HUBER:
-        b, delta = a / c, row.delta
-        return a * y + a * delta * (b / (delta + math.sqrt(max((delta - b) * (delta + b), 0.0))))
-    return a * y
+    return by_kind(_CONJUGATES, rows, a)
 
 
-@compiled
-def row_gap(row: Any, z: float, a: float) -> float:
+_CONJUGATES = (
+    _square_conjugate,
+    _logistic_conjugate,
+    lambda rows, a: rows["c"] * entropy_cost(a / rows["c"] + rows["y"]),
+    _square_conjugate,
+    _pseudo_huber_conjugate,
+    lambda rows, a: a * rows["y"],
+)
+
+
+def _logistic_gap(rows: Records, z: FloatArray, a: FloatArray) -> FloatArray:
+    # the divergence of (p, 1 - p) from (sigmoid(t), sigmoid(-t))
+    p, t = _signed(rows, a) / rows["c"], _signed(rows, z)
+    gap = divergence(p, -softplus(-t)) + divergence(1.0 - p, -softplus(t))
+    return np.asarray(rows["c"] * gap)
+
+
+def _huber_gap(rows: Records, z: FloatArray, a: FloatArray) -> FloatArray:
+    inner, b = _clipped(rows, z), a / rows["c"]
+    outer = _residual(rows, z) - inner
+    bent = np.maximum(2.0 * rows["delta"] * np.abs(outer) - b * outer, 0.0)
+    return np.asarray(rows["c"] * ((inner - 0.5 * b) ** 2 + bent))
+
+
+def _pseudo_huber_gap(rows: Records, z: FloatArray, a: FloatArray) -> FloatArray:
+    delta = rows["delta"]
+    b = np.clip(a / rows["c"], -delta, delta)
+    return np.asarray(rows["c"] * angle_gap(_residual(rows, z), b, delta))
+
+
+def _kink_gap(rows: Records, z: FloatArray, a: FloatArray) -> FloatArray:
+    r = _residual(rows, z)
+    return np.maximum(np.maximum((rows["high"] - a) * r, (rows["low"] - a) * r), 0.0)
+
+
+def row_gap(rows: Records, z: FloatArray, a: FloatArray) -> FloatArray:
     """Return f(z) + f*(a) - a z >= 0 for a in [low, high], without cancellation."""
-    y, c, delta = row.y, row.c, row.delta
-    r = z - y
-    if row.kind == SQUARED:
-        return c * (r - 0.5 * a / c) ** 2
-    if row.kind == LOGISTIC:
-        # the divergence of (p, 1 - p) from (sigmoid(t), sigmoid(-t))
-        p, t = (-a / c, -z) if y > 0.5 else (a / c, z)
-        return c * (divergence(p, -softplus(-t)) + divergence(1.0 - p, -softplus(t)))
-    if row.kind == POISSON:
-        return c * divergence(a / c + y, z)
-    if row.kind == PSEUDO_HUBER:
-        return c * angle_gap(r, min(max(a / c, -delta), delta), delta)
-    if row.kind == HUBER:
-        inner = min(max(r, -delta), delta)
-        outer = r - inner
-        b = a / c
-        return c * ((inner - 0.5 * b) ** 2 + max(2.0 * delta * abs(outer) - b * outer, 0.0))
-    return max((row.high - a) * r, (row.low - a) * r, 0.0)
+    return by_kind(_GAPS, rows, z, a)
 
 
-@compiled
-def slope_and_curvature(row: Any, z: float) -> tuple[float, float]:
-    """Return f'(z) and f''(z) of a row that is no kink, with one exponential or root."""
-    y, c, kind = row.y, row.c, row.kind
-    r = z - y
-    if kind == SQUARED:
-        return 2.0 * c * r, 2.0 * c
-    if kind == HUBER:
-        inner = min(max(r, -row.delta), row.delta)
-        return 2.0 * c * inner, (2.0 * c if inner == r else 0.0)
-    if kind == LOGISTIC:
-        e = math.exp(-abs(z))
-        # The chances of the likelier and of the other outcome.
-        near, far = 1.0 / (1.0 + e), e / (1.0 + e)
-        if y > 0.5:
-            return -c * (far if z >= 0.0 else near), c * near * far
-        return c * (near if z >= 0.0 else far), c * near * far
-    if kind == POISSON:
-        rate = exponential(z)
-        return c * (rate - y), c * rate
-    cosine = row.delta / math.hypot(row.delta, r)
-    return c * r * cosine, c * cosine * cosine * cosine
+_GAPS = (
+    lambda rows, z, a: rows["c"] * (_residual(rows, z) - 0.5 * a / rows["c"]) ** 2,
+    _logistic_gap,
+    lambda rows, z, a: rows["c"] * divergence(a / rows["c"] + rows["y"], z),
+    _huber_gap,
+    _pseudo_huber_gap,
+    _kink_gap,
+)

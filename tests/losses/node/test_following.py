@@ -13,6 +13,7 @@ from _node_problems import (
     size_of,
     start,
 )
+from _twins import alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,8 +21,10 @@ from gtvcvx.losses.node import _following as following
 from gtvcvx.losses.node._maps import Batch, Points, make_map, scratch_of
 from gtvcvx.losses.node._minimize import minimize
 from gtvcvx.losses.node._problem import EPS, Node, Point
-from gtvcvx.losses.node._scalar import KINK, ROW, row_curvature, row_slope, slope_and_curvature
+from gtvcvx.losses.node._scalar import KINK, ROW, row_curvature, row_slope
+from gtvcvx.losses.node._slopes import slope_and_curvature as _slope_and_curvature
 
+balance, slope_and_curvature = alone(following._balance), alone(_slope_and_curvature)
 seeds = st.integers(0, 2**32 - 1)
 MOVED = np.array([1e-1, 1e-3, 1e-6, 0.0])
 
@@ -120,7 +123,7 @@ def test_balance_is_the_gradient(seed):
     node, batch, points, scratch = prepared(seed)
     rng, m = np.random.default_rng(seed), len(node.rows)
     points.z[:], points.t[:] = rng.standard_normal((2, 1, len(node.q)))
-    following._balance(0, batch, points, scratch)
+    balance(0, batch, points, scratch)
     z = points.z[0]
     for i, row in enumerate(node.rows):
         if row["kind"] != KINK:
@@ -171,6 +174,7 @@ def test_the_map_is_the_inverse_of_the_optimality_conditions(seed):
 def test_slope_and_curvature_are_those_of_the_row(kind, rng):
     row = np.zeros(1, ROW)
     row["kind"], row["c"], row["delta"] = kind, 0.7, 0.4
+    row["low"], row["high"] = -np.inf, np.inf
     for z in [*3.0 * rng.standard_normal(20), 0.0, 40.0, -40.0, 800.0 * (kind != 2), -800.0]:
         for y in (0.0, 1.0):
             row["y"] = y

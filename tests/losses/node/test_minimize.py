@@ -14,26 +14,22 @@ from _node_problems import (
     size_of,
     start,
 )
+from _twins import alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gtvcvx.losses.node import _newton_systems as linear
+from gtvcvx.losses.node import _problem as parts
 from gtvcvx.losses.node._active_set import active_set
 from gtvcvx.losses.node._minimize import minimize
 from gtvcvx.losses.node._multipliers import newton, penalties_of
-from gtvcvx.losses.node._problem import (
-    Node,
-    Point,
-    dot,
-    is_smooth,
-    largest_entry,
-    residual_size,
-    smooth_rows,
-    stationarity,
-    subgradients,
-)
+from gtvcvx.losses.node._problem import Node, Point
 from gtvcvx.losses.node._scalar import row_curvature, row_slope
 
+factorize, substitute = alone(linear.factorize), alone(linear.substitute)
+dot, largest_entry, subgradients = map(alone, (parts.dot, parts.largest_entry, parts.subgradients))
+residual_size, stationarity = alone(parts.residual_size), alone(parts.stationarity)
+is_smooth, smooth_rows = alone(parts.is_smooth), alone(parts.smooth_rows)
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -168,9 +164,9 @@ class TestLinearAlgebra:
         root = rng.standard_normal((5, 5))
         matrix, b = root @ root.T + np.eye(5), rng.standard_normal(5)
         factor, x = matrix.copy(), b.copy()
-        linear.factorize(factor, 5, 0.0)
+        factorize(factor, 5, 0.0)
         np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(matrix))
-        linear.substitute(factor, 5, x)
+        substitute(factor, 5, x)
         np.testing.assert_allclose(matrix @ x, b)
 
     def test_dependent_constraints_give_the_least_change_of_multipliers(self):
@@ -220,9 +216,9 @@ class TestParts:
         z, a, weight = rng.standard_normal(2), np.full(4, 7.0), np.full(4, 7.0)
         smooth_rows(node, z, a, weight)
         images = X @ z
-        slopes = [row_slope(r, x) for r, x in zip(node.rows, images, strict=True)]
+        slopes = row_slope(node.rows, images)
         np.testing.assert_allclose(a, slopes if smooth else 7.0)
-        curvatures = [row_curvature(r, x) for r, x in zip(node.rows, images, strict=True)]
+        curvatures = row_curvature(node.rows, images)
         np.testing.assert_allclose(weight, curvatures if smooth else 7.0)
 
     def test_not_finite_counts_as_far_from_stationary(self):
