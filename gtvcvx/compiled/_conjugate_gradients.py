@@ -75,6 +75,10 @@ class State(NamedTuple):
     Attributes
     ----------
     x, residual, direction : ndarray, shape (n, d)
+    flow, product : ndarray, shape (n, d)
+        What D^T C R D + B makes of the direction, and T of that: the same where T is the identity.
+    difference : ndarray, shape (d,)
+        Room for one edge.
     energy : ndarray, shape (1,)
         Of the residual, at the last iteration.
     """
@@ -82,10 +86,20 @@ class State(NamedTuple):
     x: FloatArray
     residual: FloatArray
     direction: FloatArray
+    flow: FloatArray
+    product: FloatArray
+    difference: FloatArray
     energy: FloatArray
 
+    @staticmethod
+    def of(system: System, b: FloatArray) -> State:
+        """Begin at zero."""
+        x, direction, flow = (np.zeros_like(b) for _ in range(3))
+        product = flow if system.projectors is None else np.zeros_like(b)
+        return State(x, b.copy(), direction, flow, product, np.zeros(b.shape[1]), np.ones(1))
 
-@compiled(fastmath=FAST, error_model="python")
+
+@compiled(fastmath=FAST, allocates=False)
 def project_nodes(
     x: FloatArray, out: FloatArray, full: FloatArray, partial: IntArray, matrices: FloatArray
 ) -> None:
@@ -103,7 +117,7 @@ def project_nodes(
             out[i, k] = total
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST, allocates=False)
 def add_blocks(node: IntArray, vectors: FloatArray, ground: FloatArray, out: FloatArray) -> None:
     """Add ``c_q g_q g_q^T`` to the block (n, d, d) of the node of each generator g_q (Q, d)."""
     d = vectors.shape[1]
@@ -113,11 +127,12 @@ def add_blocks(node: IntArray, vectors: FloatArray, ground: FloatArray, out: Flo
                 out[node[q], j, k] += ground[q] * vectors[q, j] * vectors[q, k]
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def _laplacian(
     dims: tuple[int, ...],
     x: FloatArray,
     out: FloatArray,
+    difference: FloatArray,
     starts: IntArray,
     tails: UInt32Array,
     conductance: FloatArray,
@@ -126,8 +141,9 @@ def _laplacian(
 ) -> None:
     """Write ``D^T C R D x`` to out (n, d), or ``D^T C (I - a a^T) D x`` with normals a_e (m, d)."""
     n, d = len(x), len(dims)
-    difference = np.empty(d)
-    out[:] = 0.0
+    for i in range(n):
+        for k in range(d):
+            out[i, k] = 0.0
     for i in range(n):
         for e in range(starts[i], starts[i + 1]):
             j, c = tails[e], conductance[e]
@@ -166,7 +182,7 @@ def solve(system: System, b: FloatArray, goal: float, max_iter: int) -> FloatArr
     Expired
         The deadline has passed, see `gtvcvx._deadline`.
     """
-    state = State(np.zeros_like(b), b.copy(), np.zeros_like(b), np.ones(1))
+    state = State.of(system, b)
     steps, first = _steps_between_looks(system, b.shape[1]), 0
     while first < max_iter:
         last = min(first + steps, max_iter)
@@ -197,7 +213,7 @@ def _continue(system: System, state: State, goal: float, first: int, last: int) 
         last,
         *system.arcs,
         system.conductance,
-        system.degrees,
+        1.0 / system.degrees,
         *(system.projectors or (None, None, None)),
         system.allowed,
         system.ground,
@@ -206,12 +222,15 @@ def _continue(system: System, state: State, goal: float, first: int, last: int) 
     return done
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST, allocates=False)
 def _iterate(
     dims: tuple[int, ...],
     x: FloatArray,
     residual: FloatArray,
     direction: FloatArray,
+    flow: FloatArray,
+    product: FloatArray,
+    difference: FloatArray,
     last_energy: FloatArray,
     goal: float,
     first: int,
@@ -219,7 +238,7 @@ def _iterate(
     starts: IntArray,
     tails: UInt32Array,
     conductance: FloatArray,
-    degrees: FloatArray,
+    inverse: FloatArray,
     full: FloatArray | None,
     partial: IntArray | None,
     matrices: FloatArray | None,
@@ -227,18 +246,20 @@ def _iterate(
     ground: FloatArray | None,
     normals: FloatArray | None,
 ) -> bool:
-    """Run conjugate gradients; see `State`, and `System` for the matrix."""
+    """Run conjugate gradients; see `State`, and `System` for the matrix.
+
+    Loops take the place of operations on whole arrays, which numba compiles slowly.
+    """
     n, d = len(x), len(dims)
-    product, flow = np.empty((n, d)), np.empty((n, d))
-    inverse = 1.0 / degrees
     previous = last_energy[0]
     for iteration in range(first, last):
         square, energy = 0.0, 0.0
         for i in range(n):
+            part = 0.0
             for k in range(d):
-                part = residual[i, k] * residual[i, k]
-                square += part
-                energy += part * inverse[i]
+                part += residual[i, k] * residual[i, k]
+            square += part
+            energy += part * inverse[i]
         if not square > goal * goal:
             return True
         beta = energy / previous if previous > 0.0 and iteration else 0.0
@@ -246,18 +267,13 @@ def _iterate(
         for i in range(n):
             for k in range(d):
                 direction[i, k] = residual[i, k] * inverse[i] + beta * direction[i, k]
-        _laplacian(dims, direction, flow, starts, tails, conductance, allowed, normals)
+        _laplacian(dims, direction, flow, difference, starts, tails, conductance, allowed, normals)
         if ground is not None:
             for i in range(n):
                 for k in range(d):
                     for j in range(d):
                         flow[i, k] += ground[i, k, j] * direction[i, j]
-        if full is None:
-            # numba takes seconds to compile an assignment of whole arrays, for its error message.
-            for i in range(n):
-                for k in range(d):
-                    product[i, k] = flow[i, k]
-        else:
+        if full is not None:
             project_nodes(flow, product, full, partial, matrices)
         curvature = 0.0
         for i in range(n):
