@@ -117,7 +117,7 @@ def project_nodes(
             out[i, k] = total
 
 
-@compiled(fastmath=FAST, allocates=False)
+@compiled(small=True, allocates=False)
 def add_blocks(node: IntArray, vectors: FloatArray, ground: FloatArray, out: FloatArray) -> None:
     """Add ``c_q g_q g_q^T`` to the block (n, d, d) of the node of each generator g_q (Q, d)."""
     d = vectors.shape[1]

@@ -11,7 +11,7 @@ from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._primal_dual import EdgeStep, Point, edge_block
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST)
 def complete_iteration(
     dims: tuple[int, ...],
     prox: FloatArray,

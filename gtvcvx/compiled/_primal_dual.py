@@ -85,7 +85,7 @@ class EdgeStep(NamedTuple):
     saturated: bool
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST, inner=True)
 def node_block(
     dims: tuple[int, ...],
     first: int,
@@ -122,7 +122,7 @@ def node_block(
     return moved
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST, inner=True)
 def edge_block(
     dims: tuple[int, ...],
     first: int,
@@ -180,7 +180,7 @@ def edge_block(
     return moved / sigma
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST)
 def iterate(
     n_iter: int,
     dims: tuple[int, ...],
@@ -199,7 +199,7 @@ def iterate(
     return primal, dual
 
 
-@compiled(fastmath=FAST, error_model="python", parallel=True)
+@compiled(fastmath=FAST, parallel=True)
 def iterate_parallel(
     n_iter: int,
     dims: tuple[int, ...],

@@ -19,7 +19,7 @@ _LINF = int(CompiledForm.LINF)
 CODES = (_L2, _L1, _LINF)
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def l1_threshold(z: FloatArray, cap: float) -> float:
     """Soft threshold of the projection on the l1 ball; it rises until no entry falls below it."""
     total = 0.0
@@ -71,7 +71,7 @@ class Limits(NamedTuple):
     capacities: FloatArray
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST)
 def sweep(
     dims: tuple[int, ...],
     arcs: Arcs,

@@ -50,7 +50,7 @@ class WeightedEdgeStep(NamedTuple):
     code: int
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def ellipsoid_multiplier(z: FloatArray, scales: FloatArray, cap: float) -> float:
     """Return the mu >= 0 for which ``y_k = z_k / (1 + mu / s_k^2)`` has ``||y / s|| = cap``.
 
@@ -83,7 +83,7 @@ def ellipsoid_multiplier(z: FloatArray, scales: FloatArray, cap: float) -> float
     return mu
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def weighted_l1_threshold(z: FloatArray, scales: FloatArray, cap: float) -> float:
     """Return the t >= 0 with which ``y_k = soft(z_k, t / s_k)`` has ``||y / s||_1 = cap``.
 
@@ -108,7 +108,7 @@ def weighted_l1_threshold(z: FloatArray, scales: FloatArray, cap: float) -> floa
         threshold, active = (total - cap) / squares, count
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST, inner=True)
 def weighted_edge_block(
     dims: tuple[int, ...],
     first: int,
@@ -162,7 +162,7 @@ def weighted_edge_block(
     return moved / sigma
 
 
-@compiled(fastmath=FAST, error_model="python")
+@compiled(fastmath=FAST)
 def iterate_weighted(
     n_iter: int,
     dims: tuple[int, ...],
@@ -181,7 +181,7 @@ def iterate_weighted(
     return primal, dual
 
 
-@compiled(fastmath=FAST, error_model="python", parallel=True)
+@compiled(fastmath=FAST, parallel=True)
 def iterate_weighted_parallel(
     n_iter: int,
     dims: tuple[int, ...],

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from _twins import alone
 
 import gtvcvx as gtv
 from gtvcvx.compiled import _primal_dual
 from gtvcvx.compiled._given_prox import complete_iteration
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point
 
+node_block, edge_block = alone(_primal_dual.node_block), alone(_primal_dual.edge_block)
 PENALTIES = {"l2": gtv.L2Norm(), "l1": gtv.L1Norm(), "linf": gtv.LinfNorm()}
 PENALTIES["squared"] = gtv.SquaredNorm()
 
@@ -49,7 +51,7 @@ def test_node_block_is_its_naive_twin(d, threads):
     tau = rng.uniform(0.1, 2.0, 9)
     new, bar, moved = naive_node_pass(w, graph.divergence @ u, matrix, offset, tau, 1.9)
     step = NodeStep(matrix, offset, tau, 1.9)
-    total = _primal_dual.node_block((0,) * d, 0, 9, w, nodes, step)
+    total = node_block((0,) * d, 0, 9, w, nodes, step)
     np.testing.assert_allclose(w, new, rtol=1e-12, atol=1e-12)
     for copy in nodes:
         np.testing.assert_allclose(copy[:, :d], bar, rtol=1e-12, atol=1e-12)
@@ -69,7 +71,7 @@ def test_edge_block_is_its_naive_twin(name, d, scale, saturated, measured):
     nodes[0] = np.hstack([bar, graph.divergence @ u])
     expected, moved = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
     step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form, saturated)
-    total = _primal_dual.edge_block((0,) * d, 0, 9, u, nodes[0], graph.by_head, step, measured)
+    total = edge_block((0,) * d, 0, 9, u, nodes[0], graph.by_head, step, measured)
     np.testing.assert_allclose(u, expected, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(nodes[0, :, d:], graph.divergence @ expected, rtol=1e-11, atol=1e-10)
     assert total == pytest.approx(moved if measured else 0.0, rel=1e-10)

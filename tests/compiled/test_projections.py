@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from _instances import Case, cases, reference
+from _twins import alone
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -15,6 +16,7 @@ from gtvcvx.compiled._projections import Flows, Limits
 from gtvcvx.duality import _conservation
 from gtvcvx.duality._conservation import FlowConservation
 
+l1_threshold = alone(_projections.l1_threshold)
 NORMS = {"l1": gtv.L1Norm(), "l2": gtv.L2Norm(), "linf": gtv.LinfNorm()}
 # Families with nodes at which flow is conserved; elsewhere there is nothing to alternate with.
 CONSERVED = ("isolated", "unlabelled", "few-rows", "d=1", "d=6")
@@ -124,9 +126,9 @@ def test_sweep_is_its_naive_twin_on_any_input(name, data):
 )
 def test_threshold_is_its_naive_twin(z, cap, exponent):
     """A power of two scales the threshold, and changes no bit of it."""
-    threshold = _projections.l1_threshold(z, cap)
+    threshold = l1_threshold(z, cap)
     assert threshold == pytest.approx(naive_threshold(z, cap), rel=1e-12, abs=1e-12 * abs(z).max())
-    scaled = _projections.l1_threshold(np.ldexp(z, exponent), float(np.ldexp(cap, exponent)))
+    scaled = l1_threshold(np.ldexp(z, exponent), float(np.ldexp(cap, exponent)))
     assert scaled == np.ldexp(threshold, exponent)
 
 

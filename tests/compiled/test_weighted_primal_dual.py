@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _twins import alone
 from scipy.optimize import brentq
 
 import gtvcvx as gtv
@@ -9,6 +10,10 @@ from gtvcvx.compiled import _primal_dual, _weighted_primal_dual
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point
 from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep
 
+edge_block = alone(_primal_dual.edge_block)
+weighted_edge_block = alone(_weighted_primal_dual.weighted_edge_block)
+ellipsoid_multiplier = alone(_weighted_primal_dual.ellipsoid_multiplier)
+weighted_l1_threshold = alone(_weighted_primal_dual.weighted_l1_threshold)
 PENALTIES = {"l2": gtv.L2Norm(), "l1": gtv.L1Norm(), "linf": gtv.LinfNorm()}
 PENALTIES["squared"] = gtv.SquaredNorm()
 
@@ -73,8 +78,7 @@ def test_weighted_edge_block_is_its_naive_twin(name, d, spread, measured):
     capacities = graph.weights
     expected, moved = naive_edge_pass(name, y, bar, graph.edges, capacities, s, 0.5, 1.9)
     step = WeightedEdgeStep(capacities, s, 0.5, 1.9, PENALTIES[name].compiled_form)
-    block = _weighted_primal_dual.weighted_edge_block
-    total = block((0,) * d, 0, 9, y, nodes[0], graph.by_head, step, measured)
+    total = weighted_edge_block((0,) * d, 0, 9, y, nodes[0], graph.by_head, step, measured)
     np.testing.assert_allclose(y / s, expected / s, rtol=1e-10, atol=1e-11)
     divergence = graph.divergence @ (expected / s)
     np.testing.assert_allclose(nodes[0, :, d:] / s, divergence, rtol=1e-10, atol=1e-10)
@@ -90,8 +94,8 @@ def test_equal_weights_of_one_are_the_pass_with_one_weight(name):
     one = EdgeStep(graph.weights, 0.5, 1.9, code, False)
     many = WeightedEdgeStep(graph.weights, np.ones(3), 0.5, 1.9, code)
     arcs = graph.by_head
-    _primal_dual.edge_block((0,) * 3, 0, 9, y, nodes[0], arcs, one, True)
-    _weighted_primal_dual.weighted_edge_block((0,) * 3, 0, 9, other, others[0], arcs, many, True)
+    edge_block((0,) * 3, 0, 9, y, nodes[0], arcs, one, True)
+    weighted_edge_block((0,) * 3, 0, 9, other, others[0], arcs, many, True)
     np.testing.assert_allclose(other, y, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(others, nodes, rtol=1e-12, atol=1e-12)
 
@@ -106,11 +110,11 @@ def test_projections_are_on_the_sphere(exponent, spread):
         s = spread ** rng.uniform(-0.5, 0.5, d)
         unit = 2.0**exponent
         z, cap = unit * s * 10.0 ** rng.uniform(-6, 6, d), unit * 10.0 ** rng.uniform(-3, 3)
-        mu = _weighted_primal_dual.ellipsoid_multiplier(z, s, cap)
+        mu = ellipsoid_multiplier(z, s, cap)
         length = np.linalg.norm(z * s / (s**2 + mu))
         assert (mu > 0.0) == (np.linalg.norm(z / s) > cap)
         assert length == pytest.approx(min(cap, np.linalg.norm(z / s)), rel=1e-12, abs=0.0)
-        t = _weighted_primal_dual.weighted_l1_threshold(z, s, cap)
+        t = weighted_l1_threshold(z, s, cap)
         inside, total = np.sum(np.maximum(np.abs(z) - t / s, 0.0) / s), np.sum(np.abs(z / s))
         assert (t > 0.0) == (total > cap)
         assert inside == pytest.approx(min(cap, total), rel=1e-12, abs=1e-14 * total)

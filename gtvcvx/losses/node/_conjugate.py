@@ -15,6 +15,7 @@ import numpy as np
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
 from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._newton_systems import factorize, substitute
+from gtvcvx.losses.node._segments import sums
 
 MAX_SHARES = 20
 # What rows cannot move any more counts as room, so little that others go first.
@@ -70,7 +71,8 @@ class _Shares(NamedTuple):
     X: FloatArray  # (N, d)
     rows: Records  # (N,) of ROW
     indptr: IntArray  # (k + 1,)
-    coordinates: Records  # (k, d) of COORDINATE
+    low: FloatArray  # (k, d), where g* begins to be finite
+    high: FloatArray  # (k, d), and where it ends
     s: FloatArray  # (k, d)
     a: FloatArray  # (N,)
     t: FloatArray  # (k, d)
@@ -95,17 +97,10 @@ def share(
     """
     d, most = X.shape[1], int(np.diff(indptr).max(initial=0))
     room = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(most), np.empty(most)
-    shares = _Shares(X, rows, indptr, coordinates, s, a, t, nu, leak, *room)
+    shares = _Shares(X, rows, indptr, *coordinate_domain(coordinates), s, a, t, nu, leak, *room)
+    parts = np.abs(s) + sums(indptr, np.abs(X * a[:, None]))
+    scale[nodes] = parts.max(axis=1)[nodes]
     _share_all(nodes, shares, ~np.isnan(totals), left, scale, goal)
-
-
-@compiled(small=True, allocates=False, inner=True)
-def _ends(coordinate: Any) -> tuple[float, float]:
-    """Return `coordinate_domain` of one coordinate."""
-    k, curved = coordinate.kappa, coordinate.mu > 0.0
-    low = -math.inf if curved or coordinate.lower > -math.inf else -k
-    high = math.inf if curved or coordinate.upper < math.inf else k
-    return low, high
 
 
 @compiled(small=True, allocates=False, inner=True)
@@ -120,15 +115,14 @@ def _leak(i: int, shares: _Shares, summed: bool) -> float:
         rest = shares.s[i, j] - (nu[i, 0] if summed else 0.0)
         for r in range(shares.indptr[i], shares.indptr[i + 1]):
             rest -= X[r, j] * a[r]
-        raised = max(raised, rest - _ends(shares.coordinates[i, j])[1])
+        raised = max(raised, rest - shares.high[i, j])
         t[i, j] = rest
     if not summed:
         raised = 0.0
     nu[i, 0] += raised
     for j in range(X.shape[1]):
-        low, high = _ends(shares.coordinates[i, j])
         rest = t[i, j] - raised
-        t[i, j] = min(max(rest, low), high)
+        t[i, j] = min(max(rest, shares.low[i, j]), shares.high[i, j])
         leak[i, j] = rest - t[i, j]
         square += leak[i, j] * leak[i, j]
     return math.sqrt(square)
@@ -200,18 +194,6 @@ def _move(i: int, shares: _Shares, back: bool) -> None:
         a[r] = min(max(moved, shares.rows[r].low), shares.rows[r].high)
 
 
-@compiled(small=True, allocates=False, inner=True)
-def _size(i: int, shares: _Shares) -> float:
-    """Return the size of what adds up to s_i."""
-    largest = 0.0
-    for j in range(shares.X.shape[1]):
-        size = abs(shares.s[i, j])
-        for r in range(shares.indptr[i], shares.indptr[i + 1]):
-            size += abs(shares.X[r, j] * shares.a[r])
-        largest = max(largest, size)
-    return largest
-
-
 @compiled(small=True, allocates=False)
 def _share_all(
     nodes: IntArray,
@@ -224,7 +206,6 @@ def _share_all(
     """Share the leaks of some nodes, one after the other."""
     for n in range(len(nodes)):
         i = nodes[n]
-        scale[i] = _size(i, shares)
         left[i], back = math.inf, False
         for count in range(MAX_SHARES + 2):
             found = _leak(i, shares, summed[i])

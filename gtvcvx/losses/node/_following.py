@@ -37,10 +37,13 @@ SHORT = 0.3
 
 
 @compiled(small=True, allocates=False, inner=True)
-def _balance(i: int, batch: Batch, points: Points, scratch: Scratch) -> tuple[float, bool]:
+def _balance(
+    i: int, batch: Batch, points: Points, scratch: Scratch, correct: bool
+) -> tuple[float, bool]:
     """Write slopes, curvatures and the gradient; return the kinks' relative error.
 
-    Returns, too, whether rows that are not at their kinks are on the wrong side.
+    Returns, too, whether rows that are not at their kinks are on the wrong side; if told to correct
+    that, it brings them to their kinks, for the next map.
     """
     d, first, last = len(scratch.q), batch.indptr[i], batch.indptr[i + 1]
     away, reach, crossed = 0.0, 0.0, False
@@ -50,7 +53,7 @@ def _balance(i: int, batch: Batch, points: Points, scratch: Scratch) -> tuple[fl
         scratch.size[j] = abs(linear) + abs(scratch.p[j]) + abs(points.t[i, j])
         reach = max(reach, abs(points.z[i, j]))
     for r in range(first, last):
-        row = batch.rows[r]
+        row, right = batch.rows[r], points.a[r]
         image, bulk, spread = 0.0, abs(row.y), 0.0
         for j in range(d):
             image += batch.X[r, j] * points.z[i, j]
@@ -59,36 +62,31 @@ def _balance(i: int, batch: Batch, points: Points, scratch: Scratch) -> tuple[fl
         noise = 0.0
         if row.kind != KINK:
             points.a[r], scratch.weight[r - first] = slope_and_curvature(row, image)
+            right = points.a[r]
             noise = scratch.weight[r - first] * bulk
         elif row.low < points.a[r] < row.high:
             bulk = abs(row.y) + (spread * reach if row.high < math.inf else 0.0)
             away = max(away, abs(row.y - image) / (bulk + TINY))
         else:
-            if correct_row(row, image - row.y, points.a[r]) != points.a[r]:
-                crossed = True
+            right = correct_row(row, image - row.y, points.a[r])
+            crossed = crossed or right != points.a[r]
         noise += abs(points.a[r])
         for j in range(d):
             scratch.gradient[j] += batch.X[r, j] * points.a[r]
             scratch.size[j] += abs(batch.X[r, j]) * noise
+        if correct:
+            points.a[r] = right
     return away, crossed
 
 
 @compiled(small=True, allocates=False, inner=True)
-def _error(scratch: Scratch) -> float:
-    """Return the relative error of the gradient, infinite where it is no number."""
-    worst = 0.0
-    for j in range(len(scratch.gradient)):
-        # Also where it is not a number.
-        if not abs(scratch.gradient[j]) <= worst * scratch.size[j]:
-            ratio = abs(scratch.gradient[j]) / scratch.size[j]
-            worst = ratio if ratio < math.inf else math.inf
-    return worst
+def _rest(i: int, batch: Batch, points: Points, scratch: Scratch) -> tuple[bool, float]:
+    """Let resting coordinates take what is left of the gradient.
 
-
-@compiled(small=True, allocates=False, inner=True)
-def _rest(i: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
-    """Let resting coordinates take what is left of the gradient; say whether some cannot."""
-    changed = False
+    Returns whether some cannot, and the relative error of the gradient: infinite where it is no
+    number.
+    """
+    changed, worst = False, 0.0
     for j in range(len(scratch.q)):
         coordinate, t = batch.coordinates[i, j], points.t[i, j]
         if abs(t) != coordinate.kappa:
@@ -96,21 +94,12 @@ def _rest(i: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
             low, high = subgradients(coordinate, points.z[i, j])
             points.t[i, j] = min(max(left, low), high)
             scratch.gradient[j] += points.t[i, j] - t
-            if points.t[i, j] != left:
-                changed = True
-    return changed
-
-
-@compiled(small=True, allocates=False, inner=True)
-def _cross(i: int, batch: Batch, points: Points) -> None:
-    """Bring rows that are on the wrong side to their kinks."""
-    for r in range(batch.indptr[i], batch.indptr[i + 1]):
-        row = batch.rows[r]
-        if row.kind == KINK and not row.low < points.a[r] < row.high:
-            residual = -row.y
-            for j in range(points.z.shape[1]):
-                residual += batch.X[r, j] * points.z[i, j]
-            points.a[r] = correct_row(row, residual, points.a[r])
+            changed = changed or points.t[i, j] != left
+        # Also where it is not a number.
+        if not abs(scratch.gradient[j]) <= worst * scratch.size[j]:
+            ratio = abs(scratch.gradient[j]) / scratch.size[j]
+            worst = ratio if ratio < math.inf else math.inf
+    return changed, worst
 
 
 @compiled(small=True, allocates=False, inner=True)
@@ -173,15 +162,12 @@ def follow(i: int, batch: Batch, points: Points, scratch: Scratch, tolerance: fl
             break
         if stage == STEP:
             changed = _step(i, batch, points, scratch)
-        away, crossed = _balance(i, batch, points, scratch)
+        away, crossed = _balance(i, batch, points, scratch, stage == STEP)
         if stage != STEP:
             stage += 1
             continue
-        if crossed:
-            _cross(i, batch, points)
-        rested = _rest(i, batch, points, scratch)
+        rested, worst = _rest(i, batch, points, scratch)
         changed = changed or crossed or rested
-        worst = _error(scratch)
         found = not changed and max(worst, away) <= tolerance
         if found or not worst < math.inf:
             break

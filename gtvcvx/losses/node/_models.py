@@ -132,13 +132,26 @@ def hessians(X: FloatArray, indptr: IntArray, out: FloatArray) -> None:
                 out[i, k, j] = out[i, j, k]
 
 
-@compiled(small=True)
 def resolvents(
     H: FloatArray, linear: FloatArray, tau: FloatArray, matrix: FloatArray, offset: FloatArray
 ) -> None:
     """Write the inverses of ``I + tau_i H_i`` (k, d, d), and them times ``tau_i linear_i``."""
+    d = linear.shape[1]
+    _resolvents(H, linear, tau, matrix, offset, np.empty((d, d)), np.empty(d))
+
+
+@compiled(small=True, allocates=False)
+def _resolvents(
+    H: FloatArray,
+    linear: FloatArray,
+    tau: FloatArray,
+    matrix: FloatArray,
+    offset: FloatArray,
+    L: FloatArray,
+    x: FloatArray,
+) -> None:
+    """Write `resolvents`, with room for one factor (d, d) and one column (d,)."""
     k, d = linear.shape
-    L, x = np.empty((d, d)), np.empty(d)
     for i in range(k):
         for a in range(d):
             for c in range(d):

@@ -123,7 +123,7 @@ def test_balance_is_the_gradient(seed):
     node, batch, points, scratch = prepared(seed)
     rng, m = np.random.default_rng(seed), len(node.rows)
     points.z[:], points.t[:] = rng.standard_normal((2, 1, len(node.q)))
-    balance(0, batch, points, scratch)
+    balance(0, batch, points, scratch, False)
     z = points.z[0]
     for i, row in enumerate(node.rows):
         if row["kind"] != KINK:
