@@ -162,3 +162,13 @@ def test_one_command_measures_certifies_and_writes(tmp_path):
     assert rows[0]["times"] == 1.0
     assert "| ADMM |" in (tmp_path / "out" / "results.md").read_text()
     assert (tmp_path / "out" / "gap-F1.png").stat().st_size > 1000
+
+
+def test_first_solves_are_measured_of_every_loss():
+    compilation = module("compilation")
+    for loss in compilation.LOSSES:
+        assert compilation.problem_of(loss, "l2", 2, 8).dim == 2
+    (first, second), kernels = compilation.run("squared", "l2", 2, 8)
+    assert first > 0.0
+    assert second > 0.0
+    assert sum(kernels.seconds.values()) <= first + second

@@ -1,6 +1,7 @@
 """The clock that stands still while functions are compiled, and what a terminal shows of it."""
 
 import dataclasses
+import gc
 import io
 from contextlib import suppress
 
@@ -53,6 +54,14 @@ def test_the_clock_stands_still_while_something_is_compiled(seconds, clock):
         raise KeyboardInterrupt
     seconds.now += 1.0
     assert clock.now() == 104.0
+
+
+def test_garbage_is_not_collected_meanwhile(clock):
+    for collects in (False, True):
+        (gc.enable if collects else gc.disable)()
+        with clock.compiling(), clock.compiling():
+            assert not gc.isenabled()
+        assert gc.isenabled() == collects
 
 
 def test_numba_tells_the_clock_what_it_compiles(clock):
