@@ -16,6 +16,7 @@ from gtvcvx.solvers.driver import Method, missing
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._losses import KINKED
 from gtvcvx.solvers.interior_point._stalling import DEFAULTS as STALLING
+from gtvcvx.solvers.interior_point._units import feature_sizes
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise, planned
 from gtvcvx.solvers.interior_point.blockwise._plan import Plan
 
@@ -213,7 +214,21 @@ class Alternative:
 
     @property
     def fewest(self) -> int:
-        """Iterations that most problems take: what costs no more comes first."""
+        """Iterations that most problems take: what costs no more comes first.
+
+        They are many more where features have different units, and take longer: quadratic losses
+        alone are rotated.
+        """
+        raw = not self._problem.losses.is_quadratic and self._spread > STALLING.raw
+        return self._fewest * (STALLING.fewest_raw if raw else 1)
+
+    @property
+    def _spread(self) -> float:
+        sizes = feature_sizes(self._problem.losses.terms(), self._problem.dim)
+        return float(sizes.max() / sizes.min())
+
+    @property
+    def _fewest(self) -> int:
         if not self._kinds.isdisjoint(KINKED):
             return STALLING.fewest_kinked
         if not self._blockwise:

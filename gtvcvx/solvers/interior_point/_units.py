@@ -12,12 +12,21 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.losses.batched._terms import ROW_KINDS
+from gtvcvx.losses.batched._terms import ROW_KINDS, Term
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point._losses import KINKED
 
 # Sizes of features, and capacities, up to which the data's own units are good.
 GOOD = 30.0
+
+
+def feature_sizes(terms: list[Term], dim: int) -> FloatArray:
+    """Return the largest entry of each column of all features (d,); 1 where there is none."""
+    sizes = np.zeros(dim)
+    for term in terms:
+        if term["kind"] in ROW_KINDS:
+            sizes = np.maximum(sizes, np.abs(term["X"]).max(axis=0))
+    return np.where(sizes > 0.0, sizes, 1.0)
 
 
 class Choice(NamedTuple):
@@ -34,12 +43,8 @@ def choices_of_units(problem: GTVProblem) -> list[Choice]:
     units. Kinked losses, whose slopes are bounded like flows, do without the latter.
     """
     n, d = problem.graph.n_nodes, problem.dim
-    features, kinds = np.zeros(d), set()
-    for term in problem.losses.terms():
-        kinds.add(term["kind"])
-        if term["kind"] in ROW_KINDS:
-            features = np.maximum(features, np.abs(term["X"]).max(axis=0))
-    features = np.where(features > 0.0, features, 1.0)
+    terms = problem.losses.terms()
+    features, kinds = feature_sizes(terms, d), {term["kind"] for term in terms}
     own, scaled = np.ones((n, d)), np.tile(_power_of_two(1.0 / features), (n, 1))
     typical = np.exp(np.mean(np.log(problem.capacities))) if problem.graph.n_edges else 1.0
     cost = float(_power_of_two(1.0 / typical))
