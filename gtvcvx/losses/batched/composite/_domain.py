@@ -35,12 +35,46 @@ def complement(parts: Parts, rows: BoolArray, coordinates: BoolArray) -> FloatAr
         stacked, given = unit[at], coordinates[nodes]
         if given.any():  # else d rows of zeros, where the nodes may have few rows and many columns
             stacked = np.concatenate([stacked, given[:, :, None] * np.eye(d)], axis=1)
-        _, sigma, basis = np.linalg.svd(stacked, full_matrices=False)
-        strong = sigma > FLOW_TOLERANCE * np.maximum(sigma[:, :1], 1e-300)
-        kept = basis * strong[:, :, None]
-        out[nodes] = np.eye(d) - kept.transpose(0, 2, 1) @ kept
-        # Full rank is full rank: no rounding error may pass for a null direction.
-        out[nodes[strong.sum(axis=1) == d]] = 0.0
+        out[nodes] = _complements(stacked)
+    return out
+
+
+def _complements(rows: FloatArray) -> FloatArray:
+    """Projectors (k, d, d) on what is orthogonal to the rows (k, m, d)."""
+    k, m, d = rows.shape
+    if min(m, d) == 0:
+        return np.broadcast_to(np.eye(d), (k, d, d)).copy()
+    basis, upper = np.linalg.qr(rows if m >= d else rows.transpose(0, 2, 1))
+    full = _well_conditioned(upper)
+    out = np.zeros((k, d, d))
+    if m < d:
+        kept = basis[full]
+        out[full] = np.eye(d) - kept @ kept.transpose(0, 2, 1)
+    # Full rank is full rank: no rounding error may pass for a null direction.
+    if not full.all():
+        out[~full] = _by_singular_values(rows[~full])
+    return out
+
+
+def _well_conditioned(upper: FloatArray) -> BoolArray:
+    """Say which triangles (k, r, r) have no singular value near what counts as zero.
+
+    By their inverses, in a small part of the time that singular values take.
+    """
+    diagonal = np.abs(np.einsum("kii->ki", upper)).min(axis=1)
+    size = np.linalg.norm(upper, axis=(1, 2))
+    good: BoolArray = diagonal > FLOW_TOLERANCE * size
+    least = 1.0 / np.linalg.norm(np.linalg.inv(upper[good]), axis=(1, 2))
+    good[good] = least > FLOW_TOLERANCE * size[good]
+    return good
+
+
+def _by_singular_values(rows: FloatArray) -> FloatArray:
+    _, sigma, basis = np.linalg.svd(rows, full_matrices=False)
+    strong = sigma > FLOW_TOLERANCE * np.maximum(sigma[:, :1], 1e-300)
+    kept = basis * strong[:, :, None]
+    out: FloatArray = np.eye(rows.shape[2]) - kept.transpose(0, 2, 1) @ kept
+    out[strong.sum(axis=1) == rows.shape[2]] = 0.0
     return out
 
 
@@ -95,7 +129,7 @@ def _generators(
     low, high = _intervals(parts)
     node, j = np.nonzero(coordinates)
     owner = parts.owner[rows]
-    vectors = np.einsum("qij,qj->qi", projector[owner], parts.X[rows])
+    vectors = _projected(parts, projector)[rows]
     table = parts.rows[rows]
     # A Poisson rate is at least of the order of its count.
     high_end = np.where(np.isinf(table["high"]), table["c"], table["high"])
@@ -109,6 +143,14 @@ def _generators(
         np.concatenate([table["high"], high[node, j]]),
         np.concatenate([high_end - table["low"], span]),
     )
+
+
+def _projected(parts: Parts, projector: FloatArray) -> FloatArray:
+    """Features (N, d) of the rows, projected by their nodes' projectors (k, d, d)."""
+    out = np.zeros_like(parts.X)
+    for nodes, at in _buckets(parts, np.flatnonzero(projector.any(axis=(1, 2)))):
+        out[at] = parts.X[at] @ projector[nodes]
+    return out
 
 
 def firmness(

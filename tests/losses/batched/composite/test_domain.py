@@ -151,3 +151,18 @@ def test_a_flow_that_is_feasible_is_kept():
     p = problem("quantile-few-rows")
     flow = p.solve(rtol=1e-8).u
     np.testing.assert_allclose(p.bounds.repair(flow), flow, atol=1e-9)
+
+
+@pytest.mark.parametrize("m", [2, 4, 9])
+@pytest.mark.parametrize(("share", "rank"), [(1e-8, 1), (1e-12, 0)])
+def test_projectors_tell_small_directions_from_rounding(m, share, rank):
+    """By factors of triangles where that is clear, by singular values elsewhere."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((5, m, 4))
+    X[:, 1:] = X[:, :1] * rng.standard_normal((5, m - 1, 1))
+    X[2:, 1] += share * rng.standard_normal((3, 4))
+    batch = gtv.HuberLoss.stack(X, np.zeros((5, m)), delta=0.5).parts[0][1]
+    projector = batch.null_projector()
+    np.testing.assert_array_equal(np.rint(np.einsum("kjj->k", projector)), [3] * 2 + [3 - rank] * 3)
+    np.testing.assert_allclose(projector @ projector, projector, atol=1e-12)
+    np.testing.assert_allclose(X @ projector, 0.0, atol=1e-9)
