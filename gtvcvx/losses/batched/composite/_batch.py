@@ -16,9 +16,10 @@ from gtvcvx.losses.batched.composite import _cvxpy_model as model
 from gtvcvx.losses.batched.composite._ascent import best_multipliers
 from gtvcvx.losses.batched.composite._domain import bounded, complement, dual_domain, firmness
 from gtvcvx.losses.batched.composite._model import Frame, QuadraticModel
-from gtvcvx.losses.batched.composite._multipliers import follow_multipliers
+from gtvcvx.losses.batched.composite._multipliers import smooth_multipliers
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.batched.composite._proximal import ProximalPoints
+from gtvcvx.losses.batched.composite._whitening import Whitened
 from gtvcvx.losses.node import _batch as compiled
 from gtvcvx.losses.node import _models as models
 
@@ -90,6 +91,11 @@ class BatchedComposite(BatchedLoss):
     def _frame(self) -> Frame:
         return Frame.of(self._parts)
 
+    @cached_property
+    def _whitened(self) -> Whitened:
+        lost = np.einsum("kjj->k", self._null)
+        return Whitened.of(self._parts, self._frame, self.dim - np.rint(lost).astype(np.int64))
+
     def model(self, w: FloatArray, last: BatchedLoss | None = None) -> QuadraticModel | None:
         """Return squared errors of the rows; None if there are kinks or constraints."""
         if not self.smooth:
@@ -134,17 +140,20 @@ class BatchedComposite(BatchedLoss):
         start: FloatArray,
         given: FloatArray | None = None,
         rough: bool = False,
+        distances: bool = False,
     ) -> Multipliers:
         """Best multipliers for s, without its part along null directions; or rough ones.
 
         Where rows have kinks given multipliers (N,) stay, if they nearly give s; NaN is unknown.
+        Leaks are distances from the domain where they are asked for; otherwise those off the
+        domain, and the multipliers there, are only known to be no good.
         """
         parts = self._parts
         inside = np.ascontiguousarray(s - np.einsum("kij,kj->ki", self._null, s))
         if self.smooth:
-            z, a, t, norms, left = follow_multipliers(parts, inside, start)
+            z, a, t, norms, left, off = smooth_multipliers(parts, self._whitened, inside, start)
             nu = np.zeros((len(z), 1))
-            nodes = np.flatnonzero(left)
+            nodes = np.flatnonzero(left | off if distances else left)
             if len(nodes):
                 here, rows = parts.of_nodes(nodes)
                 found, norms[nodes] = best_multipliers(
@@ -167,7 +176,8 @@ class BatchedComposite(BatchedLoss):
 
     def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
         """Upper bounds on the conjugates, exact up to rounding; +inf off their domains."""
-        parts, best = self._parts, self._multipliers(s, self._minimizer)
+        parts = self._parts
+        best = self._multipliers(s, self._minimizer, distances=bool(np.isfinite(atol).any()))
         value = compiled.conjugates(
             parts.rows, parts.indptr, parts.coordinates, parts.totals, best.a, best.t, best.nu
         )
@@ -238,7 +248,7 @@ class BatchedComposite(BatchedLoss):
         """Multipliers of the generators, and the distance of w_i to where they leave an end."""
         assert self._domain is not None
         near = self._minimizer if w is None else self.project_domain(w)
-        best = self._multipliers(s, near, rough=w is not None)
+        best = self._multipliers(s, near, rough=w is not None, distances=True)
         found, firm = firmness(self._parts, best.z if w is None else near, best.a, best.t)
         chosen = self._domain[1]
         return found[chosen], firm[chosen]

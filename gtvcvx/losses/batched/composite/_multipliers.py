@@ -1,8 +1,7 @@
-"""Best multipliers of many nodes for linear terms, by the proximal points that prox has, too.
+"""Best multipliers of many smooth nodes for linear terms, whatever the units of their columns.
 
-The proximal point method on ``L_i - <s_i, .>``, as in `gtvcvx.losses.batched.composite._ascent`,
-one step at all nodes after the other. It ends where multipliers give s_i up to rounding; the others
-are left.
+Newton's method in the coordinates of `gtvcvx.losses.batched.composite._whitening`; what it does not
+find is left to `gtvcvx.losses.batched.composite._ascent`.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
-from gtvcvx.losses.batched.composite._ascent import FIRST_STEP, GROWTH
+from gtvcvx._deadline import pieces
+from gtvcvx.losses.batched.composite._newton import maximize
 from gtvcvx.losses.batched.composite._parts import Parts
-from gtvcvx.losses.batched.composite._proximal import ProximalPoints
+from gtvcvx.losses.batched.composite._row_arrays import RowArrays
+from gtvcvx.losses.batched.composite._whitening import Whitened
+from gtvcvx.losses.node._batch import sizes
 from gtvcvx.losses.node._problem import EPS
 
-# Steps that converge take this many, each a hundred times the one before.
-MAX_STEPS = 8
-# What a last step moves, and what multipliers may miss of s, as shares of what adds up to s: both
-# are rounding, that of all sums in the second one.
-GOAL, LEAST_LEAK = 8.0 * EPS, 64.0 * EPS
+# What multipliers may miss of s, as a share of what adds up to s: rounding of all sums.
+LEAST_LEAK = 64.0 * EPS
 
 
-class Followed(NamedTuple):
+class Found(NamedTuple):
     """What was found, and where."""
 
     z: FloatArray  # (k, d)
@@ -32,32 +31,33 @@ class Followed(NamedTuple):
     t: FloatArray  # (k, d), of all of g, see `Parts.taken`
     leak: FloatArray  # (k,)
     left: BoolArray  # (k,), nodes for which nothing was found
+    off: BoolArray  # (k,), nodes whose s is proved to be off the domain
 
 
-def follow_multipliers(parts: Parts, s: FloatArray, start: FloatArray) -> Followed:
-    """Maximize ``<s_i, w> - L_i(w)`` from the start (k, d), where that is easy.
+def smooth_multipliers(parts: Parts, whitened: Whitened, s: FloatArray, start: FloatArray) -> Found:
+    """Maximize ``<s_i, w> - L_i(w)`` from the start (k, d).
 
     For losses without kinks and constraints: elsewhere the best multipliers may belong to points
     that are far away.
     """
-    k, d = s.shape
-    leak, left = np.full(k, np.inf), np.ones(k, dtype=bool)
-    out = Followed(start.copy(), np.zeros(len(parts.rows)), np.zeros((k, d)), leak, left)
-    prox, owner, length = ProximalPoints(parts), parts.owner, FIRST_STEP / parts.curvature
-    points, trying = prox.points, left.copy()
-    points.z[:] = start
-    for _ in range(MAX_STEPS):
-        before, failed = points.z.copy(), trying.copy()
-        prox.follow(before + length[:, None] * s, length, failed)
-        moved = np.linalg.norm(points.z - before, axis=1) / length
-        t, away, size = parts.taken(s, points.a)
-        trying &= ~failed
-        good = trying & (moved <= GOAL * size) & (away <= LEAST_LEAK * size)
-        rows = good[owner]
-        out.z[good], out.a[rows], out.t[good] = points.z[good], points.a[rows], t[good]
-        out.leak[good], out.left[good] = away[good], False
-        trying &= ~good
-        if not trying.any():
-            break
-        length = length * GROWTH
-    return out
+    z, left, off = start.copy(), np.zeros(len(s), dtype=bool), np.zeros(len(s), dtype=bool)
+    # A node without features has no other multipliers than its slopes.
+    every = RowArrays.of(whitened.rows).slopes(np.zeros(len(whitened.rows)))[0]
+    for group in whitened.groups:
+        for at in pieces(len(group.nodes), parts.nodes_a_look):
+            here = group.piece(at)
+            nodes = here.nodes
+            ends = maximize(
+                here,
+                RowArrays.of(whitened.rows[here.at]),
+                here.slopes(s[nodes]),
+                here.coordinates(start[nodes]),
+            )
+            every[here.at] = ends.a
+            z[nodes] = here.points(ends.z)
+            left[nodes], off[nodes] = ~(ends.found | ends.off), ends.off
+    a = every[whitened.place]
+    t, leak, _ = parts.taken(s, a)
+    size = sizes(parts.X, parts.rows, parts.indptr, s, a)
+    left |= ~np.isfinite(z).all(axis=1) | (~off & ~(leak <= LEAST_LEAK * size))
+    return Found(z, a, t, leak, left, off)
