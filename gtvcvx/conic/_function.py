@@ -15,14 +15,15 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx.conic._form import ConicForm
-from gtvcvx.conic._solver import ConicSolver, Infeasible, Unbounded
+from gtvcvx.conic._solver import ROOM, ConicSolver, Infeasible, Unbounded
 
+EPS = float(np.finfo(np.float64).eps)
 Build = Callable[[Any], Any]
 
-# A point may violate the constraints by this share of its size: solvers return no better ones.
-FEASIBILITY = 1e-8
-# A least value is found if it is known to so many digits; it need not be attained.
-LEAST_TOLERANCE = 1e-3
+# A least value is found if it is known up to this share: exponentials of thousands leave no more.
+LEAST_TOLERANCE = 0.02
+# Steps by which subgradients are found next to a point, as shares of its square over the value.
+NEXT_TO = 1e-8
 # Gauges are numerical upper bounds, and larger than they need be by this share.
 MARGIN = 4e-9
 # A unit vector with a longer part beside a subspace is not in it.
@@ -152,7 +153,7 @@ class CvxpyFunction:
         with np.errstate(all="ignore"):
             value = float(self._cost.value)
             worst = max((float(np.max(c.residual)) for c in self._constraints), default=0.0)
-        inside = worst <= FEASIBILITY * max(1.0, float(np.abs(w).max()))
+        inside = worst <= ROOM * max(1.0, float(np.abs(w).max()))
         return value if inside and np.isfinite(value) else np.inf
 
     def subgradient(self, w: FloatArray) -> FloatArray:
@@ -165,8 +166,15 @@ class CvxpyFunction:
         """
         try:
             return self._restricted.fixed(w)[1]
-        except Infeasible:
-            raise ValueError(f"build: there is no gradient at {w}, outside the domain") from None
+        except (Infeasible, cp.SolverError):
+            value = self.value(w)
+            if not np.isfinite(value):
+                raise ValueError(
+                    f"build: there is no gradient at {w}, outside the domain"
+                ) from None
+        # A subgradient next to w, where the multipliers of w itself are out of reach.
+        tau = NEXT_TO * max(float(w @ w), EPS) / max(abs(value), EPS)
+        return (w - self.prox(w, tau)) / tau
 
     def prox(self, v: FloatArray, tau: float) -> FloatArray:
         """Return ``argmin_w f(w) + ||w - v||^2 / (2 tau)``.
@@ -181,24 +189,49 @@ class CvxpyFunction:
         except Infeasible:
             raise ValueError(NOWHERE) from None
 
-    def conjugate(self, s: FloatArray) -> float:
+    def conjugate(self, s: FloatArray, near: FloatArray | None = None) -> float:
         """Upper bound on ``f*(s) = sup_w <s, w> - f(w)``, +inf outside the domain of f*.
 
         The bound is the objective of a dual point, widened by what its residuals may cost; it is
-        off by some 1e-10 of its size.
+        off by some 1e-10 of its size. No point near the maximizer, where one is given, may tell
+        that it is too low: then it is found by more care, or +inf.
 
         Raises
         ------
         ValueError
             f is +inf everywhere.
         """
-        try:
-            return self._solver.conjugate(s).upper
-        except (Unbounded, cp.SolverError):
-            # At the edge of the domain the solver may not decide; +inf is a valid bound.
-            return np.inf
-        except Infeasible:
-            raise ValueError(NOWHERE) from None
+        bound = self._bound(s, near)
+        # That much is known without a solver.
+        return min(bound, 0.0) if self.nonnegative and not s.any() else bound
+
+    def _bound(self, s: FloatArray, near: FloatArray | None) -> float:
+        least, slack = -np.inf, 0.0
+        if near is not None:
+            parts = np.append(s * near, -self.value(near))
+            least = float(parts.sum())
+            slack = ROOM * float(np.abs(parts).sum())
+        for careful in (False, True):
+            try:
+                upper = self._solver.conjugate(s, near, careful).upper
+            except (Unbounded, cp.SolverError):
+                # At the edge of the domain the solver may not decide; +inf is a valid bound.
+                return np.inf
+            except Infeasible:
+                raise ValueError(NOWHERE) from None
+            if not upper < least - slack:
+                return upper
+        return np.inf
+
+    @cached_property
+    def least(self) -> float:
+        """Lower bound on the least value, -inf where none is found."""
+        return 0.0 if self.nonnegative else -self.conjugate(np.zeros(self.dim))
+
+    @property
+    def cheap(self) -> bool:
+        """Whether `least` costs no more than a conjugate."""
+        return self.nonnegative or self.prepared
 
     def minimizer(self) -> FloatArray:
         """Point where f is least; close to it where the infimum is not attained.
@@ -208,14 +241,19 @@ class CvxpyFunction:
         ValueError
             f is unbounded below, or +inf everywhere.
         """
+        zero = np.zeros(self.dim)
         try:
-            w, upper = self._solver.conjugate(np.zeros(self.dim))
+            w, upper = self._solver.conjugate(zero)
+            value = self.value(w)
+            if not upper + value <= LEAST_TOLERANCE * max(1.0, abs(value)):
+                w, upper = self._solver.conjugate(zero, w, careful=True)
+                value = self.value(w)
         except Unbounded:
             raise ValueError("build: unbounded below") from None
         except Infeasible:
             raise ValueError(NOWHERE) from None
-        value = self.value(w)
-        if not upper + value <= LEAST_TOLERANCE * max(1.0, abs(value)):
+        proved = upper + value <= LEAST_TOLERANCE * max(1.0, abs(value))
+        if not proved and not (self.nonnegative and np.isfinite(w).all()):
             raise ValueError(
                 f"build: unbounded below, or its least value is out of reach; {value:.3g} at {w}"
             )

@@ -43,6 +43,12 @@ class CvxpyLoss(Loss):
     iteration, where going through CVXPY would take 1 to 5 ms and the built-in losses take
     nanoseconds. Losses of the library are therefore to be preferred where they fit.
 
+    Data may be in any units: a program on which Clarabel fails is solved again in units of its own,
+    and in other ways; the best answer is a proximal point, but bounds are taken only of answers
+    that are accurate. Where CVXPY knows that the expression is nonnegative, a solve that is
+    interrupted before anything is known still has a finite gap; of many other losses, it may be
+    infinite until their conic forms are made.
+
     Conjugates are upper bounds from conic duality: objective of a dual point, widened by what its
     residuals may cost. They are good for relative gaps of about 1e-8. The loss must be bounded
     below, each loss by itself: otherwise the zero flow has no dual value, and ValueError is

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.conic._solver import ConicSolver, _settings
+from gtvcvx.conic._solver import ConicSolver, _Kept, _settings
+from gtvcvx.losses.batched import _cvxpy
 
 _RNG = np.random.default_rng(11)
 X, Y = _RNG.standard_normal((6, 3)), _RNG.standard_normal(6)
@@ -194,7 +195,7 @@ def test_bounds_hold_however_early_the_solver_stops(tolerance):
     form = gtv.CvxpyLoss(build, dim=3).function(3).form
     solver = ConicSolver(form)
     early = _settings(tolerance, tolerance, 10 * tolerance)
-    solver._solver = solver._made(1.0, form.q, form.b, early)
+    solver._kept[None] = _Kept(form, 0.0, early)
     rng = np.random.default_rng(1)
     errors = []
     for _ in range(50):
@@ -269,3 +270,48 @@ def test_gradient_outside_the_domain_is_refused():
 def epigraph_of_a_ball(w):
     t = cp.Variable()
     return t, [cp.norm(w) <= t, t <= 1.0]
+
+
+HOSTILE = {
+    "norm": lambda X, y: lambda w: cp.norm(X @ w - y, 2),
+    "huber": lambda X, y: lambda w: cp.sum(cp.huber(X @ w - y)) / len(y),
+    "power": lambda X, y: lambda w: cp.sum(cp.power(cp.abs(X @ w - y), 1.5)) / len(y),
+    "box": lambda X, y: lambda w: (cp.sum_squares(X @ w - y), [w >= 0]),
+    "logistic": lambda X, y: (
+        lambda w: cp.sum(cp.logistic(X @ w)) - 0.4 * cp.sum(X @ w) + 1e-3 * cp.sum_squares(w)
+    ),
+}
+
+
+@pytest.mark.parametrize(("unit", "target"), [(1e-4, 1e-4), (1e4, 1e5), (1.0, 1e4)])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_units_make_the_programs_of_a_node_fail(name, unit, target):
+    """Clarabel fails on many of them as they are, or has false certificates."""
+    rng = np.random.default_rng(8)
+    X, y = unit * rng.standard_normal((4, 3)), target * (1.0 + rng.random(4))
+    loss = gtv.CvxpyLoss(HOSTILE[name](X, y), dim=3)
+    batch, size = gtv.CvxpyLoss.batch([loss], 3), target / unit
+    accuracy = 1e-4 if name == "power" else 1e-6  # Clarabel knows power cones to few digits
+    for factor in (1e-3, 1.0, 1e3):
+        v, tau = size * rng.standard_normal(3), factor * (size / target) ** 2
+        z = batch.project_domain(loss.prox(v, tau)[None])[0]
+        at_start = abs(loss.value(batch.project_domain(v[None])[0]))
+        value = loss.value(z)
+        ours = value + np.sum((z - v) ** 2) / (2.0 * tau)
+        for step in 1e-3 * (np.abs(z) + 1e-3 * size) * rng.standard_normal((20, 3)):
+            there = loss.value(z + step) + np.sum((z + step - v) ** 2) / (2.0 * tau)
+            assert ours <= there + accuracy * (abs(ours) + abs(there) + at_start)
+        s = loss.gradient(z)
+        assert np.isfinite(s).all()
+        # What the bound says is never below what a point says.
+        least, slack = s @ z - value, abs(value) + np.abs(s) @ np.abs(z)
+        assert loss.conjugate(s, 1e-9) >= least - 1e-7 * slack
+
+
+def test_least_values_are_known_once_the_conic_forms_are(monkeypatch):
+    monkeypatch.setattr(_cvxpy, "_AFFORDABLE", 1)
+    losses = [gtv.CvxpyLoss(lambda w, a=a: cp.sum_squares(w - a) - a, dim=2) for a in (1, 2, 3)]
+    batch = gtv.CvxpyLoss.batch(losses, 2)
+    assert np.isinf(batch.loose_gap(np.zeros((3, 2)))).all()
+    batch.prox(np.zeros((3, 2)), np.ones(3))
+    np.testing.assert_allclose(batch.loose_gap(np.zeros((3, 2))), [2.0, 8.0, 18.0], rtol=1e-7)

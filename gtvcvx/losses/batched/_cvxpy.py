@@ -113,7 +113,7 @@ class BatchedCvxpy(BatchedLoss):
     ) -> FloatArray:
         """Upper bounds ``L_i(w_i) + L_i*(s_i) - <s_i, w_i>`` on the node gaps."""
         inside = self._inside(s)
-        bound = self._each(lambda f, i: f.conjugate(inside[i]))
+        bound = self._each(lambda f, i: f.conjugate(inside[i], w[i]))
         return np.maximum(self.value(w) + bound - np.sum(inside * w, axis=1), 0.0)
 
     def loose_gap(self, w: FloatArray) -> FloatArray:
@@ -124,15 +124,9 @@ class BatchedCvxpy(BatchedLoss):
         infinite there.
         """
         values = self.value(w)
-        unknown = sum(not (f.nonnegative or f.prepared) for f in self._functions)
-
-        def least(f: CvxpyFunction, i: int) -> float:
-            if f.nonnegative:
-                return 0.0
-            affordable = f.prepared or unknown <= _AFFORDABLE
-            return -f.conjugate(np.zeros(self.dim)) if affordable else -np.inf
-
-        return np.maximum(values - self._each(least), 0.0)
+        affordable = len({f for f in self._functions if not f.cheap}) <= _AFFORDABLE
+        least = self._each(lambda f, i: f.least if affordable or f.cheap else -np.inf)
+        return np.maximum(values - least, 0.0)
 
     def scale_to_feasible(self, s: FloatArray) -> float:
         """Return a theta in [0, 1] with theta s_i in the domain of L_i* for all i, the largest."""
