@@ -235,7 +235,7 @@ class Correction:
 
     def _metric(self, point: DualPoint, barrier: float, least: float) -> Metric:
         c = self._parts.coordinates
-        edges = edge_weights(self._penalty, point.u, self._capacities, barrier, least)
+        edges = edge_weights(self._penalty, point.u, self._limits(point), barrier, least)
         rows = self._rows.weights(point.a, curvatures(self._parts.rows, point.a), barrier, least)
         largest = np.abs(point.t).max(initial=0.0)
         own = Intervals(self._low, self._high, np.abs(point.t) + 1e-3 * largest)
@@ -243,6 +243,16 @@ class Correction:
         t = np.where(self._touched, own.weights(point.t, curvature, barrier, least), 0.0)
         reach = np.abs(point.nu) + np.abs(point.t).max(axis=1, initial=0.0)
         return Metric(edges, rows, t, np.where(self._summed, reach**2 / barrier, 0.0))
+
+    def _limits(self, point: DualPoint) -> FloatArray:
+        """Return the capacities, or less where that is more than whatever can flow.
+
+        Beside far too large ones what the rows take would be rounding.
+        """
+        if not self._penalty.is_norm:
+            return self._capacities
+        reach = float(self._size(point).max(initial=0.0))
+        return np.minimum(self._capacities, self._penalty.dual_norm(point.u) + reach)
 
     def _change(self, point: DualPoint, metric: Metric) -> DualPoint | None:
         """Return the least change that makes up the balance; None if rounding prevents it."""

@@ -15,6 +15,7 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Method, missing
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._losses import KINKED
+from gtvcvx.solvers.interior_point._reach import within_reach
 from gtvcvx.solvers.interior_point._stalling import DEFAULTS as STALLING
 from gtvcvx.solvers.interior_point._units import feature_sizes
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise, planned
@@ -145,16 +146,20 @@ class Alternative:
 
     @cached_property
     def _plan(self) -> Plan | None:
-        return planned(self._problem) if self._blockwise else None
+        return planned(self._within_reach) if self._blockwise else None
+
+    @cached_property
+    def _within_reach(self) -> GTVProblem:
+        return within_reach(self._problem)
 
     @cached_property
     def _method(self) -> InteriorPoint:
-        return InteriorPoint(self._problem, self._rtol)
+        return InteriorPoint(self._within_reach, self._rtol)
 
     def methods(self) -> Iterator[Method]:
         """Yield the methods that fit: the next one is for where those before have failed."""
         if self._plan is not None:
-            yield Blockwise(self._problem, self._plan)
+            yield Blockwise(self._within_reach, self._plan)
         if self._conic:
             yield self._method
 
