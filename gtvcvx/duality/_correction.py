@@ -31,7 +31,6 @@ from gtvcvx.duality._room import (
     Intervals,
     curvatures,
     edge_weights,
-    slopes,
 )
 from gtvcvx.duality._settings import CORRECTION
 from gtvcvx.graph import EmpiricalGraph, differences
@@ -39,6 +38,7 @@ from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._terms import FIELDS, ROW_KINDS, Term
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node import _batch as compiled
+from gtvcvx.losses.node._scalar import row_slope
 from gtvcvx.penalties import Penalty
 
 
@@ -147,7 +147,7 @@ class Correction:
         a = a[self._order]
         unknown = np.isnan(a)
         if unknown.any():
-            a = np.where(unknown, slopes(self._parts.rows, self._operator @ w.ravel()), a)
+            a = np.where(unknown, row_slope(self._parts.rows, self._operator @ w.ravel()), a)
         if not np.isfinite(a).all():
             return None
         point = self._started(w, u, a)

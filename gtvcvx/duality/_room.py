@@ -73,24 +73,6 @@ def curvatures(rows: Records, a: FloatArray) -> FloatArray:
         )
 
 
-def slopes(rows: Records, z: FloatArray) -> FloatArray:
-    """Return derivatives (N,) of row functions without kinks at z (N,)."""
-    kind, y, c, delta = (rows[name] for name in ("kind", "y", "c", "delta"))
-    r = z - y
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.select(
-            [kind == k for k in (SQUARED, HUBER, LOGISTIC, POISSON, PSEUDO_HUBER)],
-            [
-                2.0 * c * r,
-                2.0 * c * np.clip(r, -delta, delta),
-                c * (0.5 * (1.0 + np.tanh(0.5 * z)) - y),
-                c * (np.exp(z) - y),
-                c * delta * r / np.hypot(delta, r),
-            ],
-            np.nan,
-        )
-
-
 def edge_weights(
     penalty: Penalty, u: FloatArray, capacities: FloatArray, barrier: float, least: float
 ) -> FloatArray:

@@ -8,9 +8,9 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx import generators
 from gtvcvx.duality._correction import row_order
-from gtvcvx.duality._room import Intervals, curvatures, edge_weights, slopes
+from gtvcvx.duality._room import Intervals, curvatures, edge_weights
 from gtvcvx.losses.batched.composite._parts import Parts
-from gtvcvx.losses.node._scalar import KINK
+from gtvcvx.losses.node._scalar import KINK, row_slope
 from gtvcvx.solvers.driver import Limits
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 
@@ -104,7 +104,7 @@ def test_slopes_that_are_not_given_are_derivatives_at_the_point():
     w, u, read = found(problem)
     gap, point = problem.bounds.corrected(w, u, np.full_like(read, np.nan))
     parts = Parts.of(problem.losses.terms(), NODES, DIM)
-    given = slopes(parts.rows, parts.operator @ w.ravel())
+    given = row_slope(parts.rows, parts.operator @ w.ravel())
     np.testing.assert_allclose(point.a, given, atol=1e-6)
     order = row_order(problem.losses.terms())
     in_terms = np.empty_like(given)
@@ -168,8 +168,8 @@ def test_curvatures_are_derivatives_of_slopes():
         rows = parts.rows
         # Hubers where they are curved.
         z = rows["y"] + 0.3 * rng.uniform(-1.0, 1.0, len(rows))
-        a = slopes(rows, z)
-        numeric = (slopes(rows, z + 1e-6) - slopes(rows, z - 1e-6)) / 2e-6
+        a = row_slope(rows, z)
+        numeric = (row_slope(rows, z + 1e-6) - row_slope(rows, z - 1e-6)) / 2e-6
         np.testing.assert_allclose(curvatures(rows, a), numeric, rtol=1e-5)
     kinked = Parts.of(instance("absolute", "l2").losses.terms(), NODES, DIM).rows
     assert (kinked["kind"] == KINK).all()
