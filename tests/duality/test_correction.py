@@ -13,6 +13,7 @@ from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._scalar import KINK, row_slope
 from gtvcvx.solvers.driver import Limits
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
+from gtvcvx.solvers.interior_point._reach import within_reach
 
 NODES, DIM, ROWS = 14, 3, 4
 LOSSES = {
@@ -79,6 +80,8 @@ def test_bounds_are_accurate_and_never_above_the_optimum(loss, penalty):
             other = problem.bounds.corrected(w, near, a)
             if other is not None:
                 assert value - other[0].total <= value + 1e-12 * size
+                rows = Parts.of(problem.losses.terms(), NODES, DIM).rows
+                assert ((rows["low"] <= other[1].a) & (other[1].a <= rows["high"])).all()
                 against = problem.bounds.gap_against(w, other[1])
                 assert against.total == pytest.approx(other[0].total, rel=1e-12)
 
@@ -125,6 +128,17 @@ def test_rows_are_given_in_the_order_of_the_terms():
     assert np.isnan(a).tolist() == [True] * 6 + [False] * 6
     gap, _ = problem.bounds.corrected(w, u, a)
     assert gap.total <= 1e-8
+
+
+def test_capacities_far_beyond_what_flows_do_not_hide_what_rows_take():
+    problem = instance("absolute", "l2")
+    X = [1e-5 * term for term in problem.losses.terms()[0]["X"].reshape(-1, ROWS, DIM)]
+    losses = [gtv.AbsoluteLoss(x, np.arange(ROWS)) for x in X]
+    graph = gtv.EmpiricalGraph(len(X), [(i, i + 1) for i in range(len(X) - 1)])
+    far = gtv.GTVProblem(graph, losses, "l2", 1e3)
+    w, u, a = found(within_reach(far))
+    gap, _ = far.bounds.corrected(w, u, a)
+    assert gap.total <= 1e-5 * far.value(w)
 
 
 def test_what_cannot_be_balanced_is_left():

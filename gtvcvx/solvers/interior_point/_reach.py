@@ -41,5 +41,7 @@ def _mass(problem: GTVProblem) -> float:
     if parts.constrained or (parts.coordinates["mu"] > 0.0).any():
         return np.inf
     steepest = np.maximum(np.abs(parts.rows["low"]), np.abs(parts.rows["high"]))
+    if not np.isfinite(steepest).all():
+        return np.inf
     mass = np.sum(steepest * np.abs(parts.X).sum(axis=1))
     return float(mass + np.sum(parts.coordinates["kappa"]))

@@ -41,5 +41,6 @@ def test_capacities_are_smaller_only_where_they_are_far_too_large():
     within = within_reach(problem)
     features = np.abs(problem.losses.terms()[0]["X"]).sum() / 4
     np.testing.assert_allclose(within.capacities, 4.0 * features)
-    for other in (instance(gtv.AbsoluteLoss, 1.0, 1.0), instance(gtv.SquaredLoss, 1e-5, 1e3)):
+    squared, with_zeros = instance(gtv.SquaredLoss, 1e-5, 1e3), instance(gtv.SquaredLoss, 0.0, 1e3)
+    for other in (instance(gtv.AbsoluteLoss, 1.0, 1.0), squared, with_zeros):
         assert within_reach(other) is other

@@ -8,6 +8,7 @@ from gtvcvx.solvers.driver import Limits, Proposal
 from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._stalling import Stalling
+from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 
 def raw_units(n=100, lam=0.1, penalty="linf"):
@@ -237,3 +238,33 @@ def test_what_cannot_be_solved_costs_infinitely_much():
     assert (
         Alternative(other, 1e-6, False).cost == Alternative(other, 1e-6, False).least_cost == np.inf
     )
+
+
+def test_an_iteration_that_takes_detours_gives_way_between_its_strides():
+    class Detouring(Falling):
+        stride = 1000
+
+        @property
+        def work(self):
+            return 50.0 * self.n_iter
+
+    method = Stalling(Detouring(factor=0.999), Costing(500.0))
+    method.begin(Limits(1e-9, 10_000), np.inf)
+    while not method.finished and method.n_iter < 900:
+        method.run(1)
+    assert method.finished
+    assert method.n_iter < 100
+
+
+def test_detours_of_proximal_maps_are_work():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((20, 4, 3)) * [1.0, 2e3, 5e4] + [1.0, 2e3, 5e4]
+    losses = [gtv.AbsoluteLoss(X[i], rng.standard_normal(4)) for i in range(20)]
+    graph = gtv.EmpiricalGraph(20, [(i, i + 1) for i in range(19)])
+    problem = gtv.GTVProblem(graph, losses, "l2", 1e-3)
+    method = PrimalDual(problem)
+    method.begin(Limits(1e-6, 1000), np.inf)
+    method.run(20)
+    assert method.work > method.n_iter == 20
+    # What another solve took is not counted.
+    assert PrimalDual(problem).work == 0.0

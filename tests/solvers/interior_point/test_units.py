@@ -5,6 +5,7 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx.solvers.driver import Limits
+from gtvcvx.solvers.driver._incumbent import Incumbent
 from gtvcvx.solvers.driver._run import Run
 from gtvcvx.solvers.interior_point import _interior_point
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
@@ -84,6 +85,33 @@ def test_bounds_that_are_lost_to_rounding_are_no_exception():
     noise = np.random.default_rng(5).standard_normal(solution.w.shape)
     for size in (1e-2, 1e-5):
         assert problem.value(solution.w * (1.0 + size * noise)) >= solution.dual_value
+
+
+def test_rounds_begin_around_the_point_before():
+    problem = instance(gtv.AbsoluteLoss, 1e5, 1e-4)
+    method = InteriorPoint(problem, 1e-6)
+    method.begin(Limits(1e-6, 10_000), np.inf)
+    assert not method._units.centre.any()
+    method.run(1)
+    w = method.proposal().w
+    np.testing.assert_array_equal(method._units.centre[: w.size].reshape(w.shape), w)
+
+
+def test_the_incumbent_keeps_what_its_flow_came_with():
+    problem = instance(gtv.AbsoluteLoss, 1e5, 1e-4)
+    method = InteriorPoint(problem, 1e-6)
+    method.begin(Limits(1e-6, 10_000), np.inf)
+    method.run(1)
+    w, u, _, a = method.proposal()
+    incumbent = Incumbent(problem)
+    incumbent.update(w * (1.0 + 1e-3), u, a=a, enough=np.inf)
+    point = incumbent.against.point
+    assert point is not None
+    assert incumbent.parts.total == problem.bounds.gap_against(incumbent.w, point).total
+    before = incumbent.gap
+    # A better point is compared with the same dual point.
+    incumbent.update_point(w)
+    assert incumbent.gap == problem.bounds.gap_against(incumbent.w, point).total < before
 
 
 def test_a_round_that_fails_is_followed_by_others(monkeypatch):
