@@ -64,23 +64,23 @@ def _check(document: object, external: object, asked: float | None) -> Result:
     lower = None
     if doc.get("dual") is not None:
         dual = keys(doc["dual"], {"u", "r"}, set(), "dual")
-        lower = problem.lower(dual["u"], dual["r"])
+        lower = problem.lower_bound(dual["u"], dual["r"])
     if broken := problem.violation(*w):
         reason = f"w is not feasible: {broken}, where the objective is infinite"
         return Result("REFUTED", reason, None, lower, rtol)
     value = problem.value(*w)
     result = Result("UNPROVED", "the document has no dual witness", value.hi, lower, rtol)
     if lower is not None:
-        result = replace(result, distance_squared=problem.distance_squared(value.hi - lower))
+        result = replace(result, distance_squared=problem.upper_distance_squared(value.hi - lower))
     if doc.get("better") is not None:
         better = numbers.table(doc["better"], problem.n, problem.d, "better")
-        if drop := _drop(problem, value, better, rtol):
+        if drop := _lower_drop(problem, value, better, rtol):
             reason = f"w is not within rtol: the attached point is better by at least {drop:.6g}"
             return replace(result, status="REFUTED", reason=reason)
     return _judge(result, claim, value)
 
 
-def _drop(
+def _lower_drop(
     problem: Problem, value: Bounds, better: tuple[Table, int], rtol: Fraction
 ) -> float | None:
     """Return by how much a feasible point is better, None unless by more than rtol allows."""
@@ -175,11 +175,11 @@ class Problem:
         norm = sum_norm if self.phi == "l1" else _max_norm
         return exactly(dot(self.caps, map(norm, rows)), self.k_caps + k)
 
-    def lower(self, flows: object, witnesses: object) -> Fraction:
+    def lower_bound(self, flows: object, witnesses: object) -> Fraction:
         """Return the lower bound that (u, r) proves; `Verdict` (REFUTED) if it proves none."""
         u, k = numbers.table(flows, len(self.edges), self.d, "dual.u")
         lists = numbers.as_list(witnesses, len(self.terms), "dual.r")
-        conjugates = [self._conjugate(u, k)]
+        conjugates = [self._upper_conjugate(u, k)]
         images = [(self._divergence(u), k)]
         for number, (term, r) in enumerate(zip(self.terms, lists, strict=True)):
             bound, image, k_image = term.dual(r, f"dual.r[{number}]")
@@ -205,10 +205,10 @@ class Problem:
                 if sum(b[i][c] * (1 << (k - k_b)) for b, k_b in images if i in b):
                     raise false(f"the flow is not conserved at node {i}, coordinate {c}")
 
-    def _conjugate(self, u: Table, k: int) -> Fraction:
+    def _upper_conjugate(self, u: Table, k: int) -> Fraction:
         """Return an upper bound of sum_e (lam A_e phi)*(u_e); a flow above capacity is refused."""
         if self.phi in ("squared", "quadratic"):
-            return self._quadratic_conjugate(u, k)
+            return self._upper_quadratic_conjugate(u, k)
         scale = 1 << max(0, self.k_caps - k)
         dual_norm = _max_norm if self.phi == "l1" else sum_norm
         for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
@@ -221,7 +221,7 @@ class Problem:
                 raise false(f"the flow on edge {e} {self.edges[e]} is above its capacity")
         return Fraction(0)
 
-    def _quadratic_conjugate(self, u: Table, k: int) -> Fraction:
+    def _upper_quadratic_conjugate(self, u: Table, k: int) -> Fraction:
         """Return an upper bound of sum_e u_e^T Q^+ u_e / (2 lam A_e), u_e in the range of Q."""
         parts: dict[int, Number] = defaultdict(int)
         if self.phi == "squared":
@@ -240,11 +240,11 @@ class Problem:
             parts[cap] += sum(x * dot(row, v) for x, row in zip(v, inverse, strict=True))
         return quotients(parts, 2 * k - self.k_caps - self.k_q + 1).hi / common
 
-    def distance_squared(self, gap: Fraction) -> Fraction | None:
+    def upper_distance_squared(self, gap: Fraction) -> Fraction | None:
         """Bound ||w - w_hat||^2 by 2 gap / mu, mu the least modulus proved at a coordinate."""
         modulus = [[Fraction(0)] * self.d for _ in range(self.n)]
         for term in self.terms:
-            for i, row in term.moduli():
+            for i, row in term.lower_moduli():
                 modulus[i] = [a + b for a, b in zip(modulus[i], row, strict=True)]
         least = min(map(min, modulus))
         return 2 * gap / least if gap >= 0 and least > 0 else None

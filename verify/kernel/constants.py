@@ -1,20 +1,29 @@
 """Exact check of the constants of Theorem 2 against the problem data.
 
 For quadratic local losses (squared, point, ridge, zero) with Hessians H_i, their sum H over a
-cluster, and g_i = grad L_i at a point v near the cluster's minimizer:
+cluster, and g_i = grad L_i at a point v near the cluster's minimizer, in the penalty's norm:
 
-    norm   beta_i at the formula's value              alpha at the formula's value
+    beta_i = max over v of v^T H_i v / ||v||^2        alpha = min over v of v^T H v / ||v||^2
+
+    norm   beta_i                                     alpha
     l2     lambda_max(H_i)                            lambda_min(H)
     l1     max_j (H_i)_jj                             1 / max_s s^T H^-1 s
     linf   max_s s^T H_i s                            1 / max_j (H^-1)_jj
 
-with s over the sign vectors; beyond `SIGN_DIMENSION` dimensions the maxima over s are replaced by
-the sum of absolute entries, for alpha by the better of that and lambda_min(H) / d. Eigenvalues are
-compared with a number by eliminating in c I - H, exactly. With r = sum of the g_i, the minimizer is
-within ||r||_* / alpha of v, hence delta_i within beta_i ||r||_* / alpha of ||g_i||_*.
+with s over the sign vectors. A positive claim needs beta and delta from above and alpha from below,
+a negative one the reverse, so every function here says in its name which side of the truth it
+proves: upper, lower, or exact, which is both. Where the maxima over s are too many to enumerate,
+beyond `SIGN_DIMENSION` dimensions,
 
-A positive claim needs beta and delta from above and alpha from below, a negative one the reverse.
-Standard library only, no floating-point arithmetic.
+- upper beta is the sum of absolute entries of H_i, lower alpha the better of 1 over that of H^-1
+  and of lambda_min(H) / d;
+- lower beta and upper alpha are quotients v^T H v / ||v||^2 at a direction v that the witness
+  states: one vector bounds a maximum from below and a minimum from above, and no others do. The
+  direction is believed in no other way, and it may be given for any norm and dimension.
+
+Eigenvalues are compared with a number by eliminating in c I - H, exactly. With r = sum of the g_i,
+the minimizer is within ||r||_* / alpha of v, hence delta_i within beta_i ||r||_* / alpha of
+||g_i||_*. Standard library only, no floating-point arithmetic.
 """
 
 from __future__ import annotations
@@ -39,7 +48,8 @@ class Constants(NamedTuple):
     """Claimed constants of a cluster.
 
     ``alpha`` None stands for infinity. ``center`` is v, ``modulus`` a lower bound of the true
-    alpha; both may be None where nothing depends on them.
+    alpha; both may be None where nothing depends on them. ``alpha_direction`` and
+    ``beta_directions`` are the vectors v of a negative claim, None where none is given.
     """
 
     alpha: Fraction | None
@@ -47,6 +57,8 @@ class Constants(NamedTuple):
     delta: Vector
     center: Vector | None
     modulus: Fraction | None
+    alpha_direction: Vector | None
+    beta_directions: Sequence[Vector | None]
 
 
 def norm_of(penalty: Mapping[str, Any]) -> str:
@@ -118,147 +130,226 @@ def _add_rows(h: Matrix, q: Vector, read: Mapping[str, Any], rows: list[int]) ->
 
 
 def check_constants(
-    losses: Quadratics, nodes: Sequence[int], norm: str, claim: Constants, upper: bool
+    losses: Quadratics, nodes: Sequence[int], norm: str, claim: Constants, positive: bool
 ) -> None:
-    """Verify the constants of a positive (``upper``) or a negative claim.
+    """Verify the constants of a positive or a negative claim, each from the side that it needs.
 
     Raises
     ------
     Verdict
         REFUTED, naming the constant that is on the wrong side of its bound; UNPROVED for a loss
-        without a rule.
+        without a rule, or a constant whose direction is missing.
     """
-    if not upper and claim.alpha is None and not any(claim.beta) and not any(claim.delta):
+    if not positive and claim.alpha is None and not any(claim.beta) and not any(claim.delta):
         return  # beta, delta >= 0 and alpha < infinity need no proof
     local = [losses.local(node) for node in nodes]
     d = losses.d
     total = [[sum((h[i][j] for h, _ in local), Fraction(0)) for j in range(d)] for i in range(d)]
-    if upper:
-        if claim.alpha is None or not _alpha_at_least(total, claim.alpha, norm):
-            raise _wrong("alpha is above the strong convexity of the cluster's losses")
-    elif claim.alpha is not None and not _alpha_at_most(total, claim.alpha, norm):
-        raise _wrong("alpha is below the strong convexity of the cluster's losses")
-    for node, (h, _), beta in zip(nodes, local, claim.beta, strict=True):
-        if upper and not _beta_at_most(h, beta, norm):
+    if positive:
+        _check_positive([h for h, _ in local], nodes, total, norm, claim)
+        _check_upper_deltas(local, nodes, norm, claim)
+    else:
+        _check_negative([h for h, _ in local], nodes, total, norm, claim)
+        if any(claim.delta):
+            _check_lower_deltas(local, nodes, total, norm, claim)
+
+
+def _check_positive(
+    local: list[Matrix], nodes: Sequence[int], total: Matrix, norm: str, claim: Constants
+) -> None:
+    """Refuse an alpha that is not a lower bound and a beta that is not an upper one."""
+    if claim.alpha is None or not _is_lower_alpha(total, claim.alpha, norm):
+        raise _wrong("alpha is above the strong convexity of the cluster's losses")
+    for node, h, beta in zip(nodes, local, claim.beta, strict=True):
+        if not _is_upper_beta(h, beta, norm):
             raise _wrong(f"beta of node {node} is below the smoothness of its loss")
-        if not upper and beta and not _beta_at_least(h, beta, norm):
+
+
+def _check_negative(
+    local: list[Matrix], nodes: Sequence[int], total: Matrix, norm: str, claim: Constants
+) -> None:
+    """Refuse an alpha that is not an upper bound and a beta that is not a lower one."""
+    if claim.alpha is not None and not _is_upper_alpha(
+        total, claim.alpha, norm, claim.alpha_direction
+    ):
+        raise _wrong("alpha is below the strong convexity of the cluster's losses")
+    rows = zip(nodes, local, claim.beta, claim.beta_directions, strict=True)
+    for node, h, beta, direction in rows:
+        if beta and not _is_lower_beta(h, beta, norm, direction):
             raise _wrong(f"beta of node {node} is above the smoothness of its loss")
-    if upper or any(claim.delta):
-        _check_delta(local, nodes, total, norm, claim, upper)
 
 
 def _wrong(reason: str) -> Verdict:
     return Verdict("REFUTED", f"false constant: {reason}")
 
 
-def _check_delta(
+def _undirected(name: str) -> Verdict:
+    """Return the answer to a negative claim that rests on a maximum over too many sign vectors."""
+    return Verdict(
+        "UNPROVED",
+        f"{name} beyond {SIGN_DIMENSION} dimensions needs a direction that attains it",
+    )
+
+
+def _check_upper_deltas(
+    local: list[tuple[Matrix, Vector]], nodes: Sequence[int], norm: str, claim: Constants
+) -> None:
+    """Refuse a delta_i below ||g_i||_* + beta_i ||r||_* / alpha, an upper bound."""
+    gradients, rest = _gradients(local, claim.center)
+    distance = _upper_distance(rest, claim.alpha, norm)
+    for k, (node, g) in enumerate(zip(nodes, gradients, strict=True)):
+        if not _norm_at_most(g, claim.delta[k] - claim.beta[k] * distance, norm):
+            raise _wrong(f"delta of node {node} is below the norm of its gradient")
+
+
+def _check_lower_deltas(
     local: list[tuple[Matrix, Vector]],
     nodes: Sequence[int],
     total: Matrix,
     norm: str,
     claim: Constants,
-    upper: bool,
 ) -> None:
-    """Compare the claimed delta_i with ||g_i||_* +- beta_i ||r||_* / alpha."""
-    if claim.center is None:
-        raise numbers.malformed("the constants need a center")
-    center = claim.center
-    gradients = [
-        [_dot(row, center) + b for row, b in zip(h, q, strict=True)] for h, q in local
-    ]  # fmt: skip
-    rest = [sum((g[j] for g in gradients), Fraction(0)) for j in range(len(center))]
-    distance = Fraction(0)
-    if any(rest):
-        modulus = claim.alpha if upper else claim.modulus
-        if modulus is None or modulus <= 0:
-            raise numbers.malformed("a center that is not the minimizer needs a modulus")
-        if not upper and not _alpha_at_least(total, modulus, norm):
-            raise _wrong("the modulus is above the strong convexity of the cluster's losses")
-        distance = _norm_up(rest, norm) / modulus
+    """Refuse a delta_i above ||g_i||_* - beta_i ||r||_* / alpha, a lower bound.
+
+    What is taken off needs beta from above and alpha, here the modulus, from below.
+    """
+    gradients, rest = _gradients(local, claim.center)
+    distance = _upper_distance(rest, claim.modulus, norm)
+    if distance and claim.modulus is not None and not _is_lower_alpha(total, claim.modulus, norm):
+        raise _wrong("the modulus is above the strong convexity of the cluster's losses")
     for k, (node, g) in enumerate(zip(nodes, gradients, strict=True)):
-        if upper:
-            if not _norm_at_most(g, claim.delta[k] - claim.beta[k] * distance, norm):
-                raise _wrong(f"delta of node {node} is below the norm of its gradient")
-        elif claim.delta[k]:
-            spread = _crude_beta(local[k][0], norm) * distance if distance else Fraction(0)
-            if not _norm_at_least(g, claim.delta[k] + spread, norm):
+        if claim.delta[k]:
+            room = _upper_beta(local[k][0], norm) * distance if distance else Fraction(0)
+            if not _norm_at_least(g, claim.delta[k] + room, norm):
                 raise _wrong(f"delta of node {node} is above the norm of its gradient")
 
 
+def _gradients(
+    local: list[tuple[Matrix, Vector]], center: Vector | None
+) -> tuple[list[Vector], Vector]:
+    """Return the g_i at the center and their sum r, exactly."""
+    if center is None:
+        raise numbers.malformed("the constants need a center")
+    gradients = [
+        [_dot(row, center) + b for row, b in zip(h, q, strict=True)] for h, q in local
+    ]  # fmt: skip
+    return gradients, [sum((g[j] for g in gradients), Fraction(0)) for j in range(len(center))]
+
+
+def _upper_distance(rest: Vector, lower_alpha: Fraction | None, norm: str) -> Fraction:
+    """Bound the distance of the center to the minimizer, ||r||_* / alpha, from above."""
+    if not any(rest):
+        return Fraction(0)
+    if lower_alpha is None or lower_alpha <= 0:
+        raise numbers.malformed("a center that is not the minimizer needs a modulus")
+    return _upper_norm(rest, norm) / lower_alpha
+
+
 def _norm_at_most(g: Vector, bound: Fraction, norm: str) -> bool:
+    """Whether the dual norm of g is at most the bound, exactly."""
     if norm == "l2":
         return bound >= 0 and _dot(g, g) <= bound * bound
-    return _dual_size(g, norm) <= bound
+    return _exact_dual_norm(g, norm) <= bound
 
 
 def _norm_at_least(g: Vector, bound: Fraction, norm: str) -> bool:
-    """Whether the dual norm of g is at least the bound, which is not negative."""
-    return _dot(g, g) >= bound * bound if norm == "l2" else _dual_size(g, norm) >= bound
+    """Whether the dual norm of g is at least the bound, which is not negative, exactly."""
+    return _dot(g, g) >= bound * bound if norm == "l2" else _exact_dual_norm(g, norm) >= bound
 
 
-def _norm_up(g: Vector, norm: str) -> Fraction:
-    return Fraction(numbers.sqrt_up(_dot(g, g))) if norm == "l2" else _dual_size(g, norm)
+def _upper_norm(g: Vector, norm: str) -> Fraction:
+    """Bound the dual norm of g from above."""
+    return numbers.upper_root(_dot(g, g)) if norm == "l2" else _exact_dual_norm(g, norm)
 
 
-def _dual_size(g: Vector, norm: str) -> Fraction:
+def _exact_dual_norm(g: Vector, norm: str) -> Fraction:
     """Dual norm for l1 (the largest entry) and linf (the sum of the entries)."""
     return max(map(abs, g)) if norm == "l1" else sum(map(abs, g), Fraction(0))
 
 
-def _crude_beta(h: Matrix, norm: str) -> Fraction:
-    """Bound beta_i from above without elimination, at most d times too large."""
+def _upper_beta(h: Matrix, norm: str) -> Fraction:
+    """Bound beta_i from above without elimination or enumeration, at most d times too large."""
     if norm == "linf":
         return _absolute_sum(h)
     diagonal = [h[j][j] for j in range(len(h))]
     return max(diagonal) if norm == "l1" else sum(diagonal, Fraction(0))
 
 
-def _beta_at_most(h: Matrix, beta: Fraction, norm: str) -> bool:
-    return definite(_shifted(h, beta, -1))[0] if norm == "l2" else _beta(h, norm) <= beta
+def _exact_beta(h: Matrix, norm: str) -> Fraction:
+    """Return beta_i for l1 and, up to `SIGN_DIMENSION` dimensions, for linf."""
+    return max(h[j][j] for j in range(len(h))) if norm == "l1" else largest_sign_form(h)
 
 
-def _beta_at_least(h: Matrix, beta: Fraction, norm: str) -> bool:
-    return not definite(_shifted(h, beta, -1))[1] if norm == "l2" else _beta(h, norm) >= beta
+def _is_upper_beta(h: Matrix, beta: Fraction, norm: str) -> bool:
+    """Whether beta is proved to be at least the true one."""
+    if norm == "l2":
+        return definite(_shifted(h, beta, -1))[0]
+    many = norm == "linf" and len(h) > SIGN_DIMENSION
+    return (_upper_beta(h, norm) if many else _exact_beta(h, norm)) <= beta
 
 
-def _beta(h: Matrix, norm: str) -> Fraction:
-    if norm == "l1":
-        return max(h[j][j] for j in range(len(h)))
-    return largest_sign_form(h) if len(h) <= SIGN_DIMENSION else _absolute_sum(h)
+def _is_lower_beta(h: Matrix, beta: Fraction, norm: str, direction: Vector | None) -> bool:
+    """Whether beta is proved to be at most the true one; UNPROVED where that needs a direction."""
+    if direction is not None:
+        return beta * _squared_norm(direction, norm) <= _form(h, direction)
+    if norm == "l2":
+        return not definite(_shifted(h, beta, -1))[1]
+    if norm == "linf" and len(h) > SIGN_DIMENSION:
+        raise _undirected("beta")
+    return _exact_beta(h, norm) >= beta
 
 
-def _alpha_at_least(total: Matrix, alpha: Fraction, norm: str) -> bool:
+def _is_lower_alpha(total: Matrix, alpha: Fraction, norm: str) -> bool:
+    """Whether alpha is proved to be positive and at most the true one."""
     d = len(total)
     if alpha <= 0:
         return False
     if norm == "l2":
         return definite(_shifted(total, alpha, 1))[0]
-    top = _inverse_top(total, norm)
-    if top is not None and alpha * top <= 1:
+    upper = _upper_inverse_top(total, norm)
+    if upper is not None and alpha * upper <= 1:
         return True
+    # ||v||_2^2 >= ||v||_1^2 / d, so that lambda_min / d is another lower bound
     return norm == "l1" and d > SIGN_DIMENSION and definite(_shifted(total, d * alpha, 1))[0]
 
 
-def _alpha_at_most(total: Matrix, alpha: Fraction, norm: str) -> bool:
-    d = len(total)
+def _is_upper_alpha(total: Matrix, alpha: Fraction, norm: str, direction: Vector | None) -> bool:
+    """Whether alpha is proved to be at least the true one; UNPROVED if that needs a direction."""
+    if direction is not None:
+        return alpha * _squared_norm(direction, norm) >= _form(total, direction)
     if norm == "l2":
         return not definite(_shifted(total, alpha, 1))[1]
-    top = _inverse_top(total, norm)
-    if top is None:
-        return True  # H is singular: alpha = 0
-    crude = norm == "l1" and d > SIGN_DIMENSION
-    return alpha * top >= 1 and not (crude and definite(_shifted(total, d * alpha, 1))[1])
+    if norm == "l1" and len(total) > SIGN_DIMENSION:
+        raise _undirected("alpha")
+    exact = _upper_inverse_top(total, norm)  # up to SIGN_DIMENSION dimensions, and for linf
+    return exact is None or alpha * exact >= 1  # H is singular: alpha = 0
 
 
-def _inverse_top(total: Matrix, norm: str) -> Fraction | None:
-    """Return max_j (H^-1)_jj for linf, max_s s^T H^-1 s (or a bound) for l1; None if singular."""
+def _upper_inverse_top(total: Matrix, norm: str) -> Fraction | None:
+    """Return max_j (H^-1)_jj for linf, max_s s^T H^-1 s for l1; None if H is singular.
+
+    Both are exact, but the latter, beyond `SIGN_DIMENSION` dimensions, is bounded from above.
+    """
     inverse = inverted(total)
     if inverse is None:
         return None
     if norm == "linf":
         return max(inverse[j][j] for j in range(len(inverse)))
-    crude = len(inverse) > SIGN_DIMENSION
-    return _absolute_sum(inverse) if crude else largest_sign_form(inverse)
+    many = len(inverse) > SIGN_DIMENSION
+    return _absolute_sum(inverse) if many else largest_sign_form(inverse)
+
+
+def _squared_norm(v: Vector, norm: str) -> Fraction:
+    """Return ||v||^2, exactly."""
+    if norm == "l2":
+        return _dot(v, v)
+    sizes = [abs(x) for x in v]
+    return (sum(sizes, Fraction(0)) if norm == "l1" else max(sizes)) ** 2
+
+
+def _form(h: Matrix, v: Vector) -> Fraction:
+    """Return v^T H v, exactly."""
+    return _dot(v, [_dot(row, v) for row in h])
 
 
 def _shifted(h: Matrix, c: Fraction, sign: int) -> Matrix:
@@ -267,6 +358,7 @@ def _shifted(h: Matrix, c: Fraction, sign: int) -> Matrix:
 
 
 def _absolute_sum(h: Matrix) -> Fraction:
+    """Return the sum of absolute entries, an upper bound of max_s s^T H s."""
     return sum((abs(x) for row in h for x in row), Fraction(0))
 
 

@@ -36,13 +36,13 @@ CURVED = ("squared", "huber")
 ROOT = 256
 
 
-def _logistic_conjugate(p: Fraction) -> Number | None:
+def _upper_logistic_conjugate(p: Fraction) -> Number | None:
     if not 0 <= p <= 1:
         return None
     return numbers.x_log_x(p)[1] + numbers.x_log_x(1 - p)[1]
 
 
-def _poisson_conjugate(p: Fraction) -> Number | None:
+def _upper_poisson_conjugate(p: Fraction) -> Number | None:
     return None if p < 0 else numbers.x_log_x(p)[1] - p * TEN50
 
 
@@ -52,8 +52,8 @@ EXPONENTIAL: dict[
     str,
     tuple[Callable[[Number], tuple[int, int]], Callable[[Fraction], Number | None]],
 ] = {
-    "logistic": (numbers.softplus, _logistic_conjugate),
-    "poisson": (numbers.exponential, _poisson_conjugate),
+    "logistic": (numbers.softplus, _upper_logistic_conjugate),
+    "poisson": (numbers.exponential, _upper_poisson_conjugate),
 }
 
 
@@ -94,9 +94,9 @@ class Term:
     def dual(self, witness: object, name: str) -> tuple[Fraction, Image, int]:
         """Return an upper bound of h*(r), and B^T r per node in units 2^-k with that k."""
         r, k = numbers.table(witness, len(self.node), self.d, name)
-        return self.conjugate(r, k, name), dict(zip(self.node, r, strict=True)), k
+        return self.upper_conjugate(r, k, name), dict(zip(self.node, r, strict=True)), k
 
-    def conjugate(self, r: Table, k: int, name: str) -> Fraction:
+    def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
         """Return an upper bound of h*(r), r with rows in units 2^-k."""
         raise NotImplementedError
 
@@ -104,7 +104,7 @@ class Term:
         """Return the answer to a multiplier outside the domain of h*."""
         return false(f"{name}[{row}] is outside the domain of the {self.kind} conjugate")
 
-    def moduli(self) -> list[tuple[int, list[Fraction]]]:
+    def lower_moduli(self) -> list[tuple[int, list[Fraction]]]:
         """Return (node, moduli of strong convexity per coordinate) where the kind proves some."""
         return []
 
@@ -162,11 +162,11 @@ class RowTerm(Term):
             total = image[i]
             for c in range(self.d):
                 total[c] += x[c] * v
-        return self._row_conjugate(r, k, name), image, k + self.k_x
+        return self._upper_row_conjugate(r, k, name), image, k + self.k_x
 
-    def _row_conjugate(self, r: list[Number], k: int, name: str) -> Fraction:
+    def _upper_row_conjugate(self, r: list[Number], k: int, name: str) -> Fraction:
         if self.kind in EXPONENTIAL:
-            return self._exponential_conjugate(r, k, name)
+            return self._upper_exponential_conjugate(r, k, name)
         fine, slopes, curved = max(k, self.k_y), SLOPES[self.kind], self.kind in CURVED
         a, b, one = 1 << (fine - k), 1 << (fine - self.k_y), 1 << fine
         total: Number = 0
@@ -178,7 +178,7 @@ class RowTerm(Term):
             total += 4 * b * y * v + m * v * v * curved
         return exactly(total, 2 * fine + 2).hi
 
-    def _exponential_conjugate(self, r: list[Number], k: int, name: str) -> Fraction:
+    def _upper_exponential_conjugate(self, r: list[Number], k: int, name: str) -> Fraction:
         hi: dict[int, Number] = defaultdict(int)
         f, unit, k_y = EXPONENTIAL[self.kind][1], numbers.unit(k), numbers.unit(self.k_y)
         for row, (m, v, y) in enumerate(zip(self.m, r, self.y, strict=True)):
@@ -209,7 +209,7 @@ class PseudoHuberTerm(RowTerm):
             hi[m] += high - delta * delta * (1 << g)
         return Bounds(quotients(lo, 2 * fine + g).lo, quotients(hi, 2 * fine + g).hi)
 
-    def _row_conjugate(self, r: list[Number], k: int, name: str) -> Fraction:
+    def _upper_row_conjugate(self, r: list[Number], k: int, name: str) -> Fraction:
         """Return an upper bound of the sum of h*(r): the roots, which are taken off, from below."""
         fine = max(k, self.k_y)
         a, b, g = 1 << (fine - k), 1 << (fine - self.k_y), max(0, ROOT - 2 * fine)
@@ -239,12 +239,12 @@ class PointTerm(Term):
         parts = (a * p - b * q for i, row in rows for p, q in zip(w[i], row, strict=True))
         return exactly(sum(z * z for z in parts), 2 * (k + self.k))
 
-    def conjugate(self, r: Table, k: int, name: str) -> Fraction:
+    def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
         """Return the sum of r.a + ||r||^2/4."""
         linear = sum(dot(v, a) for v, a in zip(r, self.a, strict=True))
         return exactly(linear, k + self.k).hi + exactly(sum(dot(v, v) for v in r), 2 * k + 2).hi
 
-    def moduli(self) -> list[tuple[int, list[Fraction]]]:
+    def lower_moduli(self) -> list[tuple[int, list[Fraction]]]:
         """Return 2 in every coordinate."""
         return [(i, [Fraction(2)] * self.d) for i in self.node]
 
@@ -261,7 +261,7 @@ class RidgeTerm(Term):
         rows = zip(self.node, self.mu, strict=True)
         return exactly(sum(dot(row, (x * x for x in w[i])) for i, row in rows), 2 * k + self.k + 1)
 
-    def conjugate(self, r: Table, k: int, name: str) -> Fraction:
+    def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
         """Return the sum of r_j^2 / (2 mu_j); r_j = 0 is required where mu_j = 0."""
         parts: dict[int, Number] = defaultdict(int)
         for row, (v, coefficients) in enumerate(zip(r, self.mu, strict=True)):
@@ -272,7 +272,7 @@ class RidgeTerm(Term):
                     raise self.outside(name, row)
         return quotients(parts, 2 * k - self.k + 1).hi
 
-    def moduli(self) -> list[tuple[int, list[Fraction]]]:
+    def lower_moduli(self) -> list[tuple[int, list[Fraction]]]:
         """Return mu_ij."""
         unit = numbers.unit(self.k)
         return [(i, [v * unit for v in row]) for i, row in zip(self.node, self.mu, strict=True)]
@@ -290,7 +290,7 @@ class L1Term(Term):
         rows = zip(self.node, self.kappa, strict=True)
         return exactly(sum(dot(row, map(abs, w[i])) for i, row in rows), k + self.k)
 
-    def conjugate(self, r: Table, k: int, name: str) -> Fraction:
+    def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
         """Return zero; |r_j| <= kappa_j is required."""
         a, b = 1 << self.k, 1 << k
         for row, (v, kappa) in enumerate(zip(r, self.kappa, strict=True)):
@@ -317,7 +317,7 @@ class BoxTerm(Term):
                     return f"node {i} is outside its box in coordinate {c}"
         return None
 
-    def conjugate(self, r: Table, k: int, name: str) -> Fraction:
+    def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
         """Return the sum of max(lower_j r_j, upper_j r_j); infinite products are refused."""
         total = Fraction(0)
         for row, (v, ends) in enumerate(zip(r, self.ends, strict=True)):
@@ -343,7 +343,7 @@ class SimplexTerm(Term):
                 return f"node {i} is not on its simplex"
         return None
 
-    def conjugate(self, r: Table, k: int, name: str) -> Fraction:
+    def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
         """Return the sum of total times the largest r_j."""
         largest = map(max, r)
         return exactly(dot(self.total, largest), k + self.k).hi

@@ -54,11 +54,16 @@ def round_down(x: Fraction) -> float:
     return -round_up(-x)
 
 
-def sqrt_up(x: Fraction) -> float:
-    """Return a float that is not below the square root of x >= 0, about as tight as floats are."""
+def upper_root(x: Fraction) -> Fraction:
+    """Return a rational that is not below the square root of x >= 0, about as tight as floats."""
     half = max(0, 64 + (x.denominator.bit_length() - x.numerator.bit_length()) // 2)
     root = math.isqrt((x.numerator << 2 * half) // x.denominator) + (x > 0)
-    return round_up(Fraction(root, 1 << half))
+    return Fraction(root, 1 << half)
+
+
+def sqrt_up(x: Fraction) -> float:
+    """Return a float that is not below the square root of x >= 0, about as tight as floats are."""
+    return round_up(upper_root(x))
 
 
 _HEX = re.compile(r"(-?0x[0-9a-f]+)(?:\.([0-9a-f]+))?p([+-]?[0-9]{1,5})")

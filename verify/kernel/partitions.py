@@ -31,6 +31,7 @@ SCHEMA = "gtv-connectivity/1"
 YES, NO = CLAIMS = ("well-connected", "not well-connected")
 _COMMON = {"claim", "cluster", "alpha", "beta", "delta", "center", "modulus"}
 _PROOF = {YES: {"sink", "flow", "scale"}, NO: {"sets", "left_out"}}
+_OPTIONAL: dict[str, set[str]] = {YES: set(), NO: {"directions"}}
 
 
 class Answer(NamedTuple):
@@ -110,8 +111,9 @@ def check_cluster(data: Mapping[str, Any], witness: Mapping[str, Any]) -> Answer
         nothing depends on it; for a positive claim "sink" (a node of the cluster), "flow" (an
         integer for each inner edge, in the order of the data, positive from its lower to its higher
         end) and "scale" (flows are in units of 1 / scale); for a negative claim "sets" (lists of
-        nodes) and "left_out" (nodes i that stand for C - {i}). Numbers are floats, integers,
-        hexadecimal floats or hexadecimal ratios "0xp/0xq".
+        nodes), "left_out" (nodes i that stand for C - {i}) and, where the constants need them,
+        "directions" ("alpha": d numbers, "beta": d numbers or null for each node of the cluster).
+        Numbers are floats, integers, hexadecimal floats or hexadecimal ratios "0xp/0xq".
     """
 
     def run() -> str:
@@ -140,8 +142,8 @@ def _check_all(data: Mapping[str, Any], witnesses: list[Any]) -> list[_Cluster]:
     for k, witness in enumerate(witnesses):
         if not isinstance(witness, Mapping):
             raise malformed(f"clusters[{k}] must be an object")
-        needed = _COMMON | _PROOF[_claim(witness.get("claim"))]
-        found.append(keys(witness, needed, set(), f"clusters[{k}]"))
+        claim = _claim(witness.get("claim"))
+        found.append(keys(witness, _COMMON | _PROOF[claim], _OPTIONAL[claim], f"clusters[{k}]"))
     clusters = _clusters(data, [entry["cluster"] for entry in found])
     (lam,), k_lam = scaled([data["lam"]])
     norm, losses = norm_of(data["penalty"]), Quadratics(data)
@@ -200,9 +202,25 @@ def _constants(entry: Mapping[str, Any], size: int, d: int) -> Constants:
     def one(name: str) -> Fraction | None:
         return None if entry[name] is None else _numbers([entry[name]], 1, name)[0]
 
-    center = None if entry["center"] is None else _numbers(entry["center"], d, "center", True)
     beta, delta = (_numbers(entry[name], size, name) for name in ("beta", "delta"))
-    return Constants(one("alpha"), beta, delta, center, one("modulus"))
+    center = _vector(entry["center"], d, "center")
+    along = keys(entry.get("directions", {}), set(), {"alpha", "beta"}, "directions")
+    alpha_along = _direction(along.get("alpha"), d, "directions.alpha")
+    rows = as_list(along.get("beta", [None] * size), size, "directions.beta")
+    beta_along = [_direction(row, d, f"directions.beta[{k}]") for k, row in enumerate(rows)]
+    return Constants(one("alpha"), beta, delta, center, one("modulus"), alpha_along, beta_along)
+
+
+def _vector(values: object, d: int, name: str) -> list[Fraction] | None:
+    return None if values is None else _numbers(values, d, name, signed=True)
+
+
+def _direction(values: object, d: int, name: str) -> list[Fraction] | None:
+    """Read a vector that is not zero, whose quotient v^T H v / ||v||^2 says something."""
+    vector = _vector(values, d, name)
+    if vector is not None and not any(vector):
+        raise malformed(f"{name} must not be zero")
+    return vector
 
 
 def _numbers(values: object, length: int, name: str, signed: bool = False) -> list[Fraction]:

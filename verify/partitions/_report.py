@@ -67,7 +67,8 @@ class ClusterReport:
     holds : bool
         Whether C is proved to be well-connected.
     decided : bool
-        False in the rare case that rounding keeps both verdicts from being proved.
+        False where neither verdict is proved: near a tie with irrational constants and, for l1 and
+        linf in more than 8 dimensions, between the bounds of the constants (docs/theorem2.md).
     reason : str
         Why the verdict is what it is, in one sentence.
     applies : bool
@@ -77,7 +78,7 @@ class ClusterReport:
         A node to which all demands can be routed; None if there is none.
     margin : float
         max over i0 of min over A of cut(A) / d(A): the factor by which all demands could grow. C is
-        well-connected if and only if the margin is above 1.
+        well-connected if it is above 1 and, where the constants are exact, only then.
     tightest_set : list of hashable
         The set A that attains the margin (empty for a single node).
     violating_sets : NodeSets

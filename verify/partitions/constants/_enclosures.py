@@ -9,14 +9,16 @@ of the penalty with dual phi_*:
     linf   max_s s^T H_i s                                                 1 / max_j (H^{-1})_jj
 
 with s over the sign vectors {-1, 1}^d. Beyond :data:`SIGN_DIMENSION` dimensions the maxima over s
-are replaced by the sum of the absolute entries (for alpha also by lambda_min(H) / d, the better of
-the two). Spectral constants would be unsound for l1 and linf: the theorem measures v in the
-penalty's norm. Each constant is returned as an enclosure of the value of its formula.
+are enclosed: from above by the sum of the absolute entries (for alpha also by lambda_min(H) / d,
+the better of the two), from below by the best s that a local search finds. Spectral constants would
+be unsound for l1 and linf: the theorem measures v in the penalty's norm. Each constant is returned
+as an enclosure of the value of its formula.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,10 +33,32 @@ from verify.partitions._rounding import (
     largest_eigenvalue,
     smallest_eigenvalue,
 )
+from verify.partitions.constants._directions import best_signs, quotients
 
-__all__ = ["NORMS", "SIGN_DIMENSION", "dual_norm", "sign_vectors", "smoothness", "strong_convexity"]
+__all__ = [
+    "NORMS",
+    "SIGN_DIMENSION",
+    "Attained",
+    "dual_norm",
+    "sign_vectors",
+    "smoothness",
+    "strong_convexity",
+]
 
 _CHUNK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Attained(Enclosure):
+    """An enclosure one end of which is v^T H v / ||v||^2, up to rounding, where v is known.
+
+    Attributes
+    ----------
+    directions : ndarray, shape (k, d), or None
+        The v that prove beta >= lo or alpha <= hi; None where the formula proves it itself.
+    """
+
+    directions: FloatArray | None = None
 
 
 def sign_vectors(d: int) -> IntArray:
@@ -52,7 +76,7 @@ def dual_norm(vectors: FloatArray, norm: str) -> FloatArray:
     return np.asarray(np.abs(vectors).sum(axis=-1))
 
 
-def smoothness(hessians: FloatArray, error: FloatArray, norm: str) -> Enclosure:
+def smoothness(hessians: FloatArray, error: FloatArray, norm: str) -> Attained:
     """Enclose beta_i for each node.
 
     Parameters
@@ -65,6 +89,7 @@ def smoothness(hessians: FloatArray, error: FloatArray, norm: str) -> Enclosure:
         "l2", "l1" or "linf".
     """
     d = hessians.shape[-1]
+    directions = None
     if norm == "l2":
         beta = _chunked(largest_eigenvalue, hessians)
         lo, hi = beta.lo - error, beta.hi + error
@@ -72,12 +97,15 @@ def smoothness(hessians: FloatArray, error: FloatArray, norm: str) -> Enclosure:
         top = np.diagonal(hessians, axis1=1, axis2=2).max(axis=1)
         lo, hi = top - error, top + error
     else:
-        top, radius = _largest_sign_form(hessians)
+        top, radius = _upper_sign_form(hessians)
         lo, hi = top - radius - d * error, top + radius + d * error
-    return Enclosure(np.maximum(lo, 0.0), np.maximum(hi, 0.0))
+        if d > SIGN_DIMENSION:
+            directions = best_signs(hessians)
+            lo = quotients(hessians, error, directions, norm).lo
+    return Attained(np.maximum(lo, 0.0), np.maximum(hi, 0.0), directions)
 
 
-def strong_convexity(hessians: FloatArray, error: FloatArray, norm: str) -> Enclosure:
+def strong_convexity(hessians: FloatArray, error: FloatArray, norm: str) -> Attained:
     """Enclose alpha for each cluster; lo = 0 where strong convexity is not proved.
 
     Parameters are those of :func:`smoothness`, one matrix a cluster (the sum over its nodes).
@@ -86,7 +114,7 @@ def strong_convexity(hessians: FloatArray, error: FloatArray, norm: str) -> Encl
     eigen = _chunked(smallest_eigenvalue, hessians)
     spectral = Enclosure(np.maximum(eigen.lo - error, 0.0), np.maximum(eigen.hi + error, 0.0))
     if norm == "l2" or d == 1:
-        return spectral
+        return Attained(spectral.lo, spectral.hi)
     definite = spectral.lo > 0.0
     safe = np.where(definite[:, None, None], hessians, np.eye(d))
     inverses, radius = inverse(safe, np.where(definite, error, 0.0))
@@ -95,19 +123,20 @@ def strong_convexity(hessians: FloatArray, error: FloatArray, norm: str) -> Encl
         alpha = _reciprocal(top, radius)
         # ||v||_2 >= ||v||_inf: the spectral constant is a lower bound, useful if H is near singular
         return _where(definite, Enclosure(np.maximum(alpha.lo, spectral.lo), alpha.hi))
+    top, rounding = _upper_sign_form(inverses)
+    alpha = _reciprocal(top, rounding + d * d * radius)
+    alpha = Enclosure(np.maximum(alpha.lo, spectral.lo / d), alpha.hi)
     if d <= SIGN_DIMENSION:
-        top, rounding = _largest_sign_form(inverses)
-        alpha = _reciprocal(top, rounding + d * d * radius)
-        return _where(definite, Enclosure(np.maximum(alpha.lo, spectral.lo / d), alpha.hi))
-    total = np.abs(inverses).sum(axis=(1, 2))
-    alpha = _reciprocal(total, d * d * radius + gamma(d * d) * total)
-    better = Enclosure(np.maximum(alpha.lo, spectral.lo / d), np.maximum(alpha.hi, spectral.hi / d))
-    return _where(definite, better)
+        return _where(definite, alpha)
+    # at the best s the vector H^-1 s has the quotient 1 / s^T H^-1 s
+    directions = np.einsum("kij,kj->ki", inverses, best_signs(inverses))
+    attained = quotients(hessians, error, directions, norm)
+    return _where(definite, Enclosure(alpha.lo, attained.hi), directions)
 
 
-def _where(definite: BoolArray, alpha: Enclosure) -> Enclosure:
+def _where(definite: BoolArray, alpha: Enclosure, directions: FloatArray | None = None) -> Attained:
     shrink = 1.0 - gamma(4)
-    return Enclosure(np.where(definite, alpha.lo * shrink, 0.0), alpha.hi / shrink)
+    return Attained(np.where(definite, alpha.lo * shrink, 0.0), alpha.hi / shrink, directions)
 
 
 def _reciprocal(top: FloatArray, radius: FloatArray) -> Enclosure:
@@ -119,8 +148,11 @@ def _reciprocal(top: FloatArray, radius: FloatArray) -> Enclosure:
     return Enclosure(lo, hi)
 
 
-def _largest_sign_form(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """max_s s^T M s for each matrix, and a bound on the rounding error of the result."""
+def _upper_sign_form(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """max_s s^T M s for each matrix, and a bound on the rounding error of the result.
+
+    Beyond `SIGN_DIMENSION` dimensions a bound from above, the sum of the absolute entries.
+    """
     k, d, _ = matrices.shape
     flat = matrices.reshape(k, d * d)
     size = np.abs(flat).sum(axis=1)

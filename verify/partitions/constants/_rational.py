@@ -2,7 +2,9 @@
 
 Quadratic losses make H_i, the cluster minimizer and its gradients rational. So are beta and alpha
 for l1 and linf, and for l2 if every H_i is diagonal (point losses, d = 1, ...). The l2 norm of a
-gradient is enclosed to 200 bits, and exact if it is a perfect square.
+gradient is enclosed to 200 bits, and exact if it is a perfect square. Maxima over sign vectors in
+more than `SIGN_DIMENSION` dimensions are enclosed too, and often exactly: the bounds of a diagonal
+matrix are equal.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from verify._arrays import IntArray
 from verify.kernel.constants import SIGN_DIMENSION
 from verify.kernel.matrices import inverted, largest_sign_form
 from verify.partitions._data import ProblemData
+from verify.partitions.constants._directions import best_signs
 
 Vector = list[Fraction]
 Matrix = list[Vector]
@@ -27,17 +30,24 @@ _BITS = 200
 
 @dataclass(frozen=True)
 class RationalConstants:
-    """alpha and minimizer of one cluster; beta and an enclosure of delta for each of its nodes."""
+    """Enclosures of alpha of one cluster, and of beta and delta of each of its nodes; minimizer.
 
-    alpha: Fraction
+    The directions prove alpha <= alpha_hi and beta >= beta_lo; None where formulas do.
+    """
+
+    alpha_lo: Fraction
+    alpha_hi: Fraction
     center: Vector
-    beta: Vector
+    beta_lo: Vector
+    beta_hi: Vector
     delta_lo: Vector
     delta_hi: Vector
+    alpha_direction: Vector | None
+    beta_directions: Matrix | None
 
 
 def rational_constants(data: ProblemData, members: IntArray, norm: str) -> RationalConstants | None:
-    """Compute the constants of one cluster exactly; None where they are not rational."""
+    """Enclose the constants of one cluster in rationals; None where they are not rational."""
     d = data.dim
     local = [_quadratic(data, int(node)) for node in members]
     quadratics = [part for part in local if part is not None]
@@ -51,18 +61,25 @@ def rational_constants(data: ProblemData, members: IntArray, norm: str) -> Ratio
     inverse = inverted(total)
     if inverse is None:
         return None
-    alpha = _alpha(total, inverse, norm, diagonal)
-    if alpha is None:
-        return None
     slope = [-sum((q[i] for _, q in quadratics), Fraction(0)) for i in range(d)]
     center = [_dot(row, slope) for row in inverse]
-    bounds = [
+    delta = [
         _dual_norm([_dot(row, center) + c for row, c in zip(h, q, strict=True)], norm)
         for h, q in quadratics
     ]
+    alpha_lo, alpha_hi, along = _alpha(total, inverse, norm)
     beta = [_beta(h, norm) for h in hessians]
+    many = norm == "linf" and d > SIGN_DIMENSION
     return RationalConstants(
-        alpha, center, beta, [lo for lo, _ in bounds], [hi for _, hi in bounds]
+        alpha_lo,
+        alpha_hi,
+        center,
+        [lo for lo, _, _ in beta],
+        [hi for _, hi, _ in beta],
+        [lo for lo, _ in delta],
+        [hi for _, hi in delta],
+        along,
+        [s for _, _, s in beta if s is not None] if many else None,
     )
 
 
@@ -101,26 +118,41 @@ def _terms_of(data: ProblemData, node: int) -> Iterator[tuple[Any, range]]:
             yield term, range(int(first), int(last))
 
 
-def _alpha(total: Matrix, inverse: Matrix, norm: str, diagonal: bool) -> Fraction | None:
+#: Lower and upper bound of a constant, and the direction that proves the one that is attained.
+Directed = tuple[Fraction, Fraction, Vector | None]
+
+
+def _alpha(total: Matrix, inverse: Matrix, norm: str) -> Directed:
+    """Enclose alpha; its upper bound is the quotient of the direction."""
     d = len(total)
-    if norm == "l2":
-        return min(total[i][i] for i in range(d))
+    if norm == "l2":  # diagonal
+        alpha = min(total[i][i] for i in range(d))
+        return alpha, alpha, None
     if norm == "linf":
-        return 1 / max(inverse[i][i] for i in range(d))
-    if d <= SIGN_DIMENSION:
-        return 1 / largest_sign_form(inverse)
-    if not diagonal:
-        return None
-    crude = 1 / sum((abs(x) for row in inverse for x in row), Fraction(0))
-    return max(min(total[i][i] for i in range(d)) / d, crude)
+        alpha = 1 / max(inverse[i][i] for i in range(d))
+        return alpha, alpha, None
+    lo, hi, signs = _sign_form(inverse)
+    return 1 / hi, 1 / lo, None if signs is None else [_dot(row, signs) for row in inverse]
 
 
-def _beta(hessian: Matrix, norm: str) -> Fraction:
+def _beta(hessian: Matrix, norm: str) -> Directed:
+    """Enclose beta; its lower bound is the quotient of the direction."""
     if norm in ("l2", "l1"):
-        return max(hessian[i][i] for i in range(len(hessian)))
-    if len(hessian) <= SIGN_DIMENSION:
-        return largest_sign_form(hessian)
-    return sum((abs(x) for row in hessian for x in row), Fraction(0))
+        beta = max(hessian[i][i] for i in range(len(hessian)))
+        return beta, beta, None
+    return _sign_form(hessian)
+
+
+def _sign_form(matrix: Matrix) -> Directed:
+    """Enclose max_s s^T M s, the lower bound by a sign vector if there are too many of them."""
+    if len(matrix) <= SIGN_DIMENSION:
+        top = largest_sign_form(matrix)
+        return top, top, None
+    size = max(abs(x) for row in matrix for x in row) or Fraction(1)
+    floats = np.array([[[float(x / size) for x in row] for row in matrix]])
+    signs = [Fraction(int(s)) for s in best_signs(floats)[0]]
+    lower = _dot(signs, [_dot(row, signs) for row in matrix])
+    return lower, sum((abs(x) for row in matrix for x in row), Fraction(0)), signs
 
 
 def _dual_norm(g: Vector, norm: str) -> tuple[Fraction, Fraction]:

@@ -10,7 +10,12 @@ from verify._arrays import BoolArray, FloatArray
 from verify.partitions._data import Partition, ProblemData
 from verify.partitions._local_losses import LocalLosses
 from verify.partitions._rounding import TINY, Enclosure, gamma
-from verify.partitions.constants._enclosures import dual_norm, smoothness, strong_convexity
+from verify.partitions.constants._enclosures import (
+    Attained,
+    dual_norm,
+    smoothness,
+    strong_convexity,
+)
 
 _NEWTON_STEPS = 100
 
@@ -21,10 +26,12 @@ class TheoremConstants:
 
     Attributes
     ----------
-    alpha : Enclosure
+    alpha : Attained
         (k,) strong convexity of each cluster's sum of losses.
-    beta, delta : Enclosure
-        (n,) smoothness of each local loss and dual norm of its gradient at the cluster's minimizer.
+    beta : Attained
+        (n,) smoothness of each local loss.
+    delta : Enclosure
+        (n,) dual norm of each local loss's gradient at the cluster's minimizer.
     centers : ndarray, shape (k, d)
         Approximate cluster minimizers w_bar_c.
     gradients, gradient_error : ndarray
@@ -34,8 +41,8 @@ class TheoremConstants:
         For each cluster why the theorem does not apply; empty where it does.
     """
 
-    alpha: Enclosure
-    beta: Enclosure
+    alpha: Attained
+    beta: Attained
     delta: Enclosure
     centers: FloatArray
     gradients: FloatArray
@@ -69,7 +76,9 @@ def _theorem_constants(
     summed = cluster_sum(lower, partition)
     rounding = gamma(sizes) * np.trace(summed, axis1=1, axis2=2)
     summed_error = cluster_sum(error, partition) * (1.0 + gamma(sizes)) + rounding
-    beta = _drop_trivial(smoothness(upper, error, norm), upper, error)
+    smooth = smoothness(upper, error, norm)
+    dropped = _drop_trivial(smooth, upper, error)
+    beta = Attained(dropped.lo, dropped.hi, smooth.directions)
     alpha = strong_convexity(summed, summed_error, norm)
 
     reasons = _reasons(partition, losses, finite, alpha)

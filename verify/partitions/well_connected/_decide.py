@@ -9,8 +9,8 @@ verdict is "not proved", which counts as "no" and is reported as undecided.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import fsum, inf, isfinite
 
@@ -52,6 +52,8 @@ class Decision:
         Witness of "yes": flow on the inner edges in units of 1 / scale.
     sets, left_out : list of ndarray of bool and ndarray of int
         Witness of "no".
+    bounded : bool
+        Not decided because it holds with the lower demands, and not with the upper ones.
     """
 
     holds: bool
@@ -64,6 +66,7 @@ class Decision:
     scale: int = 1
     sets: list[BoolArray] = field(default_factory=list)
     left_out: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    bounded: bool = False
 
 
 def decide(graph: ClusterGraph, demand: Enclosure, rational: RationalDemands) -> Decision:
@@ -91,11 +94,26 @@ def decide(graph: ClusterGraph, demand: Enclosure, rational: RationalDemands) ->
         if routed is not None:
             flow, scale = routed
             return Decision(True, True, False, best.value, best.sink, best.tight, flow, scale)
-    elif _all_violated(graph, demand.lo, best):
-        return Decision(
-            False, True, False, best.value, None, best.tight, sets=best.sets, left_out=best.left_out
-        )
-    return _decide_exactly(graph, rational(), best)
+    for found in _candidate_sets(graph, demand, best):
+        if _all_violated(graph, demand.lo, found):
+            out, tight = found.left_out, best.tight
+            return Decision(
+                False, True, False, best.value, None, tight, sets=found.sets, left_out=out
+            )
+    decision = _decide_exactly(graph, rational(), best)
+    if decision.decided or strict_flow(graph, demand.lo, best.sink) is None:
+        return decision
+    return replace(decision, bounded=True)
+
+
+def _candidate_sets(graph: ClusterGraph, demand: Enclosure, best: BestSink) -> Iterator[BestSink]:
+    """Yield sets that may violate the condition, of the upper demands, then of the lower ones."""
+    if best.value > 1.0:
+        return
+    yield best
+    again = best_sink(graph, np.zeros(graph.n_nodes), demand.lo)
+    if again.value <= 1.0:
+        yield again
 
 
 def strict_flow(graph: ClusterGraph, demand: FloatArray, sink: int) -> tuple[list[int], int] | None:

@@ -32,7 +32,10 @@ def boundary_weights(data: ProblemData, parts: Partition) -> Enclosure:
 
 
 class ClusterDemands:
-    """Constants and demands of one cluster, as enclosures; its approximate minimizer."""
+    """Constants and demands of one cluster, as enclosures; its approximate minimizer.
+
+    ``directions`` are the vectors that prove alpha_hi and beta.lo, None where formulas do.
+    """
 
     def __init__(
         self,
@@ -43,7 +46,9 @@ class ClusterDemands:
         beta: Enclosure,
         delta: Enclosure,
         lam: float,
+        directions: tuple[FloatArray | None, FloatArray | None],
     ) -> None:
+        self.directions = directions
         self.center, self.cross, self.beta, self.delta = center, cross, beta, delta
         self.alpha_lo, self.alpha_hi = alpha_lo, alpha_hi
         n = len(cross.lo)
@@ -72,6 +77,7 @@ def demands_of(
 ) -> ClusterDemands:
     """Collect the constants of cluster ``c`` and form its demands."""
     own = graph.nodes
+    along, along_beta = constants.alpha.directions, constants.beta.directions
     return ClusterDemands(
         constants.centers[c],
         Enclosure(boundary.lo[own], boundary.hi[own]),
@@ -80,6 +86,7 @@ def demands_of(
         Enclosure(constants.beta.lo[own], constants.beta.hi[own]),
         Enclosure(constants.delta.lo[own], constants.delta.hi[own]),
         data.lam,
+        (None if along is None else along[c], None if along_beta is None else along_beta[own]),
     )
 
 
@@ -91,19 +98,22 @@ def _product(x: FloatArray, factor: float) -> FloatArray:
 def exact_demands(
     data: ProblemData, parts: Partition, graph: ClusterGraph, exact: RationalConstants
 ) -> tuple[list[Fraction], list[Fraction]]:
-    """Rational demands of a cluster: lower and upper, equal unless delta is irrational."""
+    """Rational demands of a cluster, lower and upper; equal if all constants are exact."""
     cross = dict.fromkeys(graph.nodes.tolist(), Fraction(0))
     ends = parts.cluster_of[data.edges]
     c = parts.cluster_of[graph.nodes[0]]
     for e in np.flatnonzero((ends[:, 0] == c) != (ends[:, 1] == c)):
         inside = data.edges[e, 0] if ends[e, 0] == c else data.edges[e, 1]
         cross[int(inside)] += Fraction(float(data.weights[e]))
-    factor = sum(cross.values(), Fraction(0)) / exact.alpha
-    lam = Fraction(data.lam)
-    fixed = [b + beta * factor for b, beta in zip(cross.values(), exact.beta, strict=True)]
+    boundary, lam = sum(cross.values(), Fraction(0)), Fraction(data.lam)
+
+    def demands(alpha: Fraction, betas: list[Fraction], deltas: list[Fraction]) -> list[Fraction]:
+        rows = zip(cross.values(), betas, deltas, strict=True)
+        return [b + beta * boundary / alpha + delta / lam for b, beta, delta in rows]
+
     return (
-        [x + g / lam for x, g in zip(fixed, exact.delta_lo, strict=True)],
-        [x + g / lam for x, g in zip(fixed, exact.delta_hi, strict=True)],
+        demands(exact.alpha_hi, exact.beta_lo, exact.delta_lo),
+        demands(exact.alpha_lo, exact.beta_hi, exact.delta_hi),
     )
 
 
@@ -118,14 +128,9 @@ def witness_document(
     if len(nodes) == 1 or graph.components[0] > 1:
         constants = _no_constants(len(nodes))
     elif decision.rational and exact is not None:
-        delta = exact.delta_hi if up else exact.delta_lo
-        constants = _constants(exact.alpha, exact.beta, delta, exact.center, None)
+        constants = _rational_constants(exact, up)
     else:
-        alpha = own.alpha_lo if up else own.alpha_hi
-        beta, delta_of = (x.hi if up else x.lo for x in (own.beta, own.delta))
-        constants = _constants(
-            alpha, beta.tolist(), delta_of.tolist(), own.center.tolist(), own.alpha_lo
-        )
+        constants = _float_constants(own, up)
     if up:
         sink = decision.sink
         assert sink is not None
@@ -149,6 +154,23 @@ def _no_constants(size: int) -> dict[str, Any]:
     return {"alpha": None, "beta": zeros, "delta": zeros, "center": None, "modulus": None}
 
 
+def _rational_constants(exact: RationalConstants, up: bool) -> dict[str, Any]:
+    if up:
+        return _constants(exact.alpha_lo, exact.beta_hi, exact.delta_hi, exact.center, None)
+    constants = _constants(exact.alpha_hi, exact.beta_lo, exact.delta_lo, exact.center, None)
+    return constants | _directions(exact.alpha_direction, exact.beta_directions)
+
+
+def _float_constants(own: ClusterDemands, up: bool) -> dict[str, Any]:
+    alpha = own.alpha_lo if up else own.alpha_hi
+    beta, delta = ((x.hi if up else x.lo).tolist() for x in (own.beta, own.delta))
+    constants = _constants(alpha, beta, delta, own.center.tolist(), own.alpha_lo)
+    if up:
+        return constants
+    along, along_beta = (None if v is None else v.tolist() for v in own.directions)
+    return constants | _directions(along, along_beta)
+
+
 def _constants(
     alpha: float | Fraction,
     beta: Sequence[float | Fraction],
@@ -163,6 +185,18 @@ def _constants(
         "center": [_number(x) for x in center],
         "modulus": None if modulus is None else _number(modulus),
     }
+
+
+def _directions(
+    alpha: Sequence[float | Fraction] | None, beta: Sequence[Sequence[float | Fraction]] | None
+) -> dict[str, Any]:
+    """Vectors that prove an upper alpha and lower betas; no entry where formulas prove them."""
+    found: dict[str, Any] = {}
+    if alpha is not None:
+        found["alpha"] = [_number(x) for x in alpha]
+    if beta is not None:
+        found["beta"] = [[_number(x) for x in row] for row in beta]
+    return {"directions": found} if found else {}
 
 
 def _number(value: float | Fraction) -> str | None:

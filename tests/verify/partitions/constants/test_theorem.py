@@ -44,9 +44,10 @@ def test_enclosures_hold_the_rational_constants(norm: str, d: int) -> None:
     for c, members in enumerate(parts.members):
         exact = rational_constants(data, members, norm)
         assert exact is not None
-        pairs = [(exact.alpha, constants.alpha.lo[c], constants.alpha.hi[c])]
+        assert (exact.alpha_lo, exact.beta_lo) == (exact.alpha_hi, exact.beta_hi)
+        pairs = [(exact.alpha_lo, constants.alpha.lo[c], constants.alpha.hi[c])]
         for p, node in enumerate(members):
-            pairs.append((exact.beta[p], constants.beta.lo[node], constants.beta.hi[node]))
+            pairs.append((exact.beta_lo[p], constants.beta.lo[node], constants.beta.hi[node]))
             pairs.append((exact.delta_lo[p], constants.delta.lo[node], constants.delta.hi[node]))
         for value, lo, hi in pairs:
             assert Fraction(float(lo)) <= value <= Fraction(float(hi))
