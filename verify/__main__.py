@@ -2,14 +2,16 @@
 
 `check` needs the standard library alone (`python -S -m verify ...` works from a copy of this
 folder); `conformance` runs a solver of yours, `python -m verify conformance module:callable`, and
-needs NumPy, SciPy and CVXPY. Exit status: 0 certified or passed, 1 not proved, refuted or failed,
-2 bad usage or unreadable input.
+needs NumPy, SciPy and CVXPY. Exit status of `check`: 0 CERTIFIED, 4 REFUTED, 3 UNPROVED, 5 not a
+document at all (malformed), 2 bad usage or an unreadable file, 1 an internal error, as for any
+Python program that breaks. Of `conformance`: 0 passed, 1 failed, 2 bad usage.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -17,11 +19,26 @@ from operator import attrgetter
 from typing import Any
 
 import verify
-from verify.kernel import check
+from verify.kernel import Result, check
+from verify.kernel.result import INTERNAL, MALFORMED
+from verify.kernel.work import STEPS
+
+STATUSES = """\
+exit status:
+  0  CERTIFIED: the gap is proved to be within rtol
+  4  REFUTED: w is proved not to be, or the document is false
+  3  UNPROVED: neither, or the check would exceed its budget of work
+  5  malformed: the file is no document of a known schema
+  2  bad usage, or a file that cannot be read
+  1  internal error: a defect of the checker, which says nothing about the document
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names in a file are not always printable here
+            stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = options.run
     return run(options)
@@ -29,16 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     try:
-        data = None
-        if options.data is not None:
-            with open(options.data, encoding="utf-8") as file:
-                data = json.load(file)
-        result = check(options.certificate, data=data, rtol=options.rtol)
+        result = check(options.certificate, options.data, options.rtol, options.budget)
     except OSError as error:
         print(f"verify: cannot read {error.filename}: {error.strerror}", file=sys.stderr)
-        return 2
-    except ValueError as error:  # only the data file: `check` answers REFUTED to such documents
-        print(f"verify: {options.data} is not a JSON text: {error}", file=sys.stderr)
         return 2
     figures = result.to_json()
     if options.json:
@@ -48,7 +58,16 @@ def _check(options: argparse.Namespace) -> int:
         for name in ("upper", "lower", "gap", "rel_gap", "distance_bound"):
             if figures[name] is not None:
                 print(f"  {name:<15}{figures[name]:.17g}")
-    return 0 if result.status == "CERTIFIED" else 1
+    return exit_status(result)
+
+
+def exit_status(result: Result) -> int:
+    """Return what `check` ends with; 1 is left to programs that break."""
+    if result.reason.startswith(INTERNAL):
+        return 1
+    if result.reason.startswith(MALFORMED):
+        return 5
+    return {"CERTIFIED": 0, "UNPROVED": 3}.get(result.status, 4)
 
 
 def _conformance(options: argparse.Namespace) -> int:
@@ -82,12 +101,24 @@ def _resolved(name: str) -> Callable[..., Any]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="verify", description="Exact checks of GTV solutions.")
     commands = parser.add_subparsers(required=True, metavar="command")
-    command = commands.add_parser("check", help="check a certificate file")
+    command = commands.add_parser(
+        "check",
+        help="check a certificate file",
+        epilog=STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     command.set_defaults(run=_check)
     command.add_argument("certificate", help="JSON file (verify/SCHEMA.md)")
     command.add_argument("--data", help="problem data as JSON, for a certificate without them")
     command.add_argument(
         "--rtol", type=_tolerance, help="tolerance to use instead of the document's own"
+    )
+    command.add_argument(
+        "--budget",
+        type=_steps,
+        metavar="STEPS",
+        help="work after which the answer is UNPROVED; ten million steps take about a second"
+        f" (default: {STEPS // 10**6} million for a file of up to 1 MB, in proportion beyond)",
     )
     command.add_argument("--json", action="store_true", help="print one JSON object")
     _add_conformance(commands)
@@ -124,6 +155,13 @@ def _seed(text: str) -> int:
     if value < 0:
         raise argparse.ArgumentTypeError(f"expected an integer >= 0, got {text!r}")
     return value
+
+
+def _steps(text: str) -> int:
+    value = float(text)
+    if not 1 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of steps, got {text!r}")
+    return int(value)
 
 
 def _positive(text: str) -> float:

@@ -15,7 +15,7 @@ from verify.instance._blocks import Part
 from verify.instance._penalties import Penalty, penalty_from
 from verify.instance._terms import Term, term_from
 from verify.kernel.data import canonical
-from verify.kernel.numbers import Verdict
+from verify.kernel.verdict import Verdict
 
 ALIKE = 16.0  # columns of root mean squares within this factor need no units of their own
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from verify._arrays import FloatArray
 from verify.kernel.matrices import sweep
-from verify.kernel.numbers import Verdict
+from verify.kernel.verdict import Verdict
 
 
 class Penalty:

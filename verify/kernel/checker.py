@@ -21,16 +21,15 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from itertools import chain
-from math import lcm
 from typing import Any
 
-from verify.kernel import losses, numbers
+from verify.kernel import losses, numbers, work
 from verify.kernel.data import NORM_OF_P, canonical, digest, keys
-from verify.kernel.losses import Table, dot, false, sum_norm
-from verify.kernel.matrices import sweep
-from verify.kernel.numbers import Bounds, Number, Verdict, exactly, malformed, quotients
+from verify.kernel.losses import Table, dot, sum_norm
+from verify.kernel.matrices import common_denominator, sweep
+from verify.kernel.numbers import Bounds, Number, exactly, quotients
 from verify.kernel.result import Result
+from verify.kernel.verdict import Verdict, false, malformed, shown
 
 SCHEMA = "gtv-certificate/1"
 
@@ -56,11 +55,13 @@ def _check(document: object, external: object, asked: float | None) -> Result:
     required = {"schema", "sha256", "claim", "w"}
     doc = keys(document, required, {"data", "dual", "better", "producer"}, "certificate")
     if doc["schema"] != SCHEMA:
-        raise malformed(f"schema must be {SCHEMA!r}, got {str(doc['schema'])[:40]!r}")
+        raise malformed(f"schema must be {SCHEMA!r}, got {shown(doc['schema'])}")
     claim = keys(doc["claim"], {"rtol", "upper", "lower"}, set(), "claim")
     rtol = _single(claim["rtol"] if asked is None else asked, "rtol")
-    problem = Problem(_data(doc, external))
-    w = numbers.table(doc["w"], problem.n, problem.d, "w")
+    data = _data(doc, external)
+    # before anything else is made: n and d are two numbers in the data, but they are the size of w
+    w = numbers.table(doc["w"], data["n_nodes"], data["dim"], "w")
+    problem = Problem(data)
     lower = None
     if doc.get("dual") is not None:
         dual = keys(doc["dual"], {"u", "r"}, set(), "dual")
@@ -156,11 +157,25 @@ class Problem:
         """Return a constraint that the point with rows w_i 2^-k breaks, where P is infinite."""
         return next(filter(None, (t.violation(w, k) for t in self.terms)), None)
 
+    def _charge(self, w: Table) -> None:
+        """Count the work of one look at a point: a rational may be in every row and every edge."""
+        rational = work.rationals(w)
+        for term in self.terms:
+            term.charge(term.size if rational else 0, 1)
+        self._charge_edges(self.d * len(self.edges) if rational else 0, 1)
+
+    def _charge_edges(self, rational: int, sums: int) -> None:
+        """Count the work of one pass over the edges, roots with 64 bits more included."""
+        squares = self.d if self.phi == "quadratic" else 1
+        work.operations((8 * squares * self.d + 16) * len(self.edges))
+        work.rows(squares * min(rational, len(self.edges)), self.d, sums)
+        work.charge(40 * len(self.edges))
+
     def value(self, w: Table, k: int) -> Bounds:
         """Enclose P at the point with rows w_i 2^-k, which breaks no constraint."""
+        self._charge(w)
         parts = [t.value(w, k) for t in self.terms] + [self._variation(w, k)]
-        zero = Fraction(0)
-        return Bounds(sum((p.lo for p in parts), zero), sum((p.hi for p in parts), zero))
+        return Bounds(work.total(p.lo for p in parts), work.total(p.hi for p in parts))
 
     def _variation(self, w: Table, k: int) -> Bounds:
         """Enclose sum_e lam A_e phi(w_head - w_tail)."""
@@ -178,6 +193,7 @@ class Problem:
     def lower_bound(self, flows: object, witnesses: object) -> Fraction:
         """Return the lower bound that (u, r) proves; `Verdict` (REFUTED) if it proves none."""
         u, k = numbers.table(flows, len(self.edges), self.d, "dual.u")
+        self._charge_edges(work.rationals(u), 2 * self.d)
         lists = numbers.as_list(witnesses, len(self.terms), "dual.r")
         conjugates = [self._upper_conjugate(u, k)]
         images = [(self._divergence(u), k)]
@@ -186,7 +202,7 @@ class Problem:
             conjugates.append(bound)
             images.append((image, k_image))
         self._check_conservation(images)
-        return -sum(conjugates, Fraction(0))
+        return -work.total(conjugates)
 
     def _divergence(self, u: Table) -> dict[int, list[Number]]:
         out: dict[int, list[Number]] = defaultdict(lambda: [0] * self.d)
@@ -200,10 +216,20 @@ class Problem:
     def _check_conservation(self, images: list[tuple[dict[int, list[Number]], int]]) -> None:
         """Check  sum_k B_k^T r_k + D^T u = 0  at every node, in every coordinate."""
         k = max(k for _, k in images)
-        for i in set(chain.from_iterable(b for b, _ in images)):
-            for c in range(self.d):
-                if sum(b[i][c] * (1 << (k - k_b)) for b, k_b in images if i in b):
-                    raise false(f"the flow is not conserved at node {i}, coordinate {c}")
+        rational = sum(work.rationals(image.values()) for image, _ in images)
+        work.operations(2 * self.d * sum(len(image) for image, _ in images))
+        work.fractions(2 * rational)
+        sums: dict[int, list[Number]] = defaultdict(lambda: [0] * self.d)
+        for image, k_image in images:
+            scale = 1 << (k - k_image)
+            for i, row in image.items():
+                own = sums[i]
+                for c, x in enumerate(row):
+                    own[c] += x * scale
+        for i, own in sums.items():
+            if any(own):
+                c = next(c for c, x in enumerate(own) if x)
+                raise false(f"the flow is not conserved at node {i}, coordinate {c}")
 
     def _upper_conjugate(self, u: Table, k: int) -> Fraction:
         """Return an upper bound of sum_e (lam A_e phi)*(u_e); a flow above capacity is refused."""
@@ -230,8 +256,12 @@ class Problem:
             return quotients(parts, 2 * k - self.k_caps + 1).hi
         pivots = self.pivots
         free = [j for j in range(self.d) if j not in pivots]
-        common = lcm(*(self.inverse[i][j].denominator for i in pivots for j in pivots))
+        common = common_denominator([self.inverse[i][j] for i in pivots for j in pivots])
         inverse = [[int(self.inverse[i][j] * common) for j in pivots] for i in pivots]
+        longest = max((x.bit_length() for row in inverse for x in row), default=0)
+        work.charge(len(u) * self.d**2 * work.product(longest))
+        work.operations(len(u) * self.d**2)
+        work.rows(self.d * min(work.rationals(u), len(u)), self.d, 2)
         for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
             v = [flow[j] for j in pivots]
             for j in free:
@@ -242,6 +272,7 @@ class Problem:
 
     def upper_distance_squared(self, gap: Fraction) -> Fraction | None:
         """Bound ||w - w_hat||^2 by 2 gap / mu, mu the least modulus proved at a coordinate."""
+        work.charge(20 * self.n * self.d)
         modulus = [[Fraction(0)] * self.d for _ in range(self.n)]
         for term in self.terms:
             for i, row in term.lower_moduli():

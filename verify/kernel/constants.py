@@ -33,11 +33,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from verify.kernel import numbers
+from verify.kernel import numbers, work
 from verify.kernel.data import NORM_OF_P, TERMS
 from verify.kernel.losses import spread
 from verify.kernel.matrices import Matrix, Vector, definite, inverted, largest_sign_form
-from verify.kernel.numbers import Verdict
+from verify.kernel.verdict import Verdict, malformed
 
 _QUADRATIC = ("squared", "point", "ridge")
 #: Up to this dimension sign vectors are enumerated (2^(d-1) of them).
@@ -94,6 +94,7 @@ class Quadratics:
     def local(self, node: int) -> tuple[Matrix, Vector]:
         """Return H_i and q_i: the gradient is H_i w + q_i."""
         d = self.d
+        work.charge(20 * d * d)  # d may be anything: nothing else bounds it here
         h = [[Fraction(0)] * d for _ in range(d)]
         q = [Fraction(0)] * d
         for (kind, read), rows_of in zip(self._terms, self._rows, strict=True):
@@ -101,14 +102,18 @@ class Quadratics:
             if rows is None:
                 continue
             if kind == "squared":
+                work.operations(len(rows) * d * (d + 2))
+                work.fractions(d * d)
                 _add_rows(h, q, read, rows)
             elif kind == "point":
                 a, k = read["a"]
+                work.fractions(d)
                 for j in range(d):
                     h[j][j] += 2
                     q[j] -= 2 * a[rows[0]][j] * numbers.unit(k)
             elif kind == "ridge":
                 mu, k = read["mu"]
+                work.fractions(d)
                 for j in range(d):
                     h[j][j] += mu[rows[0]][j] * numbers.unit(k)
             else:
@@ -144,6 +149,7 @@ def check_constants(
         return  # beta, delta >= 0 and alpha < infinity need no proof
     local = [losses.local(node) for node in nodes]
     d = losses.d
+    work.fractions(len(local) * d * d)
     total = [[sum((h[i][j] for h, _ in local), Fraction(0)) for j in range(d)] for i in range(d)]
     if positive:
         _check_positive([h for h, _ in local], nodes, total, norm, claim)
@@ -229,7 +235,8 @@ def _gradients(
 ) -> tuple[list[Vector], Vector]:
     """Return the g_i at the center and their sum r, exactly."""
     if center is None:
-        raise numbers.malformed("the constants need a center")
+        raise malformed("the constants need a center")
+    work.fractions(4 * len(local) * len(center) ** 2)
     gradients = [
         [_dot(row, center) + b for row, b in zip(h, q, strict=True)] for h, q in local
     ]  # fmt: skip
@@ -241,7 +248,7 @@ def _upper_distance(rest: Vector, lower_alpha: Fraction | None, norm: str) -> Fr
     if not any(rest):
         return Fraction(0)
     if lower_alpha is None or lower_alpha <= 0:
-        raise numbers.malformed("a center that is not the minimizer needs a modulus")
+        raise malformed("a center that is not the minimizer needs a modulus")
     return _upper_norm(rest, norm) / lower_alpha
 
 
@@ -349,6 +356,7 @@ def _squared_norm(v: Vector, norm: str) -> Fraction:
 
 def _form(h: Matrix, v: Vector) -> Fraction:
     """Return v^T H v, exactly."""
+    work.fractions(2 * len(v) ** 2)
     return _dot(v, [_dot(row, v) for row in h])
 
 

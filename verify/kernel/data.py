@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from verify.kernel.numbers import as_list, malformed
+from verify.kernel.numbers import as_list
+from verify.kernel.verdict import malformed, shown
 
 SCHEMA = "gtv-problem/1"
 PENALTIES = ("l1", "l2", "linf", "squared", "quadratic", "pnorm", "opaque")
@@ -51,7 +52,7 @@ def canonical(data: object) -> dict[str, Any]:
     required = {"schema", "n_nodes", "dim", "edges", "weights", "lam", "penalty", "terms"}
     raw = keys(data, required, {"nodes"}, "data")
     if raw["schema"] != SCHEMA:
-        raise malformed(f"data.schema must be {SCHEMA!r}, got {str(raw['schema'])[:40]!r}")
+        raise malformed(f"data.schema must be {SCHEMA!r}, got {shown(raw['schema'])}")
     n, d = (_index(raw[key], 1, 1 << 40, key) for key in ("n_nodes", "dim"))
     rows = as_list(raw["edges"], None, "edges")
     edges = [_indices(row, 2, n, f"edge {e}") for e, row in enumerate(rows)]
@@ -89,7 +90,7 @@ def keys(value: object, required: set[str], optional: set[str], name: str) -> di
     if missing := required - found:
         raise malformed(f"{name}: missing {sorted(missing)}")
     if unknown := found - required - optional:
-        raise malformed(f"{name}: unknown {sorted(map(str, unknown))}")
+        raise malformed(f"{name}: unknown {sorted(str(x)[:40] for x in unknown)[:5]}")
     return dict(value)
 
 
@@ -105,7 +106,7 @@ def _real(value: object, name: str, infinite: bool = False) -> str:
         except (ValueError, OverflowError):
             pass  # stays NaN, refused below
         else:
-            if x.hex() != value:
+            if x.hex() != value or value == "-0x0.0p+0":
                 raise malformed(f"{name}: {value[:40]!r} is not the canonical form of a double")
     elif isinstance(value, float | int) and not isinstance(value, bool):
         try:
@@ -114,10 +115,10 @@ def _real(value: object, name: str, infinite: bool = False) -> str:
             pass
         else:
             if math.isfinite(x) and x != value:
-                raise malformed(f"{name}: the integer {value} is not a double")
+                raise malformed(f"{name}: the integer {shown(value)} is not a double")
     if math.isnan(x) or (math.isinf(x) and not infinite):
         wanted = "double" if infinite else "finite double"
-        raise malformed(f"{name}: expected a {wanted}, got {str(value)[:40]!r}")
+        raise malformed(f"{name}: expected a {wanted}, got {shown(value)}")
     return (x + 0.0).hex()
 
 
@@ -131,7 +132,7 @@ def _index(value: Any, low: int, high: int, name: str) -> int:
     except TypeError:
         number = low - 1
     if not low <= number < high:
-        raise malformed(f"{name}: expected an integer in [{low}, {high}), got {str(value)[:40]!r}")
+        raise malformed(f"{name}: expected an integer in [{low}, {high}), got {shown(value)}")
     return number
 
 
@@ -182,7 +183,7 @@ def _labels(value: object, n: int) -> list[int | str]:
 def _penalty(value: object, d: int) -> dict[str, Any]:
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if kind not in PENALTIES:
-        raise malformed(f"penalty: unknown kind {str(kind)[:40]!r}")
+        raise malformed(f"penalty: unknown kind {shown(kind)}")
     fields = {"quadratic": {"Q"}, "pnorm": {"p"}, "opaque": {"name"}}
     extra: set[str] = fields.get(str(kind), set())
     raw = keys(value, {"kind"} | extra, set(), "penalty")
@@ -196,13 +197,19 @@ def _penalty(value: object, d: int) -> dict[str, Any]:
         if p != "inf" and float.fromhex(p) < 1:
             raise malformed(f"penalty.p must be at least 1, got {p}")
         return {"kind": kind, "p": p}
-    return {"kind": kind} if kind != "opaque" else {"kind": kind, "name": str(raw["name"])}
+    return {"kind": kind} | ({"name": _text(raw["name"], "penalty")} if kind == "opaque" else {})
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise malformed(f"{name}.name must be a text, got {shown(value)}")
+    return value
 
 
 def _term(value: object, n: int, d: int, name: str) -> dict[str, Any]:
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if not isinstance(kind, str) or (kind not in TERMS and kind != "opaque"):
-        raise malformed(f"{name}: unknown kind {str(kind)[:40]!r}")
+        raise malformed(f"{name}: unknown kind {shown(kind)}")
     arrays = {"name": False} if kind == "opaque" else TERMS[str(kind)]
     raw = keys(value, {"kind", "node", *arrays}, set(), name)
     node = _indices(raw["node"], None, n, f"{name}.node")
@@ -212,7 +219,7 @@ def _term(value: object, n: int, d: int, name: str) -> dict[str, Any]:
         raise malformed(f"{name}.node must be {order}")
     out: dict[str, Any] = {"kind": kind, "node": node}
     if kind == "opaque":
-        return {**out, "name": str(raw["name"])}
+        return {**out, "name": _text(raw["name"], name)}
     for key, wide in arrays.items():
         field = f"{name}.{key}"
         rows = as_list(raw[key], len(node), field)

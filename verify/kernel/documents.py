@@ -1,7 +1,8 @@
 """The door of the exact kernel: a document of any kind in, one of three answers out.
 
 The schema says who decides: `verify.kernel.checker` on certificates, `verify.kernel.partitions` on
-partitions of the nodes. Neither knows of the other. Standard library only.
+partitions of the nodes. Neither knows of the other. Whatever the document is, there is an answer,
+within a budget of work. Standard library only.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from verify.kernel import checker, partitions
-from verify.kernel.numbers import Verdict, malformed
-from verify.kernel.result import Result
+from verify.kernel import checker, partitions, work
+from verify.kernel.result import INTERNAL, Result
+from verify.kernel.verdict import Verdict, malformed
 
 
 def check(
     document: Mapping[str, Any] | str | os.PathLike[str],
-    data: Mapping[str, Any] | None = None,
+    data: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     rtol: float | None = None,
+    budget: int | None = None,
 ) -> Result:
     """Check a certificate document, a dict or the path of a JSON file.
 
@@ -30,10 +32,13 @@ def check(
     ----------
     document : mapping, str or path
         The document.
-    data : mapping, optional
+    data : mapping, str or path, optional
         Plain problem data, for a document that does not embed them (otherwise both must agree).
     rtol : float, optional
         Tolerance to use instead of the document's own.
+    budget : int, optional
+        Steps of work, counted and not clocked, after which the answer is UNPROVED; ten million take
+        about a second. By default 50 million for documents of up to 1 MB, and in proportion beyond.
 
     Returns
     -------
@@ -45,21 +50,46 @@ def check(
     Raises
     ------
     OSError
-        The file cannot be read.
+        A file cannot be read.
     """
     try:
-        read = document if isinstance(document, Mapping) else _load(document)
+        (read, size), (external, more) = _read(document, ""), _read(data, "data: ")
+        limit = work.default_budget(size + more) if budget is None else budget
+        with work.counted(limit):
+            if isinstance(read, Mapping) and read.get("schema") == partitions.SCHEMA:
+                return Result(*partitions.check_document(read, external))
+            return checker.check_certificate(read, external, rtol)
     except Verdict as answer:
         return Result(answer.status, answer.reason)
-    if isinstance(read, Mapping) and read.get("schema") == partitions.SCHEMA:
-        return Result(*partitions.check_document(read, data))
-    return checker.check_certificate(read, data, rtol)
+    except OSError:
+        raise
+    except Exception as error:
+        # A defect of ours, and no statement about the document.
+        return Result("UNPROVED", f"{INTERNAL}: {type(error).__name__} in the kernel, report it")
 
 
-def _load(path: str | os.PathLike[str]) -> Any:
-    with open(path, "rb") as file:
+def _read(
+    document: Mapping[str, Any] | str | os.PathLike[str] | None, name: str
+) -> tuple[Any, int]:
+    """Return a parsed document and its size in bytes."""
+    if not isinstance(document, str | os.PathLike):
+        return document, work.size_of(document)
+    with open(document, "rb") as file:
         raw = file.read()
     try:
-        return json.loads(raw.decode("utf-8"))
+        read = json.loads(raw.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise malformed(f"not a JSON text: {error}") from None
+        raise malformed(f"{name}not a JSON text: {error}") from None
+    return read, len(raw)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; readers differ in which of two equal keys they believe."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has the same key twice")
+    return found
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")

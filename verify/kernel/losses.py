@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from verify.kernel import numbers
-from verify.kernel.numbers import TEN50, Bounds, Number, Verdict, exactly, quotients
+from verify.kernel import numbers, work
+from verify.kernel.numbers import TEN50, Bounds, Number, exactly, quotients
+from verify.kernel.verdict import Verdict, false
 
 Table = list[list[Number]]
 Image = dict[int, list[Number]]
@@ -57,11 +58,6 @@ EXPONENTIAL: dict[
 }
 
 
-def false(reason: str) -> Verdict:
-    """Return the answer to a document whose statements are not true."""
-    return Verdict("REFUTED", f"false document: {reason}")
-
-
 def sum_norm(v: Iterable[Number]) -> Number:
     """Return the sum of the absolute values."""
     return sum(-x if x < 0 else x for x in v)
@@ -74,6 +70,7 @@ def dot(a: Any, b: Any) -> Number:
 
 def spread(values: list[Any], d: int) -> list[list[Any]]:
     """Return the entries of `mu` or `kappa` as rows, one number per coordinate."""
+    work.charge(4 * len(values) * d)  # d may be anything: nothing else bounds it here
     return [v if isinstance(v, list) else [v] * d for v in values]
 
 
@@ -82,6 +79,16 @@ class Term:
 
     def __init__(self, data: Mapping[str, Any], d: int) -> None:
         self.kind, self.node, self.d = data["kind"], data["node"], d
+        self.size = len(self.node) * d  # entries of its blocks
+
+    def charge(self, rational: int, sums: int) -> None:
+        """Count the work of one pass over the blocks, at a point or at multipliers.
+
+        At most so many of the entries, or multipliers, are rationals, each row of which goes into
+        so many sums.
+        """
+        work.operations(8 * self.size + 8)
+        work.rows(min(rational, len(self.node)), self.d, sums)
 
     def violation(self, w: Table, k: int) -> str | None:
         """Return where the point with rows w_i 2^-k breaks a constraint, None if nowhere."""
@@ -94,6 +101,7 @@ class Term:
     def dual(self, witness: object, name: str) -> tuple[Fraction, Image, int]:
         """Return an upper bound of h*(r), and B^T r per node in units 2^-k with that k."""
         r, k = numbers.table(witness, len(self.node), self.d, name)
+        self.charge(work.rationals(r), self.d + 2)
         return self.upper_conjugate(r, k, name), dict(zip(self.node, r, strict=True)), k
 
     def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
@@ -122,6 +130,15 @@ class RowTerm(Term):
         extra = data.get("delta") or data.get("level") or ["0x0p+0"] * len(self.node)
         y, self.k_y = numbers.scaled([*data["y"], *extra])
         self.y, self.extra = y[: len(self.node)], y[len(self.node) :]
+
+    def charge(self, rational: int, sums: int) -> None:
+        """Count the work of one pass over the rows; logarithms have 60 digits."""
+        rows = len(self.node)
+        work.operations(4 * self.size + 16 * rows + 8)
+        work.rows(min(rational, rows), self.d, sums)
+        if self.kind in EXPONENTIAL:
+            work.charge(800 * rows)
+            work.fractions(2 * rows)
 
     def value(self, w: Table, k: int) -> Bounds:
         """Enclose the sum of the rows' losses."""
@@ -157,6 +174,7 @@ class RowTerm(Term):
     def dual(self, witness: object, name: str) -> tuple[Fraction, Image, int]:
         """Return an upper bound of h*(r), and X_i^T r_i per node in units 2^-k with that k."""
         r, k = numbers.scaled(numbers.as_list(witness, len(self.node), name))
+        self.charge(work.rationals([r]), self.d + 2)
         image: Image = {i: [0] * self.d for i in self.node}
         for i, v, x in zip(self.node, r, self.x, strict=True):
             total = image[i]
@@ -194,6 +212,13 @@ class PseudoHuberTerm(RowTerm):
 
     Hence h*(r) = r y + (1/m) delta (delta - sqrt(delta^2 - (m r)^2)) where |m r| <= delta.
     """
+
+    def charge(self, rational: int, sums: int) -> None:
+        """Count the work of one pass over the rows, with a root of four factors in each."""
+        super().charge(rational, sums)
+        work.charge(100 * len(self.node))
+        work.operations(32 * len(self.node))
+        work.rows(4 * min(rational, len(self.node)), 1, 1)
 
     def value(self, w: Table, k: int) -> Bounds:
         """Enclose the sum of the rows' losses: the roots from both sides."""
@@ -246,6 +271,7 @@ class PointTerm(Term):
 
     def lower_moduli(self) -> list[tuple[int, list[Fraction]]]:
         """Return 2 in every coordinate."""
+        work.operations(30 * self.size)
         return [(i, [Fraction(2)] * self.d) for i in self.node]
 
 
@@ -274,6 +300,7 @@ class RidgeTerm(Term):
 
     def lower_moduli(self) -> list[tuple[int, list[Fraction]]]:
         """Return mu_ij."""
+        work.operations(30 * self.size)
         unit = numbers.unit(self.k)
         return [(i, [v * unit for v in row]) for i, row in zip(self.node, self.mu, strict=True)]
 
@@ -308,8 +335,13 @@ class BoxTerm(Term):
                         for key in ("lower", "upper"))  # fmt: skip
         self.ends = [list(zip(*rows, strict=True)) for rows in zip(lower, upper, strict=True)]
 
+    def charge(self, rational: int, sums: int) -> None:
+        """Count the work of one pass over the bounds, which are compared as rationals."""
+        work.fractions(4 * self.size)
+
     def violation(self, w: Table, k: int) -> str | None:
         """Compare with every finite entry."""
+        self.charge(self.size, 0)
         for i, ends in zip(self.node, self.ends, strict=True):
             for c, (x, (low, high)) in enumerate(zip(w[i], ends, strict=True)):
                 v = x * numbers.unit(k)
@@ -338,6 +370,7 @@ class SimplexTerm(Term):
 
     def violation(self, w: Table, k: int) -> str | None:
         """Compare with equality."""
+        self.charge(work.rationals(w[i] for i in self.node), 1)
         for i, total in zip(self.node, self.total, strict=True):
             if min(w[i]) < 0 or sum(w[i]) * (1 << self.k) != total * (1 << k):
                 return f"node {i} is not on its simplex"

@@ -23,21 +23,11 @@ from decimal import (
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from verify.kernel import work
+from verify.kernel.verdict import malformed, shown
+
 Number = int | Fraction
 _LARGEST = 1.7976931348623157e308
-
-
-class Verdict(Exception):
-    """An answer, status and reason, that ends a check early."""
-
-    def __init__(self, status: str, reason: str) -> None:
-        super().__init__(reason)
-        self.status, self.reason = status, reason
-
-
-def malformed(reason: str) -> Verdict:
-    """Return the answer to a document that is not as SCHEMA.md says."""
-    return Verdict("REFUTED", f"malformed: {reason}")
 
 
 def round_up(x: Fraction) -> float:
@@ -69,11 +59,14 @@ def sqrt_up(x: Fraction) -> float:
 _HEX = re.compile(r"(-?0x[0-9a-f]+)(?:\.([0-9a-f]+))?p([+-]?[0-9]{1,5})")
 _RATIO = re.compile(r"(-?0x[0-9a-f]+)/(0x[0-9a-f]+)")
 _MAX_EXPONENT = 20000  # products of a few doubles and a margin; keeps hostile files cheap
+_MAX_DIGITS = 1 << 16  # of a numerator or a denominator
 
 
 def _number(value: object) -> tuple[int, int] | Fraction:
     """Read a witness number: n 2^-k as (n, k) with k >= 0, or a Fraction."""
     if isinstance(value, str):
+        if len(value) > 2 * _MAX_DIGITS:
+            raise malformed(f"more than {2 * _MAX_DIGITS} characters in the number {value[:40]!r}")
         if match := _HEX.fullmatch(value):
             whole, part, exponent = match.groups()
             part = part or ""
@@ -88,13 +81,16 @@ def _number(value: object) -> tuple[int, int] | Fraction:
     elif isinstance(value, float) and math.isfinite(value):
         n, denominator = value.as_integer_ratio()
         return n, denominator.bit_length() - 1
-    raise malformed(f"not a finite number: {str(value)[:40]!r}")
+    raise malformed(f"not a finite number: {shown(value)}")
 
 
 def scaled(values: Sequence[object]) -> tuple[list[Number], int]:
     """Return (v, k): the numbers are v_i 2^-k, v_i an int wherever that is possible."""
     read = [_number(v) for v in values]
     k = max((x[1] for x in read if isinstance(x, tuple)), default=0)
+    rationals = [x for x in read if not isinstance(x, tuple)]
+    bits = max((x[0].bit_length() + k - x[1] for x in read if isinstance(x, tuple)), default=0)
+    work.read(len(read), bits, rationals, k)
     return [x[0] << (k - x[1]) if isinstance(x, tuple) else whole(x * (1 << k)) for x in read], k
 
 
@@ -128,6 +124,7 @@ class Bounds(NamedTuple):
 
 def exactly(value: Number, k: int) -> Bounds:
     """Return the enclosure of exactly value 2^-k."""
+    work.charge(work.fraction(work.length(value) + abs(k)))
     x = Fraction(value) * unit(k)
     return Bounds(x, x)
 
@@ -140,7 +137,7 @@ def unit(k: int) -> Fraction:
 def quotients(parts: Mapping[int, Number], k: int) -> Bounds:
     """Enclose 2^-k sum of parts[q] / q: exactly for up to 64 denominators, else within 2^-256."""
     if len(parts) <= 64:
-        return exactly(sum((Fraction(v) / q for q, v in parts.items()), Fraction(0)), k)
+        return exactly(work.total(Fraction(v) / q for q, v in parts.items()), k)
     g = max(0, 256 + len(parts).bit_length() - k)
     lo = sum((v * (1 << g)) // q for q, v in parts.items())
     hi = -sum(-(v * (1 << g)) // q for q, v in parts.items())

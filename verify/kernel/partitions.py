@@ -23,9 +23,12 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from verify.kernel import work
 from verify.kernel.constants import Constants, Quadratics, check_constants, norm_of
 from verify.kernel.data import canonical, digest, keys
-from verify.kernel.numbers import Number, Verdict, as_list, malformed, scaled, unit
+from verify.kernel.matrices import common_denominator
+from verify.kernel.numbers import Number, as_list, scaled, unit
+from verify.kernel.verdict import Verdict, malformed, shown
 
 SCHEMA = "gtv-connectivity/1"
 YES, NO = CLAIMS = ("well-connected", "not well-connected")
@@ -192,7 +195,7 @@ def _nodes(values: object, n: int, name: str) -> list[int]:
     nodes = as_list(values, None, name)
     for node in nodes:
         if not isinstance(node, int) or isinstance(node, bool) or not 0 <= node < n:
-            raise malformed(f"{name}: {str(node)[:40]!r} is not a node index")
+            raise malformed(f"{name}: {shown(node)} is not a node index")
     if len(set(nodes)) != len(nodes):
         raise malformed(f"{name}: a node occurs twice")
     return nodes
@@ -239,6 +242,7 @@ def _demands(cluster: _Cluster, constants: Constants, lam: Fraction) -> list[Fra
         if not constants.alpha:
             raise malformed("alpha must be positive")
         factor = boundary / constants.alpha
+    work.rows(len(cluster.nodes), 2, 0)
     return [
         b * unit(cluster.shift) + beta * factor + delta / lam
         for b, beta, delta in zip(cluster.outside, constants.beta, constants.delta, strict=True)
@@ -260,6 +264,9 @@ def _check_flow(cluster: _Cluster, demands: Sequence[Fraction], entry: Mapping[s
     scale = entry["scale"]
     if any(type(f) is not int for f in flow) or type(scale) is not int or scale < 1:
         raise malformed("flow must be integers, scale a positive integer")
+    longest = max((f.bit_length() for f in flow), default=0) + scale.bit_length()
+    work.operations(4 * len(flow))
+    work.charge((len(flow) + len(demands)) * (8 + work.product(longest)))
     net = [0] * len(cluster.nodes)
     for (a, b), w, f in zip(cluster.edges, cluster.weights, flow, strict=True):
         if abs(f) << cluster.shift > w * scale:
@@ -275,14 +282,21 @@ def _check_flow(cluster: _Cluster, demands: Sequence[Fraction], entry: Mapping[s
 
 def _check_sets(cluster: _Cluster, demands: Sequence[Fraction], entry: Mapping[str, Any]) -> None:
     """Refuse sets that do not violate the condition or that have a node in common."""
+    scale = common_denominator(demands)
+    longest = max(work.length(x) for x in demands)
+    work.charge(2 * len(demands) * work.addition(scale.bit_length(), longest))
+    needs = [x.numerator * (scale // x.denominator) for x in demands]  # in units of 1 / scale
+    longest = max(x.bit_length() for x in needs) + scale.bit_length() + cluster.shift
     common = set(range(len(cluster.nodes)))
     for k, nodes in enumerate(as_list(entry["sets"], None, "sets")):
         inside = set(_positions(cluster, nodes, f"sets[{k}]"))
         if not inside or len(inside) == len(cluster.nodes):
             raise malformed(f"sets[{k}] is empty or the whole cluster")
+        work.charge(4 * len(cluster.edges) + len(inside) * (2 + (longest >> 9)))
+        work.operations(4)
         ends = zip(cluster.edges, cluster.weights, strict=True)
         cut: Number = sum(w for (a, b), w in ends if (a in inside) != (b in inside))
-        if cut * unit(cluster.shift) > sum(demands[p] for p in inside):
+        if cut * scale > sum(needs[p] for p in inside) << cluster.shift:
             raise Verdict("REFUTED", f"false set: sets[{k}] does not violate the condition")
         common &= inside
     left_out = _positions(cluster, entry["left_out"], "left_out")
@@ -292,9 +306,10 @@ def _check_sets(cluster: _Cluster, demands: Sequence[Fraction], entry: Mapping[s
     for (a, b), w in zip(cluster.edges, cluster.weights, strict=True):
         degree[a] += w
         degree[b] += w
-    total = sum(demands, Fraction(0))
+    total = sum(needs)
+    work.charge(2 * len(left_out) * work.product(longest))
     for p in left_out:
-        if degree[p] * unit(cluster.shift) > total - demands[p]:
+        if degree[p] * scale > (total - needs[p]) << cluster.shift:
             node = cluster.nodes[p]
             raise Verdict("REFUTED", f"false set: all but node {node} do not violate the condition")
         common.discard(p)

@@ -8,6 +8,9 @@ from typing import Any
 
 from verify.kernel import numbers
 
+#: Beginnings of reasons that are no statements about w, nor about a partition.
+MALFORMED, INTERNAL = "malformed", "internal error"
+
 
 @dataclass(frozen=True)
 class Result:

@@ -13,8 +13,8 @@ import numpy as np
 from verify._arrays import BoolArray, FloatArray, IntArray
 from verify._json_file import write_json
 from verify.kernel.data import canonical, digest
-from verify.kernel.numbers import Verdict
 from verify.kernel.partitions import NO, SCHEMA, YES
+from verify.kernel.verdict import Verdict
 
 
 class NodeSets(Sequence[list[Hashable]]):

@@ -21,7 +21,8 @@ from verify.instance._constraints import Constraints
 from verify.instance._instance import load
 from verify.kernel.checker import Problem, _judge
 from verify.kernel.data import canonical, digest
-from verify.kernel.numbers import Bounds, Verdict, table
+from verify.kernel.numbers import Bounds, table
+from verify.kernel.verdict import Verdict
 
 EXAMPLES = 200 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 

@@ -11,7 +11,7 @@ from _plain_instances import instance, solve
 
 import verify
 from verify.kernel.data import TERMS, canonical, digest
-from verify.kernel.numbers import Verdict
+from verify.kernel.verdict import Verdict
 
 INF = math.inf
 Data = dict[str, Any]
@@ -139,3 +139,14 @@ def test_terms_without_nodes_are_fine(kind: str) -> None:
     data = _data(empty, {"kind": "point", "node": [0], "a": [[1.0, 2.0]]})
     w = np.array([[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
     assert verify.certify(data, w, np.zeros((0, 2)), rtol=0.0).status == "CERTIFIED"
+
+
+def test_zero_has_one_form_and_no_sign() -> None:
+    term = _good("point")
+    one = canonical(_data(term | {"a": [[-0.0] * len(term["a"][0])] * len(term["a"])}))
+    other = canonical(_data(term | {"a": [["0x0.0p+0"] * len(term["a"][0])] * len(term["a"])}))
+    assert digest(one) == digest(other)
+    with pytest.raises(Verdict, match="canonical form"):
+        canonical(_data(term | {"a": [["-0x0.0p+0"] * len(term["a"][0])] * len(term["a"])}))
+    tiny = [["-0x0.0000000000001p-1022"] * len(term["a"][0])] * len(term["a"])
+    assert canonical(_data(term | {"a": tiny}))["terms"][0]["a"] == tiny

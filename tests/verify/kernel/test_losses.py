@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import verify
 from verify.kernel.data import ROWS, TERMS, canonical, digest
 from verify.kernel.losses import Term, term_of
-from verify.kernel.numbers import Verdict, table
+from verify.kernel.numbers import table
+from verify.kernel.verdict import Verdict
 
 EXAMPLES = 200 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 TINY = Fraction(1, 2**900)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from verify.kernel.matrices import definite, inverted, largest_sign_form, sweep
-from verify.kernel.numbers import Verdict
+from verify.kernel.verdict import Verdict
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -13,7 +13,8 @@ from _plain_instances import document
 
 import verify
 from verify.kernel.data import ROWS, TERMS, canonical, digest
-from verify.kernel.numbers import Verdict, scaled, unit
+from verify.kernel.numbers import scaled, unit
+from verify.kernel.verdict import Verdict
 
 Doc = dict[str, Any]
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verify.kernel import numbers
-from verify.kernel.numbers import TEN50, Verdict
+from verify.kernel.numbers import TEN50
+from verify.kernel.verdict import Verdict
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 FRACTIONS = st.fractions(max_denominator=10**30)

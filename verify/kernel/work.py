@@ -1,0 +1,177 @@
+"""Work of a check, counted: a hostile document gets an answer, not the machine. Standard library.
+
+A step is about what an operation with small integers takes, 0.1 us; an operation with long numbers
+counts as many. Steps are counted before they are taken, and there are more of them than the memory
+they need has words, so that a budget bounds both. The count decides nothing but when to give up:
+the answer is then UNPROVED. Nothing is counted unless a check runs, so that the builder may use the
+kernel's arithmetic as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from fractions import Fraction
+from math import isqrt, lcm
+from typing import Any
+
+from verify.kernel.verdict import Verdict
+
+#: Steps for a document of up to `UNIT` bytes, and for every `UNIT` of a larger one: at most 5 s on
+#: the machine of docs/benchmarks.md, half of what is promised.
+STEPS = 50_000_000
+UNIT = 1 << 20
+#: Bytes that a number takes in a JSON text, for documents that are not text.
+_BYTES = 20
+
+
+class _Meter:
+    """What has been done, and how long the numbers are that have been read.
+
+    ``bits`` are those of the integers, ``long`` those of rationals that are none over a power of
+    two, numerator and denominator, and ``common`` is a common denominator of them.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.done = limit, 0
+        self.bits, self.long, self.common = 0, 0, 1
+
+
+_METER: ContextVar[_Meter | None] = ContextVar("_METER", default=None)
+
+
+@contextmanager
+def counted(limit: int) -> Iterator[None]:
+    """Count the work inside; beyond the limit `charge` raises `Verdict` (UNPROVED)."""
+    token = _METER.set(_Meter(limit))
+    try:
+        yield
+    finally:
+        _METER.reset(token)
+
+
+def charge(steps: int) -> None:
+    """Count steps that are about to be taken.
+
+    Raises
+    ------
+    Verdict
+        UNPROVED: there are more of them than the budget has left.
+    """
+    meter = _METER.get()
+    if meter is not None:
+        meter.done += steps
+        if meter.done > meter.limit:
+            raise Verdict(
+                "UNPROVED",
+                f"the check takes more than the budget of {meter.limit} steps: to raise it, give"
+                " --budget STEPS (ten million take about a second)",
+            )
+
+
+def read(count: int, bits: int, rationals: Sequence[Fraction], shift: int) -> None:
+    """Count numbers that are about to be made: integers of at most so many bits, and rationals."""
+    meter = _METER.get()
+    if meter is None:
+        return
+    meter.bits = max(meter.bits, bits)
+    charge(count * (16 + (bits >> 6)))
+    for x in rationals:
+        size = length(x) + shift
+        meter.long = max(meter.long, size)
+        if meter.common % x.denominator:
+            charge(2 * addition(meter.common.bit_length(), x.denominator.bit_length()))
+            meter.common = lcm(meter.common, x.denominator)
+        charge(fraction(size))
+
+
+def operations(count: int) -> None:
+    """Count operations with integers as long as any that has been read, or products of two."""
+    meter = _METER.get()
+    if meter is not None:
+        charge(count * product(2 * meter.bits))
+
+
+def rows(count: int, width: int, sums: int) -> None:
+    """Count rows of rationals: sums of products, so many each, that go into so many longer sums.
+
+    Unlike integers, rationals grow when they are added, until they have a common denominator.
+    """
+    meter = _METER.get()
+    if meter is None or not count:
+        return
+    common = meter.common.bit_length()
+    size = min(width * meter.long, meter.long + common) + meter.bits
+    each = width * addition(size, meter.long + meter.bits) + 6 * fraction(2 * size)
+    charge(count * (each + sums * addition(2 * common + size, 2 * size)))
+
+
+def fractions(count: int) -> None:
+    """Count operations with rationals as long as products of two numbers that have been read."""
+    meter = _METER.get()
+    if meter is not None:
+        charge(count * fraction(meter.bits + meter.long + meter.common.bit_length()))
+
+
+def rationals(rows: Iterable[Iterable[int | Fraction]]) -> int:
+    """Return how many numbers of a table are rationals; 0 if nothing is counted."""
+    meter = _METER.get()
+    if meter is None or meter.common == 1:
+        return 0
+    return sum(type(x) is Fraction for row in rows for x in row)
+
+
+def product(bits: int) -> int:
+    """Return the steps to multiply two integers of this length."""
+    words = bits >> 9
+    return 1 + words * (1 + 6 * isqrt(words))
+
+
+def fraction(bits: int) -> int:
+    """Return the steps to add or multiply rationals of this length, or to divide integers."""
+    words = bits >> 9
+    return 20 + 8 * words + 5 * words * words
+
+
+def addition(long: int, short: int) -> int:
+    """Return the steps to add a short rational to a long one."""
+    words, more = long >> 9, short >> 9
+    return 20 + 6 * (words + more) + 5 * words * more
+
+
+def length(x: int | Fraction) -> int:
+    """Return the bits of a number, numerator and denominator."""
+    return x.numerator.bit_length() + x.denominator.bit_length()
+
+
+def total(values: Iterable[Fraction]) -> Fraction:
+    """Add a few rationals that may have nothing in common."""
+    out = Fraction(0)
+    for x in values:
+        charge(addition(max(length(out), length(x)), min(length(out), length(x))))
+        out += x
+    return out
+
+
+def size_of(document: object) -> int:
+    """Return about how many bytes a document of mappings, lists and arrays would take as a text."""
+    size, seen, waiting = 0, set(), [document]
+    while waiting:
+        value: Any = waiting.pop()
+        if isinstance(value, str):
+            size += len(value)
+        elif hasattr(value, "tolist"):
+            size += _BYTES * int(getattr(value, "size", 1))
+        elif isinstance(value, Mapping | list | tuple):
+            if id(value) not in seen:
+                seen.add(id(value))
+                waiting.extend(value.values() if isinstance(value, Mapping) else value)
+        else:
+            size += _BYTES
+    return size
+
+
+def default_budget(size: int) -> int:
+    """Return the steps for documents that take so many bytes together."""
+    return STEPS * max(size, UNIT) // UNIT
