@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from verify.certificates._certificate import Certificate
 
 DEFAULT_RTOL = 1e-6
+#: A test proves nothing with a tolerance of 1: the bound 0 of nonnegative losses is that good.
+LARGEST_RTOL = 0.01
 PROPERTY = "gtv_certificate"
 STATUSES = ("CERTIFIED", "REFUTED", "UNPROVED")
 _SUMMARY = pytest.StashKey["_Summary"]()
@@ -127,7 +129,7 @@ class Certified:
         problem, w, u : object or mapping, array_like, array_like
             See `verify.certify`.
         rtol : float or None
-            Tolerance of this call in place of the marker's.
+            Tolerance of this call in place of the marker's, at most 0.01.
 
         Returns
         -------
@@ -136,6 +138,8 @@ class Certified:
         __tracebackhide__ = True
         from verify.certificates._assertion import failure_text
 
+        if rtol is not None and not 0 <= rtol <= LARGEST_RTOL:
+            raise ValueError(f"rtol must be between 0 and {LARGEST_RTOL:g}, got {rtol!r}")
         certificate = verify.certify(problem, w, u, self.rtol if rtol is None else rtol)
         self.certificates.append(certificate)
         path = self._save(certificate)
@@ -174,11 +178,11 @@ def _rtol(item: pytest.Item) -> float:
         return DEFAULT_RTOL
     rtol = marker.kwargs.get("rtol", DEFAULT_RTOL)
     number = isinstance(rtol, (int, float)) and not isinstance(rtol, bool)
-    if marker.args or set(marker.kwargs) - {"rtol"} or not number or not 0 <= rtol < math.inf:
+    if marker.args or set(marker.kwargs) - {"rtol"} or not number or not 0 <= rtol <= LARGEST_RTOL:
         given = [repr(a) for a in marker.args] + [f"{k}={v!r}" for k, v in marker.kwargs.items()]
         pytest.fail(
-            f"marker gtv: one finite number rtol >= 0 is expected, as in gtv(rtol=1e-6), "
-            f"got gtv({', '.join(given)})",
+            f"marker gtv: one number 0 <= rtol <= {LARGEST_RTOL:g} is expected, as in "
+            f"gtv(rtol=1e-6), got gtv({', '.join(given)})",
             pytrace=False,
         )
     return float(rtol)

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 import verify
-from gtvcvx.cli._arguments import command_parser, load_problem, positive
+from gtvcvx.cli._arguments import DEFAULT_RTOL, command_parser, load_problem, positive
 from gtvcvx.cli._proof import exit_status, rounded_up
 from gtvcvx.cli._report import emit, entry, working
 
@@ -29,7 +29,10 @@ def add_parser(commands: Any) -> None:
         help="problem, npz: for a certificate without the problem's data, or to compare them",
     )
     parser.add_argument(
-        "--rtol", type=positive, help="relative gap to prove (default: the certificate's own)"
+        "--rtol",
+        type=positive,
+        default=DEFAULT_RTOL,
+        help="relative gap to prove (default: %(default)g; the certificate's own decides nothing)",
     )
 
 

@@ -65,7 +65,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--rtol",
         type=positive,
-        help=f"relative gap to prove (default: that of CERTIFICATE, or {DEFAULT_RTOL:g})",
+        help=f"relative gap to prove (default: {DEFAULT_RTOL:g})",
     )
     parser.add_argument(
         "-o",
@@ -140,7 +140,7 @@ def _checked(
     path: str, problem: GTVProblem, solution: Solution, rtol: float | None
 ) -> Mapping[str, Any]:
     """Let the kernel judge a certificate file that is about this problem and this point."""
-    proof = verify.check(path, problem.to_data(), rtol).to_json()
+    proof = verify.check(path, problem.to_data(), rtol or DEFAULT_RTOL).to_json()
     proved = proof["gap"] is not None
     if proof["status"] == "CERTIFIED" and not proved:
         raise ValueError(f"--certificate: {path} is not about a solution but about a partition")

@@ -16,7 +16,7 @@ import verify
 
 FOLDER = Path(verify.__file__).parent
 PARTS = sorted((FOLDER / "kernel").glob("*.py"))
-KERNEL = [*PARTS, FOLDER / "__init__.py", FOLDER / "__main__.py"]
+KERNEL = [*PARTS, *(FOLDER / f"{name}.py" for name in ("__init__", "__main__", "zipapp"))]
 
 
 def _imports(path: Path) -> set[str]:

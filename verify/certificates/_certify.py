@@ -114,7 +114,7 @@ def certify(
         inst, problem, point, u, float(rtol), constraints, clock=clock, may_solve=search
     )
     if constraints.any and not near:
-        result = check(document)
+        result = check(document, rtol=rtol)
         if result.status == "REFUTED":
             return replace(_Builder(sources, document).finish(_Proof(result)), w=given)
     if inst.opaque or not inst.penalty.exact:
@@ -171,7 +171,7 @@ class _Builder:
                     return self.finish(proof)
         if waiting is not None:
             proof = self._better(proof, waiting)
-        return self._refute(proof or _Proof(check(self.document)))
+        return self._refute(proof or _Proof(check(self.document, rtol=self.rtol)))
 
     def _given(self, w: Exact | None, u: Exact | None) -> _Proof | None:
         if w is None or u is None:
@@ -200,7 +200,7 @@ class _Builder:
         """Let the kernel judge the document with this witness; None if it is not valid."""
         r = [integers.texts(v, k) for v, k in zip(flow.r, flow.k_r, strict=True)]
         dual = {"u": integers.texts(flow.u, flow.k), "r": r}
-        result = check({**self.document, "dual": dual})
+        result = check({**self.document, "dual": dual}, rtol=self.rtol)
         if result.status == "REFUTED":  # that our witness is false says nothing about w
             self.notes.append(f"the builder's witness was refused: {result.reason}")
             return None
@@ -214,7 +214,7 @@ class _Builder:
             _, exact = self.search.constraints.moved(points[0])
             table = _hex(points[0]) if exact is None else _texts(exact)
             better = {"dual": proof.dual, "better": table}
-            refuted = check({**self.document, **better})
+            refuted = check({**self.document, **better}, rtol=self.rtol)
             if refuted.status == "REFUTED":
                 self.document |= better
                 return self.finish(_Proof(refuted, proof.dual, proof.flow), points[0])
@@ -353,7 +353,7 @@ def _estimate(search: DualSearch, document: dict[str, Any]) -> Certificate:
     gap = upper - lower
     return Certificate(
         status="UNPROVED",
-        reason=f"{check(document).reason}; the bounds are float estimates",
+        reason=f"{check(document, rtol=rtol).reason}; the bounds are float estimates",
         upper=upper,
         lower=lower,
         gap=gap,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
+from verify._real_numbers import real_numbers
 from verify.certificates._exact_flow import ExactFlow
 from verify.certificates._limits import Clock
 from verify.certificates._repair import FloatFlow, Repair
@@ -33,12 +34,14 @@ def as_point(value: Any, shape: tuple[int, int], name: str) -> tuple[FloatArray,
 
     Raises
     ------
-    ValueError
-        Naming the argument: another shape, NaN, infinity, or a number beyond the largest double.
+    ValueError, TypeError
+        Naming the argument: another shape, NaN, infinity, or a number beyond the largest double;
+        what is not a real number, or masked.
     """
+    array = real_numbers(value, name)
     exact = _as_ratios(value, shape)
     if exact is None:
-        return as_table(value, shape, name), None
+        return as_table(array, shape, name), None
     rounded = np.zeros(shape)
     for (i, j), x in np.ndenumerate(exact):
         try:

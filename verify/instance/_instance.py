@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from verify._arrays import FloatArray, IntArray
+from verify._real_numbers import real_numbers
 from verify.instance._blocks import Part
 from verify.instance._penalties import Penalty, penalty_from
 from verify.instance._terms import Term, term_from
@@ -185,10 +186,10 @@ def _decoded(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_table(value: Any, shape: tuple[int, int], name: str) -> FloatArray:
-    """Return an array of finite doubles of the given shape, or raise ValueError naming it."""
+    """Return an array of finite doubles of the given shape, or raise an error that names it."""
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        array = np.array(real_numbers(value, name), dtype=np.float64)
+    except OverflowError:
         raise ValueError(f"{name} must be an array of numbers of shape {shape}") from None
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")

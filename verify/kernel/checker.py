@@ -34,8 +34,14 @@ from verify.kernel.verdict import Verdict, false, malformed, shown
 SCHEMA = "gtv-certificate/1"
 
 
+#: Tolerance where whoever checks states none. What the document asks for never decides.
+RTOL = 1e-6
+#: Below this size of the objective, at w and at zero, max(1, |P|) makes a relative gap absolute.
+SMALL = Fraction(1, 100)
+
+
 def check_certificate(
-    document: object, data: Mapping[str, Any] | None = None, rtol: float | None = None
+    document: object, data: Mapping[str, Any] | None = None, rtol: Fraction = Fraction(RTOL)
 ) -> Result:
     """Check a certificate, a mapping as SCHEMA.md has it; see `verify.check`."""
     try:
@@ -51,13 +57,13 @@ def _single(value: object, name: str) -> Fraction:
     return v * numbers.unit(k)
 
 
-def _check(document: object, external: object, asked: float | None) -> Result:
+def _check(document: object, external: object, rtol: Fraction) -> Result:
     required = {"schema", "sha256", "claim", "w"}
     doc = keys(document, required, {"data", "dual", "better", "producer"}, "certificate")
     if doc["schema"] != SCHEMA:
         raise malformed(f"schema must be {SCHEMA!r}, got {shown(doc['schema'])}")
     claim = keys(doc["claim"], {"rtol", "upper", "lower"}, set(), "claim")
-    rtol = _single(claim["rtol"] if asked is None else asked, "rtol")
+    _single(claim["rtol"], "rtol")
     data = _data(doc, external)
     # before anything else is made: n and d are two numbers in the data, but they are the size of w
     w = numbers.table(doc["w"], data["n_nodes"], data["dim"], "w")
@@ -78,7 +84,21 @@ def _check(document: object, external: object, asked: float | None) -> Result:
         if drop := _lower_drop(problem, value, better, rtol):
             reason = f"w is not within rtol: the attached point is better by at least {drop:.6g}"
             return replace(result, status="REFUTED", reason=reason)
-    return _judge(result, claim, value)
+    return _judge(replace(result, warning=_warning(problem, value)), claim, value)
+
+
+def _warning(problem: Problem, value: Bounds) -> str:
+    """Say so where the problem's own scale is far below 1."""
+    if max(abs(value.lo), abs(value.hi)) >= SMALL:
+        return ""
+    zero: Table = [[0] * problem.d for _ in range(problem.n)]
+    if problem.violation(zero, 0) or (scale := problem.value(zero, 0).hi) >= SMALL:
+        return ""
+    return (
+        f"the objective is small, {numbers.round_up(value.hi):.3g} at w and"
+        f" {numbers.round_up(scale):.3g} at zero: gap / max(1, |upper|) says little, look at"
+        " gap / |upper|"
+    )
 
 
 def _lower_drop(
@@ -114,9 +134,11 @@ def _judge(result: Result, claim: Mapping[str, object], value: Bounds) -> Result
         return result
     figures = (numbers.round_up(x) for x in (relative, result.rtol))
     reason = "relative gap {:.3g}, rtol {:.3g}".format(*figures)
-    return replace(
-        result, status="CERTIFIED" if relative <= result.rtol else "UNPROVED", reason=reason
-    )
+    if relative <= result.rtol:
+        return replace(result, status="CERTIFIED", reason=reason)
+    if relative <= (own := _single(claim["rtol"], "rtol")):
+        reason += f", although the document asks for no more than {numbers.round_up(own):.3g}"
+    return replace(result, status="UNPROVED", reason=reason)
 
 
 def _data(doc: Mapping[str, Any], external: object) -> dict[str, Any]:

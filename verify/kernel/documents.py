@@ -8,8 +8,11 @@ within a budget of work. Standard library only.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
+from fractions import Fraction
+from numbers import Rational, Real
 from typing import Any
 
 from verify.kernel import checker, partitions, work
@@ -20,7 +23,7 @@ from verify.kernel.verdict import Verdict, malformed
 def check(
     document: Mapping[str, Any] | str | os.PathLike[str],
     data: Mapping[str, Any] | str | os.PathLike[str] | None = None,
-    rtol: float | None = None,
+    rtol: float = checker.RTOL,
     budget: int | None = None,
 ) -> Result:
     """Check a certificate document, a dict or the path of a JSON file.
@@ -34,8 +37,8 @@ def check(
         The document.
     data : mapping, str or path, optional
         Plain problem data, for a document that does not embed them (otherwise both must agree).
-    rtol : float, optional
-        Tolerance to use instead of the document's own.
+    rtol : float, default 1e-6
+        Tolerance, finite and not negative. What the document asks for decides nothing.
     budget : int, optional
         Steps of work, counted and not clocked, after which the answer is UNPROVED; ten million take
         about a second. By default 50 million for documents of up to 1 MB, and in proportion beyond.
@@ -51,14 +54,18 @@ def check(
     ------
     OSError
         A file cannot be read.
+    TypeError, ValueError
+        ``rtol`` is no finite number >= 0, or ``budget`` no integer >= 1.
     """
+    _check_options(rtol, budget)
     try:
         (read, size), (external, more) = _read(document, ""), _read(data, "data: ")
         limit = work.default_budget(size + more) if budget is None else budget
         with work.counted(limit):
             if isinstance(read, Mapping) and read.get("schema") == partitions.SCHEMA:
                 return Result(*partitions.check_document(read, external))
-            return checker.check_certificate(read, external, rtol)
+            exact = rtol if isinstance(rtol, Rational) else float(rtol)
+            return checker.check_certificate(read, external, Fraction(exact))
     except Verdict as answer:
         return Result(answer.status, answer.reason)
     except OSError:
@@ -66,6 +73,17 @@ def check(
     except Exception as error:
         # A defect of ours, and no statement about the document.
         return Result("UNPROVED", f"{INTERNAL}: {type(error).__name__} in the kernel, report it")
+
+
+def _check_options(rtol: object, budget: object) -> None:
+    if isinstance(rtol, bool) or not isinstance(rtol, Real):
+        raise TypeError(f"rtol must be a number, got {type(rtol).__name__}")
+    if not 0 <= float(rtol) < math.inf:
+        raise ValueError(f"rtol must be finite and not negative, got {rtol!r}")
+    if budget is not None and (not isinstance(budget, int) or isinstance(budget, bool)):
+        raise TypeError(f"budget must be an integer, got {type(budget).__name__}")
+    if budget is not None and budget < 1:
+        raise ValueError(f"budget must be at least 1, got {budget}")
 
 
 def _read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -25,9 +26,11 @@ class Result:
     upper, lower : Fraction or None
         Lower <= min P and P(w) <= upper.
     rtol : Fraction or None
-        The tolerance that was asked for.
+        The tolerance of whoever checks; what the document asks for decides nothing.
     distance_squared : Fraction or None
         Bound on ||w - w_hat||^2 where every node has a point or a ridge term.
+    warning : str
+        One sentence where a relative gap by max(1, |upper|) says little; else empty.
     """
 
     status: str
@@ -36,6 +39,7 @@ class Result:
     lower: Fraction | None = None
     rtol: Fraction | None = None
     distance_squared: Fraction | None = None
+    warning: str = ""
 
     @property
     def gap(self) -> Fraction | None:
@@ -50,12 +54,26 @@ class Result:
             return None
         return gap / max(Fraction(1), abs(self.upper))
 
+    @property
+    def plain_gap(self) -> Fraction | None:
+        """Gap divided by |upper|, None where that is 0."""
+        gap = self.gap
+        return None if gap is None or not self.upper else gap / abs(self.upper)
+
     def to_json(self) -> dict[str, Any]:
-        """Return status, reason and the figures as outward-rounded floats (or None)."""
+        """Return status, reason and the figures as outward-rounded floats.
+
+        Figures that are not known, or beyond the largest double, are None.
+        """
         out: dict[str, Any] = {"status": self.status, "reason": self.reason}
-        for name in ("upper", "gap", "rel_gap", "rtol"):
+        for name in ("rel_gap", "plain_gap", "upper", "gap", "rtol"):
             value = getattr(self, name)
-            out[name] = None if value is None else numbers.round_up(value)
-        out["lower"] = None if self.lower is None else numbers.round_down(self.lower)
+            out[name] = None if value is None else _finite(numbers.round_up(value))
+        out["lower"] = None if self.lower is None else _finite(numbers.round_down(self.lower))
         squared = self.distance_squared
-        return {**out, "distance_bound": None if squared is None else numbers.sqrt_up(squared)}
+        bound = None if squared is None else _finite(numbers.sqrt_up(squared))
+        return {**out, "distance_bound": bound, "warning": self.warning}
+
+
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None

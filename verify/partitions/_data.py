@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import FloatArray, IntArray
+from verify._real_numbers import real_numbers
 from verify.instance._instance import plain_data
 from verify.kernel.data import PENALTIES, RANGES, ROWS, SCHEMA, TERMS
 
@@ -124,10 +125,11 @@ def _numbers(
     value: object, shape: tuple[int, ...], name: str, *, infinite: bool = False
 ) -> FloatArray:
     """Read finite numbers of a given shape; hexadecimal floats are fine."""
-    array = np.asarray(value)
-    if array.dtype.kind in "US":
-        array = np.array([float.fromhex(str(x)) for x in array.ravel()]).reshape(array.shape)
-    array = array.astype(np.float64)
+    given: Any = value
+    if not np.ma.is_masked(value) and (texts := np.asarray(value)).dtype.kind == "U":
+        # canonical data are texts
+        given = np.array([float.fromhex(str(x)) for x in texts.ravel()]).reshape(texts.shape)
+    array = real_numbers(given, name).astype(np.float64)
     if array.size == 0 and 0 in shape:
         return array.reshape(shape)
     if array.shape != shape:

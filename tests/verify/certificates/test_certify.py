@@ -231,7 +231,13 @@ def test_quadratic_penalty_that_is_only_nearly_semidefinite_is_unproved() -> Non
     [
         ({"w": np.zeros((3, 2))}, r"w must have shape \(12, 2\), got \(3, 2\)"),
         ({"w": np.full((12, 2), np.nan)}, "w has NaN or infinity at node 0"),
-        ({"w": "text"}, "w must be an array of numbers"),
+        ({"w": "text"}, "w must be real numbers, got text"),
+        ({"w": np.full((12, 2), "0.5")}, "w must be real numbers, got text"),
+        ({"w": np.full((12, 2), "0.5", dtype=object)}, "w must be real numbers, got an entry of"),
+        ({"w": np.zeros((12, 2)) + 1e-9j}, "w must be real numbers, got complex128"),
+        ({"w": np.ma.masked_equal(np.eye(12, 2), 1.0)}, "w is masked"),
+        ({"w": [[0.0]] + [[0.0, 0.0]] * 11}, "w must be an array of numbers"),
+        ({"u": np.zeros((1, 2), dtype=complex)}, "u must be real numbers, got complex128"),
         ({"u": np.zeros((1, 2))}, "u must have shape"),
         ({"u": "inf"}, "u has NaN or infinity at edge 0"),
         ({"rtol": -1.0}, "rtol must be finite"),
@@ -258,7 +264,7 @@ def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
             data["edges"][0, 1] = 0 if key == "edges" else data["edges"][0, 1]
         else:
             data[key] = value
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         verify.certify(data, **arguments)
 
 
