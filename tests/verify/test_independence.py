@@ -72,6 +72,19 @@ def test_certificates_and_partitions_are_decided_apart(file: str, other: str) ->
     }
 
 
+def test_checking_a_certificate_runs_no_code_about_partitions(copy: Path) -> None:
+    code = (
+        "import sys, verify\n"
+        "print(verify.check('good.json').status)\n"
+        "print([m for m in sys.modules if m.split('.')[-1] in "
+        "('partitions', 'constants', 'quadratic_forms')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=copy, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\n")[:2] == ["CERTIFIED", "[]"]
+
+
 def test_kernel_files_use_no_third_party_module_at_run_time() -> None:
     code = (
         "import sys, verify, verify.kernel, verify.__main__\n"

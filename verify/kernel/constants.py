@@ -36,7 +36,8 @@ from typing import Any, NamedTuple
 from verify.kernel import numbers, work
 from verify.kernel.data import NORM_OF_P, TERMS
 from verify.kernel.losses import spread
-from verify.kernel.matrices import Matrix, Vector, definite, inverted, largest_sign_form
+from verify.kernel.matrices import Matrix, Vector
+from verify.kernel.quadratic_forms import definite, inverted, largest_sign_form
 from verify.kernel.verdict import Verdict, malformed
 
 _QUADRATIC = ("squared", "point", "ridge")

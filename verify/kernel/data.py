@@ -19,6 +19,7 @@ from verify.kernel.numbers import as_list
 from verify.kernel.verdict import malformed, shown
 
 SCHEMA = "gtv-problem/1"
+CONNECTIVITY = "gtv-connectivity/1"  # of documents about partitions of the nodes of such data
 PENALTIES = ("l1", "l2", "linf", "squared", "quadratic", "pnorm", "opaque")
 NORM_OF_P = {
     "0x1.0000000000000p+0": "l1",

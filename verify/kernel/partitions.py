@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 
 from verify.kernel import work
 from verify.kernel.constants import Constants, Quadratics, check_constants, norm_of
-from verify.kernel.data import canonical, digest, keys
+from verify.kernel.data import CONNECTIVITY, canonical, digest, keys
 from verify.kernel.matrices import common_denominator
 from verify.kernel.numbers import Number, as_list, scaled, unit
 from verify.kernel.verdict import Verdict, malformed, shown
 
-SCHEMA = "gtv-connectivity/1"
+SCHEMA = CONNECTIVITY
 YES, NO = CLAIMS = ("well-connected", "not well-connected")
 _COMMON = {"claim", "cluster", "alpha", "beta", "delta", "center", "modulus"}
 _PROOF = {YES: {"sink", "flow", "scale"}, NO: {"sets", "left_out"}}

@@ -19,7 +19,7 @@ import numpy as np
 
 from verify._arrays import IntArray
 from verify.kernel.constants import SIGN_DIMENSION
-from verify.kernel.matrices import inverted, largest_sign_form
+from verify.kernel.quadratic_forms import inverted, largest_sign_form
 from verify.partitions._data import ProblemData
 from verify.partitions.constants._directions import best_signs
 
