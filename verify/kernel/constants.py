@@ -312,13 +312,11 @@ def _is_lower_alpha(total: Matrix, alpha: Fraction, norm: str) -> bool:
     d = len(total)
     if alpha <= 0:
         return False
-    if norm == "l2":
-        return definite(_shifted(total, alpha, 1))[0]
-    upper = _upper_inverse_top(total, norm)
-    if upper is not None and alpha * upper <= 1:
+    # ||v||_2 >= ||v||_inf and ||v||_2^2 >= ||v||_1^2 / d: lower bounds that take no inverse
+    if definite(_shifted(total, alpha * (d if norm == "l1" else 1), 1))[0]:
         return True
-    # ||v||_2^2 >= ||v||_1^2 / d, so that lambda_min / d is another lower bound
-    return norm == "l1" and d > SIGN_DIMENSION and definite(_shifted(total, d * alpha, 1))[0]
+    upper = None if norm == "l2" else _upper_inverse_top(total, norm)
+    return upper is not None and alpha * upper <= 1
 
 
 def _is_upper_alpha(total: Matrix, alpha: Fraction, norm: str, direction: Vector | None) -> bool:

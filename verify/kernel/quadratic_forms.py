@@ -42,20 +42,31 @@ def definite(matrix: Matrix) -> tuple[bool, bool]:
 
 
 def inverted(matrix: Matrix) -> Matrix | None:
-    """Return the inverse of a symmetric positive definite matrix; None if it is not definite."""
-    d, bits = len(matrix), longest(matrix)
-    rows = [[*row, *(Fraction(i == j) for j in range(d))] for i, row in enumerate(matrix)]
-    for i in range(d):
-        work.charge(4 * d * d * work.fraction(2 * (i + 1) * bits))
-        pivot = rows[i][i]
+    """Return the inverse of a symmetric positive definite matrix; None if it is not definite.
+
+    Fraction-free elimination above and below the diagonal: all numbers are minors, all divisions
+    exact, and the right half ends as the adjugate, the diagonal of the left one as the determinant.
+    """
+    integers, scale = _integers(matrix)
+    d, bits = len(integers), longest(integers)
+    work.charge(2 * d * d)
+    rows = [[*row, *(int(i == j) for j in range(d))] for i, row in enumerate(integers)]
+    previous = 1
+    for k in range(d):
+        steps = 2 * work.product((k + 1) * bits) + work.fraction((k + 1) * bits)
+        work.charge(2 * d * d * steps)
+        row = rows[k]
+        pivot = row[k]
         if pivot <= 0:
             return None
-        rows[i] = [x / pivot for x in rows[i]]
-        for k in range(d):
-            factor = rows[k][i]
-            if k != i and factor:
-                rows[k] = [x - factor * y for x, y in zip(rows[k], rows[i], strict=True)]
-    return [row[d:] for row in rows]
+        for i in range(d):
+            if i != k:
+                factor = rows[i][k]
+                pairs = zip(rows[i], row, strict=True)
+                rows[i] = [(x * pivot - factor * y) // previous for x, y in pairs]
+        previous = pivot
+    work.charge(d * d * work.fraction(d * bits))
+    return [[Fraction(scale * x, previous) for x in row[d:]] for row in rows]
 
 
 def _integers(matrix: Matrix) -> tuple[list[list[int]], int]:

@@ -119,7 +119,7 @@ LOWER = {
     "delta swapped": lambda data, w: w["delta"].reverse(),
     "center moved": lambda data, w: scale(w, "center", 1.5, 1),
     "center null": lambda data, w: w.update(center=None),
-    "modulus": lambda data, w: scale(w, "modulus", TINY),
+    "modulus": lambda data, w: scale(w, "modulus", 8.0),  # for l1 and linf not the sharpest
     "modulus zero": lambda data, w: w.update(modulus=0),
     "modulus null": lambda data, w: w.update(modulus=None),
     "target": lambda data, w: data["terms"][0]["y"].__setitem__(4, -0.25),

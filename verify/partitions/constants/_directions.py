@@ -1,9 +1,11 @@
 """Directions that bound the constants of Theorem 2 from their far side.
 
 For a positive semidefinite H and any vector v, v^T H v / ||v||^2 is a lower bound of the smoothness
-beta and an upper bound of the strong convexity alpha in that norm. In high dimensions this is all
-that can be proved of a maximum over sign vectors from below, max_s s^T M s: finding it is as hard
-as finding a maximum cut. The search here is local, so its sign vectors are good, not best.
+beta and an upper bound of the strong convexity alpha in that norm, and whoever checks it only has
+to multiply. At the right v it is the constant: eigenvectors for l2, unit vectors and columns of
+H^-1, sign vectors s and H^-1 s. In high dimensions this is all that can be proved of a maximum over
+sign vectors, max_s s^T M s, from below: finding it is as hard as finding a maximum cut. The search
+here is then local, so its sign vectors are good, not best.
 """
 
 from __future__ import annotations
@@ -19,6 +21,43 @@ from verify.partitions._rounding import TINY, Enclosure, gamma
 RANDOM_STARTS = 10
 #: Numbers in one temporary array, about 32 MB of doubles.
 _CHUNK_ENTRIES = 1 << 22
+
+
+def steepest(hessians: FloatArray, norm: str) -> FloatArray:
+    """Return a direction (k, d) for each matrix (k, d, d), whose quotient is about its beta."""
+    if norm == "l2":
+        return _short(np.linalg.eigh(hessians)[1][:, :, -1])
+    if norm == "l1":
+        return _unit(np.diagonal(hessians, axis1=1, axis2=2).argmax(axis=1), hessians.shape[-1])
+    return best_signs(hessians)
+
+
+def flattest(hessians: FloatArray, inverses: FloatArray, norm: str) -> FloatArray:
+    """Return a direction (k, d) for each matrix (k, d, d), whose quotient is about its alpha.
+
+    The inverses need not be exact; for l2 they are not used.
+    """
+    if norm == "l2":
+        return _short(np.linalg.eigh(hessians)[1][:, :, 0])
+    if norm == "linf":
+        top = np.diagonal(inverses, axis1=1, axis2=2).argmax(axis=1)
+        return _short(inverses[np.arange(len(inverses)), top])
+    return _short(np.einsum("kij,kj->ki", inverses, best_signs(inverses)))
+
+
+def _unit(position: IntArray, d: int) -> FloatArray:
+    return (np.arange(d) == position[:, None]).astype(np.float64)
+
+
+def _short(directions: FloatArray) -> FloatArray:
+    """Return integers of at most 26 bits in about these directions, short to write and to check.
+
+    The error of a quotient at its extremum is the square of that of the direction.
+    """
+    largest = np.abs(directions).max(axis=1, keepdims=True)
+    usable = np.isfinite(largest) & (largest > 0.0)
+    scaled = np.where(usable, directions / np.where(usable, largest, 1.0), 1.0)
+    return np.rint(scaled * 2.0**26)
 
 
 def best_signs(matrices: FloatArray) -> FloatArray:
@@ -106,7 +145,8 @@ def quotients(
     """Enclose v^T H v / ||v||^2 for each matrix (k, d, d), known up to ``error``, and v (k, d)."""
     d = matrices.shape[-1]
     sizes = np.abs(directions)
-    squared = (sizes.sum(axis=1) if norm == "l1" else sizes.max(axis=1)) ** 2
+    size = {"l1": sizes.sum(axis=1), "linf": sizes.max(axis=1)}.get(norm)
+    squared = (sizes**2).sum(axis=1) if size is None else size**2
     form = np.einsum("ki,kij,kj->k", directions, matrices, directions)
     rounding = 2.0 * gamma(2 * d + 8) * np.einsum("ki,kij,kj->k", sizes, np.abs(matrices), sizes)
     radius = rounding + error * sizes.sum(axis=1) ** 2 + TINY

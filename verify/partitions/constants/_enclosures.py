@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verify._arrays import BoolArray, FloatArray, IntArray
+from verify._arrays import FloatArray, IntArray
 from verify.kernel.constants import SIGN_DIMENSION
 from verify.partitions._data import NORMS
 from verify.partitions._rounding import (
@@ -33,7 +33,7 @@ from verify.partitions._rounding import (
     largest_eigenvalue,
     smallest_eigenvalue,
 )
-from verify.partitions.constants._directions import best_signs, quotients
+from verify.partitions.constants._directions import flattest, quotients, steepest
 
 __all__ = [
     "NORMS",
@@ -55,10 +55,13 @@ class Attained(Enclosure):
     Attributes
     ----------
     directions : ndarray, shape (k, d), or None
-        The v that prove beta >= lo or alpha <= hi; None where the formula proves it itself.
+        The v that prove beta >= lo or alpha <= hi; None in one dimension, where none is needed.
+    modulus : ndarray, shape (k,), or None
+        Of alpha: a lower bound that takes no inverse, not above lo.
     """
 
     directions: FloatArray | None = None
+    modulus: FloatArray | None = None
 
 
 def sign_vectors(d: int) -> IntArray:
@@ -89,7 +92,6 @@ def smoothness(hessians: FloatArray, error: FloatArray, norm: str) -> Attained:
         "l2", "l1" or "linf".
     """
     d = hessians.shape[-1]
-    directions = None
     if norm == "l2":
         beta = _chunked(largest_eigenvalue, hessians)
         lo, hi = beta.lo - error, beta.hi + error
@@ -99,9 +101,10 @@ def smoothness(hessians: FloatArray, error: FloatArray, norm: str) -> Attained:
     else:
         top, radius = _upper_sign_form(hessians)
         lo, hi = top - radius - d * error, top + radius + d * error
-        if d > SIGN_DIMENSION:
-            directions = best_signs(hessians)
-            lo = quotients(hessians, error, directions, norm).lo
+    directions = None
+    if d > 1:
+        directions = steepest(hessians, norm)
+        lo = quotients(hessians, error, directions, norm).lo
     return Attained(np.maximum(lo, 0.0), np.maximum(hi, 0.0), directions)
 
 
@@ -113,39 +116,32 @@ def strong_convexity(hessians: FloatArray, error: FloatArray, norm: str) -> Atta
     d = hessians.shape[-1]
     eigen = _chunked(smallest_eigenvalue, hessians)
     spectral = Enclosure(np.maximum(eigen.lo - error, 0.0), np.maximum(eigen.hi + error, 0.0))
-    if norm == "l2" or d == 1:
-        return Attained(spectral.lo, spectral.hi)
+    if d == 1:
+        return Attained(spectral.lo, spectral.hi, modulus=spectral.lo)
     definite = spectral.lo > 0.0
     safe = np.where(definite[:, None, None], hessians, np.eye(d))
     inverses, radius = inverse(safe, np.where(definite, error, 0.0))
+    directions = flattest(safe, inverses, norm)
+    hi = quotients(hessians, error, directions, norm).hi
+    if norm == "l2":
+        return Attained(spectral.lo, hi, directions, spectral.lo)
     if norm == "linf":
         top = np.diagonal(inverses, axis1=1, axis2=2).max(axis=1)
-        alpha = _reciprocal(top, radius)
         # ||v||_2 >= ||v||_inf: the spectral constant is a lower bound, useful if H is near singular
-        return _where(definite, Enclosure(np.maximum(alpha.lo, spectral.lo), alpha.hi))
-    top, rounding = _upper_sign_form(inverses)
-    alpha = _reciprocal(top, rounding + d * d * radius)
-    alpha = Enclosure(np.maximum(alpha.lo, spectral.lo / d), alpha.hi)
-    if d <= SIGN_DIMENSION:
-        return _where(definite, alpha)
-    # at the best s the vector H^-1 s has the quotient 1 / s^T H^-1 s
-    directions = np.einsum("kij,kj->ki", inverses, best_signs(inverses))
-    attained = quotients(hessians, error, directions, norm)
-    return _where(definite, Enclosure(alpha.lo, attained.hi), directions)
+        modulus = spectral.lo
+        lo = np.maximum(_below_reciprocal(top, radius), modulus)
+    else:
+        top, rounding = _upper_sign_form(inverses)
+        modulus = spectral.lo / d * (1.0 - gamma(2))
+        lo = np.maximum(_below_reciprocal(top, rounding + d * d * radius), modulus)
+    lo = np.where(definite, lo * (1.0 - gamma(4)), 0.0)
+    return Attained(lo, hi, directions, np.minimum(modulus, lo))
 
 
-def _where(definite: BoolArray, alpha: Enclosure, directions: FloatArray | None = None) -> Attained:
-    shrink = 1.0 - gamma(4)
-    return Attained(np.where(definite, alpha.lo * shrink, 0.0), alpha.hi / shrink, directions)
-
-
-def _reciprocal(top: FloatArray, radius: FloatArray) -> Enclosure:
-    """Enclose 1 / x for x in top +- radius, x > 0."""
+def _below_reciprocal(top: FloatArray, radius: FloatArray) -> FloatArray:
+    """Bound 1 / x from below for x in top +- radius, x > 0."""
     with np.errstate(divide="ignore"):
-        lo = 1.0 / ((top + radius) * (1.0 + gamma(3)) + TINY)
-        low = (top - radius) * (1.0 - gamma(3))
-        hi = np.where(low > 0.0, 1.0 / np.where(low > 0.0, low, 1.0) * (1.0 + gamma(3)), np.inf)
-    return Enclosure(lo, hi)
+        return np.asarray(1.0 / ((top + radius) * (1.0 + gamma(3)) + TINY))
 
 
 def _upper_sign_form(matrices: FloatArray) -> tuple[FloatArray, FloatArray]:

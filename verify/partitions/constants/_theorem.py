@@ -92,12 +92,16 @@ def _theorem_constants(
     residual = (dual_norm(total, norm) + dual_norm(total_error, norm)) * norm_rounding
     with np.errstate(divide="ignore"):
         # the true minimizer is within ||grad f_c|| / alpha_c of the computed center
-        distance = np.where(usable, residual / np.where(usable, alpha.lo, 1.0), 0.0)
+        distance, far = (
+            np.where(usable, residual / np.where(usable, least, 1.0), 0.0)
+            for least in (alpha.lo, alpha.lo if alpha.modulus is None else alpha.modulus)
+        )
     size = dual_norm(local.value, norm)
     gradient_error = dual_norm(local.error, norm) + gamma(d + 4) * size
+    at_most = gradient_error + beta.hi * far[partition.cluster_of]
     gradient_error = (gradient_error + beta.hi * distance[partition.cluster_of]) * norm_rounding
     # from below with room for the kernel's cruder bound on beta, at most d times too large
-    least = np.maximum(size - d * gradient_error * norm_rounding, 0.0)
+    least = np.maximum(size - d * at_most * norm_rounding * norm_rounding, 0.0)
     delta = _drop_trivial(Enclosure(least, size + gradient_error), upper, error)
     for c, reason in enumerate(reasons):
         if not reason and not np.isfinite(distance[c]):

@@ -34,7 +34,8 @@ def boundary_weights(data: ProblemData, parts: Partition) -> Enclosure:
 class ClusterDemands:
     """Constants and demands of one cluster, as enclosures; its approximate minimizer.
 
-    ``directions`` are the vectors that prove alpha_hi and beta.lo, None where formulas do.
+    ``modulus`` is a lower bound of alpha, cheap to check, and ``directions`` are the vectors that
+    prove alpha_hi and beta.lo, None where formulas do.
     """
 
     def __init__(
@@ -47,7 +48,9 @@ class ClusterDemands:
         delta: Enclosure,
         lam: float,
         directions: tuple[FloatArray | None, FloatArray | None],
+        modulus: float,
     ) -> None:
+        self.modulus = modulus
         self.directions = directions
         self.center, self.cross, self.beta, self.delta = center, cross, beta, delta
         self.alpha_lo, self.alpha_hi = alpha_lo, alpha_hi
@@ -77,6 +80,7 @@ def demands_of(
 ) -> ClusterDemands:
     """Collect the constants of cluster ``c`` and form its demands."""
     own = graph.nodes
+    modulus = constants.alpha.modulus
     along, along_beta = constants.alpha.directions, constants.beta.directions
     return ClusterDemands(
         constants.centers[c],
@@ -87,6 +91,7 @@ def demands_of(
         Enclosure(constants.delta.lo[own], constants.delta.hi[own]),
         data.lam,
         (None if along is None else along[c], None if along_beta is None else along_beta[own]),
+        float(constants.alpha.lo[c] if modulus is None else modulus[c]),
     )
 
 
@@ -164,7 +169,7 @@ def _rational_constants(exact: RationalConstants, up: bool) -> dict[str, Any]:
 def _float_constants(own: ClusterDemands, up: bool) -> dict[str, Any]:
     alpha = own.alpha_lo if up else own.alpha_hi
     beta, delta = ((x.hi if up else x.lo).tolist() for x in (own.beta, own.delta))
-    constants = _constants(alpha, beta, delta, own.center.tolist(), own.alpha_lo)
+    constants = _constants(alpha, beta, delta, own.center.tolist(), own.modulus)
     if up:
         return constants
     along, along_beta = (None if v is None else v.tolist() for v in own.directions)
