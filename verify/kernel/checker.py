@@ -181,17 +181,18 @@ class Problem:
 
     def _charge(self, w: Table) -> None:
         """Count the work of one look at a point: a rational may be in every row and every edge."""
-        rational = work.rationals(w)
+        rational = work.rational_rows(w) > 0
         for term in self.terms:
-            term.charge(term.size if rational else 0, 1)
-        self._charge_edges(self.d * len(self.edges) if rational else 0, 1)
+            term.charge(len(term.node) if rational else 0, self.d, 0)
+        self._charge_edges(len(self.edges) if rational else 0, 0)
 
     def _charge_edges(self, rational: int, sums: int) -> None:
         """Count the work of one pass over the edges, roots with 64 bits more included."""
         squares = self.d if self.phi == "quadratic" else 1
         work.operations((8 * squares * self.d + 16) * len(self.edges))
-        work.rows(squares * min(rational, len(self.edges)), self.d, sums)
         work.charge(40 * len(self.edges))
+        work.rows(squares * rational, self.d)
+        work.sums(rational * sums)
 
     def value(self, w: Table, k: int) -> Bounds:
         """Enclose P at the point with rows w_i 2^-k, which breaks no constraint."""
@@ -215,7 +216,7 @@ class Problem:
     def lower_bound(self, flows: object, witnesses: object) -> Fraction:
         """Return the lower bound that (u, r) proves; `Verdict` (REFUTED) if it proves none."""
         u, k = numbers.table(flows, len(self.edges), self.d, "dual.u")
-        self._charge_edges(work.rationals(u), 2 * self.d)
+        self._charge_edges(work.rational_rows(u), 2 * self.d)
         lists = numbers.as_list(witnesses, len(self.terms), "dual.r")
         conjugates = [self._upper_conjugate(u, k)]
         images = [(self._divergence(u), k)]
@@ -238,9 +239,9 @@ class Problem:
     def _check_conservation(self, images: list[tuple[dict[int, list[Number]], int]]) -> None:
         """Check  sum_k B_k^T r_k + D^T u = 0  at every node, in every coordinate."""
         k = max(k for _, k in images)
-        rational = sum(work.rationals(image.values()) for image, _ in images)
+        rational = sum(work.rational_rows(image.values()) for image, _ in images)
         work.operations(2 * self.d * sum(len(image) for image, _ in images))
-        work.fractions(2 * rational)
+        work.fractions(2 * self.d * rational)
         sums: dict[int, list[Number]] = defaultdict(lambda: [0] * self.d)
         for image, k_image in images:
             scale = 1 << (k - k_image)
@@ -283,7 +284,7 @@ class Problem:
         longest = max((x.bit_length() for row in inverse for x in row), default=0)
         work.charge(len(u) * self.d**2 * work.product(longest))
         work.operations(len(u) * self.d**2)
-        work.rows(self.d * min(work.rationals(u), len(u)), self.d, 2)
+        work.rows(self.d * work.rational_rows(u), self.d)
         for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
             v = [flow[j] for j in pivots]
             for j in free:

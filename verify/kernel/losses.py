@@ -81,14 +81,16 @@ class Term:
         self.kind, self.node, self.d = data["kind"], data["node"], d
         self.size = len(self.node) * d  # entries of its blocks
 
-    def charge(self, rational: int, sums: int) -> None:
+    def charge(self, rational: int, width: int, sums: int) -> None:
         """Count the work of one pass over the blocks, at a point or at multipliers.
 
-        At most so many of the entries, or multipliers, are rationals, each row of which goes into
-        so many sums.
+        At most so many rows of entries, or of multipliers, have rationals, at most so many each,
+        and they are added to so many sums over other blocks.
         """
+        rational = min(rational, len(self.node))
         work.operations(8 * self.size + 8)
-        work.rows(min(rational, len(self.node)), self.d, sums)
+        work.rows(rational, width)
+        work.sums(rational * sums)
 
     def violation(self, w: Table, k: int) -> str | None:
         """Return where the point with rows w_i 2^-k breaks a constraint, None if nowhere."""
@@ -101,7 +103,7 @@ class Term:
     def dual(self, witness: object, name: str) -> tuple[Fraction, Image, int]:
         """Return an upper bound of h*(r), and B^T r per node in units 2^-k with that k."""
         r, k = numbers.table(witness, len(self.node), self.d, name)
-        self.charge(work.rationals(r), self.d + 2)
+        self.charge(work.rational_rows(r), self.d, self.d)
         return self.upper_conjugate(r, k, name), dict(zip(self.node, r, strict=True)), k
 
     def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
@@ -131,11 +133,11 @@ class RowTerm(Term):
         y, self.k_y = numbers.scaled([*data["y"], *extra])
         self.y, self.extra = y[: len(self.node)], y[len(self.node) :]
 
-    def charge(self, rational: int, sums: int) -> None:
+    def charge(self, rational: int, width: int, sums: int) -> None:
         """Count the work of one pass over the rows; logarithms have 60 digits."""
+        super().charge(rational, width, sums)
         rows = len(self.node)
-        work.operations(4 * self.size + 16 * rows + 8)
-        work.rows(min(rational, rows), self.d, sums)
+        work.operations(16 * rows)
         if self.kind in EXPONENTIAL:
             work.charge(800 * rows)
             work.fractions(2 * rows)
@@ -174,7 +176,7 @@ class RowTerm(Term):
     def dual(self, witness: object, name: str) -> tuple[Fraction, Image, int]:
         """Return an upper bound of h*(r), and X_i^T r_i per node in units 2^-k with that k."""
         r, k = numbers.scaled(numbers.as_list(witness, len(self.node), name))
-        self.charge(work.rationals([r]), self.d + 2)
+        self.charge(work.rational_rows([v] for v in r), 1, self.d)
         image: Image = {i: [0] * self.d for i in self.node}
         for i, v, x in zip(self.node, r, self.x, strict=True):
             total = image[i]
@@ -213,12 +215,12 @@ class PseudoHuberTerm(RowTerm):
     Hence h*(r) = r y + (1/m) delta (delta - sqrt(delta^2 - (m r)^2)) where |m r| <= delta.
     """
 
-    def charge(self, rational: int, sums: int) -> None:
+    def charge(self, rational: int, width: int, sums: int) -> None:
         """Count the work of one pass over the rows, with a root of four factors in each."""
-        super().charge(rational, sums)
+        super().charge(rational, width, sums)
         work.charge(100 * len(self.node))
         work.operations(32 * len(self.node))
-        work.rows(4 * min(rational, len(self.node)), 1, 1)
+        work.rows(4 * min(rational, len(self.node)), width)
 
     def value(self, w: Table, k: int) -> Bounds:
         """Enclose the sum of the rows' losses: the roots from both sides."""
@@ -335,13 +337,13 @@ class BoxTerm(Term):
                         for key in ("lower", "upper"))  # fmt: skip
         self.ends = [list(zip(*rows, strict=True)) for rows in zip(lower, upper, strict=True)]
 
-    def charge(self, rational: int, sums: int) -> None:
+    def charge(self, rational: int, width: int, sums: int) -> None:
         """Count the work of one pass over the bounds, which are compared as rationals."""
         work.fractions(4 * self.size)
 
     def violation(self, w: Table, k: int) -> str | None:
         """Compare with every finite entry."""
-        self.charge(self.size, 0)
+        self.charge(len(self.node), self.d, 0)
         for i, ends in zip(self.node, self.ends, strict=True):
             for c, (x, (low, high)) in enumerate(zip(w[i], ends, strict=True)):
                 v = x * numbers.unit(k)
@@ -370,7 +372,7 @@ class SimplexTerm(Term):
 
     def violation(self, w: Table, k: int) -> str | None:
         """Compare with equality."""
-        self.charge(work.rationals(w[i] for i in self.node), 1)
+        self.charge(work.rational_rows(w[i] for i in self.node), self.d, 0)
         for i, total in zip(self.node, self.total, strict=True):
             if min(w[i]) < 0 or sum(w[i]) * (1 << self.k) != total * (1 << k):
                 return f"node {i} is not on its simplex"

@@ -242,7 +242,7 @@ def _demands(cluster: _Cluster, constants: Constants, lam: Fraction) -> list[Fra
         if not constants.alpha:
             raise malformed("alpha must be positive")
         factor = boundary / constants.alpha
-    work.rows(len(cluster.nodes), 2, 0)
+    work.rows(len(cluster.nodes), 2)
     return [
         b * unit(cluster.shift) + beta * factor + delta / lam
         for b, beta, delta in zip(cluster.outside, constants.beta, constants.delta, strict=True)

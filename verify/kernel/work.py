@@ -29,8 +29,8 @@ _BYTES = 20
 class _Meter:
     """What has been done, and how long the numbers are that have been read.
 
-    ``bits`` are those of the integers, ``long`` those of rationals that are none over a power of
-    two, numerator and denominator, and ``common`` is a common denominator of them.
+    ``bits`` are those of the integers, ``long`` those of numerators and denominators of rationals
+    that are none over a power of two, and ``common`` is a common denominator of them.
     """
 
     def __init__(self, limit: int) -> None:
@@ -78,7 +78,7 @@ def read(count: int, bits: int, rationals: Sequence[Fraction], shift: int) -> No
     meter.bits = max(meter.bits, bits)
     charge(count * (16 + (bits >> 6)))
     for x in rationals:
-        size = length(x) + shift
+        size = max(x.numerator.bit_length() + shift, x.denominator.bit_length())
         meter.long = max(meter.long, size)
         if meter.common % x.denominator:
             charge(2 * addition(meter.common.bit_length(), x.denominator.bit_length()))
@@ -93,8 +93,8 @@ def operations(count: int) -> None:
         charge(count * product(2 * meter.bits))
 
 
-def rows(count: int, width: int, sums: int) -> None:
-    """Count rows of rationals: sums of products, so many each, that go into so many longer sums.
+def rows(count: int, width: int) -> None:
+    """Count rows that so many rationals each take part in: sums of products, squared and added up.
 
     Unlike integers, rationals grow when they are added, until they have a common denominator.
     """
@@ -104,7 +104,15 @@ def rows(count: int, width: int, sums: int) -> None:
     common = meter.common.bit_length()
     size = min(width * meter.long, meter.long + common) + meter.bits
     each = width * addition(size, meter.long + meter.bits) + 6 * fraction(2 * size)
-    charge(count * (each + sums * addition(2 * common + size, 2 * size)))
+    charge(count * (each + 2 * addition(2 * (common + size), 2 * size)))
+
+
+def sums(count: int) -> None:
+    """Count rationals that are added to long sums of others."""
+    meter = _METER.get()
+    if meter is not None:
+        short = meter.long + meter.bits
+        charge(count * addition(short + meter.common.bit_length(), short))
 
 
 def fractions(count: int) -> None:
@@ -114,12 +122,12 @@ def fractions(count: int) -> None:
         charge(count * fraction(meter.bits + meter.long + meter.common.bit_length()))
 
 
-def rationals(rows: Iterable[Iterable[int | Fraction]]) -> int:
-    """Return how many numbers of a table are rationals; 0 if nothing is counted."""
+def rational_rows(table: Iterable[Iterable[int | Fraction]]) -> int:
+    """Return how many rows of a table have a rational; 0 if nothing is counted."""
     meter = _METER.get()
     if meter is None or meter.common == 1:
         return 0
-    return sum(type(x) is Fraction for row in rows for x in row)
+    return sum(any(type(x) is Fraction for x in row) for row in table)
 
 
 def product(bits: int) -> int:

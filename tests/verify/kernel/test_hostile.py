@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import verify
@@ -362,3 +363,25 @@ def test_a_defect_of_the_checker_says_nothing_about_the_document(
     file.write_text("{}")
     assert main(["check", str(file)]) == 1
     assert capsys.readouterr().out.startswith("UNPROVED: internal error: ZeroDivisionError")
+
+
+@pytest.mark.parametrize("kind", ["floats", "long ratios"])
+def test_honest_documents_are_far_from_the_budget(kind: str) -> None:
+    """Certificates whose last multipliers are ratios of determinants, and long, are no attack."""
+    rng = np.random.default_rng(0)
+    n, d, count = (60, 2, 5) if kind == "floats" else (12, 24, 4)
+    truth = rng.standard_normal(d)
+    x = rng.standard_normal((n * count, d))
+    term = {
+        "kind": "squared",
+        "node": np.repeat(np.arange(n), count),
+        "X": x,
+        "y": x @ truth + 0.01 * rng.standard_normal(n * count),
+    }
+    data = problem(n, d, path(n), [term]) | {"lam": 1e4}
+    w = np.linalg.lstsq(x, term["y"], rcond=None)[0]  # constant, since lambda is large
+    slopes = 2 / count * (x * (x @ w - term["y"])[:, None]).reshape(n, count, d).sum(axis=1)
+    u = -np.cumsum(slopes, axis=0)[:-1]
+    proof = verify.certify(data, np.tile(w, (n, 1)), u, search=False)
+    assert proof.status == "CERTIFIED"
+    assert verify.check(proof.document, budget=STEPS // 3).status == "CERTIFIED"
