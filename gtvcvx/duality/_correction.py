@@ -188,7 +188,8 @@ class Correction:
         node = np.where(parts.sums_right(w), node, np.inf)
         edge = self._penalty.fenchel_gap(differences(self._graph.edges, w), u, self._capacities)
         # What is missing pairs with the solution, which is close to w.
-        missing = 2.0 * float(np.sum(np.abs(self._balance(point)) * np.abs(w)))
+        largest = np.abs(w).max(axis=0)
+        missing = 2.0 * float(np.sum(np.abs(self._balance(point)) * largest))
         return Certain(node, edge, missing)
 
     def _started(self, w: FloatArray, u: FloatArray, a: FloatArray) -> DualPoint:

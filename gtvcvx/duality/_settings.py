@@ -86,8 +86,9 @@ class CorrectionSettings:
     # At least that, where the objective is zero: squares of rooms stay in range.
     least_barrier: float = 1e-30
     # What may be missing of the balance at a node, relative to what adds up to it. It is paired
-    # with the point and counted as part of the gap.
-    leak: float = 2e-9
+    # with points as large as any node's and counted as part of the gap. Where data are separable a
+    # node takes no flow at all in some directions, and factors leave as much.
+    leak: float = 1e-6
     # Where no more than that is missing, nothing is left to correct; nor where it costs no more
     # than this share of the gap.
     rounding: float = 1e-14
