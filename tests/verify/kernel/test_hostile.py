@@ -25,7 +25,7 @@ import verify
 from verify.__main__ import main
 from verify.kernel import checker
 from verify.kernel.data import canonical, digest
-from verify.kernel.work import STEPS, UNIT
+from verify.kernel.work import STEPS
 
 Document = dict[str, Any]
 ROOT = Path(verify.__file__).parents[1]
@@ -275,8 +275,8 @@ def test_documents_that_ask_for_a_lot(name: str, tmp_path: Path) -> None:
     file.write_text(json.dumps(DOCUMENTS[name]()))
     result, seconds = timed(file, STEPS // SHARE)
     assert not result.reason.startswith("internal error")
-    reading = file.stat().st_size / UNIT  # bytes are read and put in canonical form, budget or not
-    assert seconds < SECONDS / SHARE + reading
+    # A twentieth of the budget: what is not counted at all shows, a slow machine does not.
+    assert seconds < SECONDS
 
 
 @pytest.mark.parametrize("name", BYTES_OF)
@@ -286,7 +286,7 @@ def test_bytes_that_are_no_document(name: str, tmp_path: Path) -> None:
     result, seconds = timed(file, None)
     assert result.status == "REFUTED"
     assert result.reason.startswith("malformed")
-    assert seconds < 1
+    assert seconds < SECONDS
 
 
 def test_bytes_that_are_no_data(tmp_path: Path) -> None:
