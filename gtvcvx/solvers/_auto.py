@@ -100,11 +100,12 @@ def _converged(
                 methods.append(iteration)
                 unseen = Stalling(_iteration(problem, start, limits, interior), interior)
                 run.drive(unseen)
-            for method in interior.methods():
-                if not (run.stopped or run.satisfied):
-                    switched = not first
-                    methods.append(INTERIOR_POINT)
-                    run.drive(method)
+            others = interior.methods()
+            # None is made, and ordered, before it is needed.
+            while not (run.stopped or run.satisfied) and (method := next(others, None)):
+                switched = not first
+                methods.append(INTERIOR_POINT)
+                run.drive(method)
             if not (run.stopped or run.satisfied):
                 _see(run, unseen)
                 methods.append(iteration)

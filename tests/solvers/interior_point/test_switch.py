@@ -167,6 +167,18 @@ def test_runs_that_converge_do_not_switch(penalty):
     assert solution.info["switched"] is False
 
 
+def test_no_program_is_made_for_runs_that_converge(monkeypatch):
+    def made(*arguments):
+        raise AssertionError("the interior-point method was made")
+
+    monkeypatch.setattr(InteriorPoint, "__init__", made)
+    rng = np.random.default_rng(7)
+    losses = gtv.SquaredLoss.stack(rng.standard_normal((300, 6, 5)), rng.standard_normal((300, 6)))
+    ends = [(i, (i + k) % 300) for i in range(300) for k in (1, 7, 31)]
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(300, ends), losses, "l2", 0.1)
+    assert problem.solve().info["method"] == "primal-dual"
+
+
 def test_other_stopping_rules_never_switch():
     solution = raw_units().solve(stop="iterations", max_iter=9000)
     assert solution.n_iter == 9000
