@@ -108,7 +108,8 @@ class Run:
         a: FloatArray | None = None,
     ) -> None:
         """Offer a pair to the incumbent; w alone where time is too short to repair u."""
-        enough = self._limits.rtol if self._limits.stop == "gap" else 0.0
+        limits = self._limits
+        enough = limits.rtol if limits.stop == "gap" and not limits.stricter else 0.0
         try:
             with self._last_work():
                 self.incumbent.update(w, u, keep_last, a, enough)
