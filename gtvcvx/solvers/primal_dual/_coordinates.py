@@ -10,6 +10,7 @@ the eigenvectors of the mean Hessian, so that correlated columns come apart.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,10 @@ _ROTATED = (CompiledForm.L2, CompiledForm.SQUARED)
 
 #: A primal weight, as it goes to files: a number, or one for each coordinate.
 Weight = float | list[float]
+
+
+# Share by which entries of an inverse may exceed the largest that they can have.
+LOST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -119,8 +124,21 @@ class Coordinates:
         hessian, linear = self._basis.losses
         s = self.scales
         scaled = tau[:, None, None] * (s[:, None] * hessian * s)
-        matrix: FloatArray = np.linalg.inv(np.eye(len(s)) + scaled).astype(np.float64, copy=False)
+        matrix = _resolvents(scaled)
         return AffineProx(matrix, np.einsum("kij,kj->ki", matrix, tau[:, None] * s * linear))
+
+
+def _resolvents(P: FloatArray) -> FloatArray:
+    """Return ``(I + P_i)^-1`` for matrices P (n, d, d) that are positive semidefinite."""
+    # Where P has less than full rank, and is so large that I is lost beside it, the inverse is not
+    # found, or has entries beyond 1.
+    with suppress(np.linalg.LinAlgError):
+        found = np.linalg.inv(np.eye(P.shape[1]) + P)
+        if (np.abs(found) <= 1.0 + LOST).all():
+            return np.asarray(found, dtype=np.float64)
+    values, vectors = np.linalg.eigh(P)
+    inverse = vectors / (1.0 + np.maximum(values, 0.0))[:, None, :]
+    return np.asarray(inverse @ vectors.transpose(0, 2, 1), dtype=np.float64)
 
 
 def one_weight(weight: object) -> float:

@@ -10,7 +10,7 @@ import gtvcvx as gtv
 from gtvcvx import generators
 from gtvcvx.solvers.driver import Limits, drive
 from gtvcvx.solvers.polishing._coarsening import Coarsening
-from gtvcvx.solvers.primal_dual._coordinates import Coordinates, one_weight
+from gtvcvx.solvers.primal_dual._coordinates import Coordinates, _resolvents, one_weight
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 pytestmark = pytest.mark.usefixtures("iterations_alone")
@@ -226,3 +226,21 @@ def test_gaps_without_polishing_are_as_small_as_asked_for():
     problem = raw_units("linf", 0.01)
     solution = drive(problem, PrimalDual(problem), Limits(rtol=1e-6, max_iter=50_000), "PLAIN")
     assert solution.status == "optimal"
+
+
+def test_resolvents_where_the_identity_is_lost_beside_the_rest():
+    rng = np.random.default_rng(4)
+    thin = rng.standard_normal((5, 2, 4))
+    squares = np.einsum("nki,nkj->nij", thin, thin)
+    unseen = np.linalg.svd(thin)[2][:, 2:]
+    for scale in (1.0, 1e10):
+        # What it does not see stays as it is.
+        kept = np.einsum("nki,nij->nkj", unseen, _resolvents(scale * squares))
+        np.testing.assert_allclose(kept, unseen, atol=1e-4)
+    for scale in (1e15, 1e17, 1e30):
+        # Directions drown in rounding there, but none is made longer.
+        found = _resolvents(scale * squares)
+        values = np.linalg.eigvalsh(0.5 * (found + found.transpose(0, 2, 1)))
+        assert values.min() >= -1e-6
+        assert values.max() <= 1.5
+    np.testing.assert_allclose(_resolvents(np.eye(3)[None]), 0.5 * np.eye(3)[None])
