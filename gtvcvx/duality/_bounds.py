@@ -29,7 +29,7 @@ from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
 from gtvcvx.compiled import _projections
 from gtvcvx.duality._conservation import FlowConservation
-from gtvcvx.duality._correction import Certain, Correction, DualPoint, correctable
+from gtvcvx.duality._correction import Certain, Correction, FeasiblePoint, correctable
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import GENERIC, SECOND_TRIES
@@ -137,7 +137,7 @@ class DualBounds:
 
     def corrected(
         self, w: FloatArray, u: FloatArray, a: FloatArray
-    ) -> tuple[Gap, DualPoint] | None:
+    ) -> tuple[Gap, FeasiblePoint] | None:
         """Return the gap of w (n, d) against a flow near u (m, d), and the flow with multipliers.
 
         Those of the rows (N,), one term of the losses after the other, are known: None where that
@@ -148,12 +148,12 @@ class DualBounds:
         found = self._correction.corrected(w, u, a)
         return None if found is None else (self._certain(w, found[0], found[1]), found[0])
 
-    def gap_against(self, w: FloatArray, point: DualPoint) -> Gap:
+    def gap_against(self, w: FloatArray, point: FeasiblePoint) -> Gap:
         """Return the gap of w (n, d) against what `corrected` has returned."""
         assert self._correction is not None
         return self._certain(w, point, self._correction.gap(w, point))
 
-    def _certain(self, w: FloatArray, point: DualPoint, found: Certain) -> Gap:
+    def _certain(self, w: FloatArray, point: FeasiblePoint, found: Certain) -> Gap:
         return Gap(found.node, found.edge, found.missing + self._noise(w, point.u))
 
     def lower_bound(self, u: FloatArray) -> tuple[float, FloatArray]:

@@ -17,6 +17,7 @@ by many orders of magnitude this keeps a bound that projections of the flow alon
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +54,18 @@ class DualPoint(NamedTuple):
     def plus(self, change: DualPoint) -> DualPoint:
         """Return the sum."""
         return DualPoint(*(x + y for x, y in zip(self, change, strict=True)))
+
+
+class FeasiblePoint(NamedTuple):
+    """A dual point that is feasible up to rounding, or nearly so beside an optimal point."""
+
+    point: DualPoint
+    largest: FloatArray  # (d,), entries of the points that what it misses pairs with
+
+    @property
+    def u(self) -> FloatArray:
+        """The flow (m, d)."""
+        return self.point.u
 
 
 class Metric(NamedTuple):
@@ -120,15 +133,13 @@ class Correction:
         self._transposed = self._operator.T.tocsr()
         self._rows = Intervals(parts.rows["low"], parts.rows["high"], parts.rows["c"])
         self._summed = ~np.isnan(parts.totals)
-        c = parts.coordinates
-        self._curved = c["mu"] > 0.0
-        self._low = np.where(self._curved | np.isfinite(c["lower"]), -np.inf, -c["kappa"])
-        self._high = np.where(self._curved | np.isfinite(c["upper"]), np.inf, c["kappa"])
+        self._curved = parts.coordinates["mu"] > 0.0
+        self._low, self._high = parts.intervals
         self._touched = self._low < self._high
 
     def corrected(
         self, w: FloatArray, u: FloatArray, a: FloatArray
-    ) -> tuple[DualPoint, Certain] | None:
+    ) -> tuple[FeasiblePoint, Certain] | None:
         """Return a feasible dual point near a flow u (m, d) and multipliers, and the gap of w.
 
         Parameters
@@ -153,7 +164,7 @@ class Correction:
         point = self._started(w, u, a)
         size = self._size(point)
         barrier = self._barrier(w, point)
-        gap, done = self._judged(w, point, size)
+        found, done = self._judged(w, point, size)
         for k in range(CORRECTION.rounds):
             if done:
                 break
@@ -164,31 +175,37 @@ class Correction:
             if change is None:
                 return None
             point = self._inside(point.plus(change))
-            gap, done = self._judged(w, point, size)
-        return None if gap is None else (point, gap)
+            found, done = self._judged(w, point, size)
+        return found
 
     def _judged(
         self, w: FloatArray, point: DualPoint, size: FloatArray
-    ) -> tuple[Certain | None, bool]:
+    ) -> tuple[tuple[FeasiblePoint, Certain] | None, bool]:
         """Return the gap where the balance is made up, and whether more of that is no use."""
         missing = np.abs(self._balance(point))
         if not (missing <= CORRECTION.leak * size).all():
             return None, False
-        gap = self.gap(w, point)
-        least = bool((missing <= CORRECTION.rounding * size).all())
-        return gap, least or gap.missing <= CORRECTION.negligible * gap.parts
+        feasible = FeasiblePoint(point, np.abs(w).max(axis=0))
+        gap = self.gap(w, feasible)
+        if (missing <= CORRECTION.rounding * size).all():
+            return (feasible, gap), True
+        # More than rounding pairs with the solution, which w tells of only if it is close.
+        if not gap.parts + gap.missing <= CORRECTION.near * self._at_zero:
+            return None, False
+        return (feasible, gap), gap.missing <= CORRECTION.negligible * gap.parts
 
-    def gap(self, w: FloatArray, point: DualPoint) -> Certain:
+    def gap(self, w: FloatArray, feasible: FeasiblePoint) -> Certain:
         """Return the gap of w (n, d) against a feasible dual point."""
-        parts, u = self._parts, point.u
+        parts, point = self._parts, feasible.point
+        u = point.u
         w = np.ascontiguousarray(w)
         node = compiled.gaps(
             parts.X, parts.rows, parts.indptr, parts.coordinates, w, point.a, point.t
         )
         node = np.where(parts.sums_right(w), node, np.inf)
         edge = self._penalty.fenchel_gap(differences(self._graph.edges, w), u, self._capacities)
-        # What is missing pairs with the solution, which is close to w.
-        largest = np.abs(w).max(axis=0)
+        # What is missing pairs with the solution, which is no larger than the point found with it.
+        largest = np.maximum(np.abs(w).max(axis=0), feasible.largest)
         missing = 2.0 * float(np.sum(np.abs(self._balance(point)) * largest))
         return Certain(node, edge, missing)
 
@@ -230,9 +247,16 @@ class Correction:
 
     def _barrier(self, w: FloatArray, point: DualPoint) -> float:
         """Return the weight of rooms beside curvatures."""
-        value = float(np.sum(self._losses.value(w)))
         count = point.u.size + point.a.size + 1
-        return max(CORRECTION.barrier * abs(value) / count, CORRECTION.least_barrier)
+        return max(CORRECTION.barrier * abs(self._value(w)) / count, CORRECTION.least_barrier)
+
+    def _value(self, w: FloatArray) -> float:
+        return float(np.sum(self._losses.value(w)))
+
+    @cached_property
+    def _at_zero(self) -> float:
+        """Size of the losses at zero, or at what is allowed close to it."""
+        return abs(self._value(self._losses.project_domain(np.zeros(self._shape))))
 
     def _metric(self, point: DualPoint, barrier: float, least: float) -> Metric:
         c = self._parts.coordinates

@@ -89,6 +89,9 @@ class CorrectionSettings:
     # with points as large as any node's and counted as part of the gap. Where data are separable a
     # node takes no flow at all in some directions, and factors leave as much.
     leak: float = 1e-6
+    # More than rounding may be missing only where the gap is at most this share of the losses at
+    # zero: far from the optimum w does not tell how large solutions are.
+    near: float = 1e-3
     # Where no more than that is missing, nothing is left to correct; nor where it costs no more
     # than this share of the gap.
     rounding: float = 1e-14

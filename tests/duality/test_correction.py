@@ -7,7 +7,7 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx import generators
-from gtvcvx.duality._correction import row_order
+from gtvcvx.duality._correction import DualPoint, row_order
 from gtvcvx.duality._room import Intervals, curvatures, edge_weights
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._scalar import KINK, row_slope
@@ -84,7 +84,8 @@ def test_bounds_are_accurate_and_never_above_the_optimum(loss, penalty):
                 bound = problem.value(poor) - problem.bounds.gap_against(poor, other[1]).total
                 assert bound <= value + 1e-9 * size
                 rows = Parts.of(problem.losses.terms(), NODES, DIM).rows
-                assert ((rows["low"] <= other[1].a) & (other[1].a <= rows["high"])).all()
+                slope = other[1].point.a
+                assert ((rows["low"] <= slope) & (slope <= rows["high"])).all()
                 against = problem.bounds.gap_against(w, other[1])
                 assert against.total == pytest.approx(other[0].total, rel=1e-12)
 
@@ -93,7 +94,7 @@ def test_bounds_are_accurate_and_never_above_the_optimum(loss, penalty):
 def test_what_is_corrected_balances_at_every_node(penalty):
     problem = instance("huber-l1", penalty, 1e4)
     w, u, a = found(problem)
-    _, point = problem.bounds.corrected(w, u, a)
+    point = problem.bounds.corrected(w, u, a)[1].point
     parts = Parts.of(problem.losses.terms(), NODES, DIM)
     rows = parts.operator.T @ point.a
     balance = problem.graph.divergence @ point.u + rows.reshape(NODES, DIM) + point.t
@@ -108,7 +109,8 @@ def test_what_is_corrected_balances_at_every_node(penalty):
 def test_slopes_that_are_not_given_are_derivatives_at_the_point():
     problem = instance("logistic", "l2")
     w, u, read = found(problem)
-    gap, point = problem.bounds.corrected(w, u, np.full_like(read, np.nan))
+    gap, feasible = problem.bounds.corrected(w, u, np.full_like(read, np.nan))
+    point = feasible.point
     parts = Parts.of(problem.losses.terms(), NODES, DIM)
     given = row_slope(parts.rows, parts.operator @ w.ravel())
     np.testing.assert_allclose(point.a, given, atol=1e-6)
@@ -142,6 +144,23 @@ def test_capacities_far_beyond_what_flows_do_not_hide_what_rows_take():
     w, u, a = found(within_reach(far))
     gap, _ = far.bounds.corrected(w, u, a)
     assert gap.total <= 1e-5 * far.value(w)
+
+
+def test_what_a_balance_misses_is_no_bound_at_small_points():
+    """Residuals that pair with w = 0 cost nothing there, and much at the solution."""
+    problem = instance("squared", "l2", unit=1e4)
+    w, u, a = found(problem)
+    correction = problem.bounds._correction
+    parts = Parts.of(problem.losses.terms(), NODES, DIM)
+    point = DualPoint(u, parts.rows["c"] * 0.0, np.zeros((NODES, DIM)), np.zeros(NODES))
+    size = 1e7 * np.abs(correction._balance(point)).max(axis=0)
+    # Relative to such sizes little is missing.
+    assert correction._judged(np.zeros_like(w), point, np.tile(size, (NODES, 1))) == (None, False)
+    feasible = problem.bounds.corrected(w, u, a)[1]
+    nothing = np.zeros_like(w)
+    bound = problem.value(nothing) - problem.bounds.gap_against(nothing, feasible).total
+    assert bound <= problem.value(w)
+    assert (feasible.largest == np.abs(w).max(axis=0)).all()
 
 
 def test_what_cannot_be_balanced_is_left():

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from gtvcvx._arrays import FloatArray
 from gtvcvx._norms import EPS
 from gtvcvx.duality._bounds import Gap, loose_gap, slack
-from gtvcvx.duality._correction import DualPoint
+from gtvcvx.duality._correction import FeasiblePoint
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
@@ -25,7 +25,7 @@ class Against(NamedTuple):
     """A feasible flow, and the dual point that it belongs to where that is known."""
 
     u: FloatArray  # (m, d)
-    point: DualPoint | None = None
+    point: FeasiblePoint | None = None
 
 
 @dataclass

@@ -87,18 +87,9 @@ def _buckets(parts: Parts, nodes: IntArray) -> Iterator[tuple[IntArray, IntArray
             yield same[piece], parts.indptr[same[piece]][:, None] + np.arange(count)
 
 
-def _intervals(parts: Parts) -> tuple[FloatArray, FloatArray]:
-    """Return the ends (k, d) of the domains of g_ij*."""
-    c = parts.coordinates
-    curved = c["mu"] > 0.0
-    low = np.where(curved | np.isfinite(c["lower"]), -np.inf, -c["kappa"])
-    high = np.where(curved | np.isfinite(c["upper"]), np.inf, c["kappa"])
-    return low, high
-
-
 def bounded(parts: Parts) -> tuple[BoolArray, BoolArray]:
     """Rows (N,) and coordinates (k, d) whose multipliers are bounded, on one side at least."""
-    low, high = _intervals(parts)
+    low, high = parts.intervals
     fixed = np.isfinite(low) | np.isfinite(high)
     row = np.isfinite(parts.rows["low"]) | np.isfinite(parts.rows["high"])
     return row, fixed & ~((low == 0.0) & (high == 0.0))
@@ -109,7 +100,7 @@ def dual_domain(parts: Parts) -> tuple[DualDomain, BoolArray] | None:
 
     None where there is no generator.
     """
-    t_low, t_high = _intervals(parts)
+    t_low, t_high = parts.intervals
     rows, coordinates = bounded(parts)
     free = np.isinf(t_low) & np.isinf(t_high) | ~np.isnan(parts.totals)[:, None]
     projector = complement(parts, ~rows, free)
@@ -126,7 +117,7 @@ def dual_domain(parts: Parts) -> tuple[DualDomain, BoolArray] | None:
 def _generators(
     parts: Parts, projector: FloatArray, rows: BoolArray, coordinates: BoolArray
 ) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
-    low, high = _intervals(parts)
+    low, high = parts.intervals
     node, j = np.nonzero(coordinates)
     owner = parts.owner[rows]
     vectors = _projected(parts, projector)[rows]

@@ -111,6 +111,15 @@ class Parts(NamedTuple):
             )
 
     @property
+    def intervals(self) -> tuple[FloatArray, FloatArray]:
+        """Ends (k, d) of the domains of g_ij*."""
+        c = self.coordinates
+        curved = c["mu"] > 0.0
+        low = np.where(curved | np.isfinite(c["lower"]), -np.inf, -c["kappa"])
+        high = np.where(curved | np.isfinite(c["upper"]), np.inf, c["kappa"])
+        return low, high
+
+    @property
     def owner(self) -> IntArray:
         """Node of each row (N,)."""
         return np.repeat(np.arange(len(self.totals)), np.diff(self.indptr))
@@ -129,16 +138,12 @@ class Parts(NamedTuple):
         Returns the multipliers t (k, d) of their terms, the norms (k,) of what they cannot take,
         and the sizes (k,) of what adds up to s.
         """
-        c = self.coordinates
         parts, some = self.X * a[:, None], np.diff(self.indptr) > 0
         rest, size, starts = s.copy(), np.abs(s), self.indptr[:-1][some]
         if len(starts):
             rest[some] -= np.add.reduceat(parts, starts, axis=0)
             size[some] += np.add.reduceat(np.abs(parts), starts, axis=0)
-        curved = c["mu"] > 0.0
-        low = np.where(curved | np.isfinite(c["lower"]), -np.inf, -c["kappa"])
-        high = np.where(curved | np.isfinite(c["upper"]), np.inf, c["kappa"])
-        t = np.clip(rest, low, high)
+        t = np.clip(rest, *self.intervals)
         return t, np.linalg.norm(rest - t, axis=1), size.max(axis=1)
 
     def of_nodes(self, nodes: IntArray) -> tuple[Parts, IntArray]:
