@@ -124,14 +124,6 @@ class Parts(NamedTuple):
         """Node of each row (N,)."""
         return np.repeat(np.arange(len(self.totals)), np.diff(self.indptr))
 
-    @property
-    def curvature(self) -> FloatArray:
-        """Typical size of the Hessians (k,), 1 where there is none."""
-        squares = self.rows["c"] * np.einsum("rj,rj->r", self.X, self.X)
-        total = self.coordinates["mu"].sum(axis=1)
-        total += np.bincount(self.owner, squares, minlength=len(total))
-        return np.where(total > 0.0, total, 1.0)
-
     def taken(self, s: FloatArray, a: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Give to coordinates what the multipliers a (N,) leave of s (k, d), as far as they can.
 

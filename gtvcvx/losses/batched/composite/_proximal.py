@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
-from gtvcvx._deadline import look, pieces
+from gtvcvx._deadline import pieces
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._batch import proximal_points
 from gtvcvx.losses.node._following import follow_all
@@ -19,37 +17,8 @@ from gtvcvx.losses.node._scalar import KINK, ROW
 LARGEST_MAP = 32
 
 
-@dataclass(frozen=True)
-class ApproachSettings:
-    """How nodes are approached by way of problems with a term around their points.
-
-    Attributes
-    ----------
-    around : float
-        The term has so many times the problem's curvature at first, and is left out when it has
-        the inverse.
-    fading, faster, slowest : float
-        It fades by the factor `fading` at first, more slowly (the square root) after a failure,
-        faster (this power) after a success. What would have to fade more slowly than `slowest`
-        leads nowhere.
-    stages, ways : int
-        What is not reached in so many stages is begun anew, so many times in all.
-    stage, scratch : float
-        A stage costs this share of a pass over all nodes, beside that of the nodes that are left;
-        a node from scratch costs so many passes over it.
-    """
-
-    around: float = 30.0
-    fading: float = 0.2
-    faster: float = 1.3
-    slowest: float = 0.96
-    stages: int = 60
-    ways: int = 3
-    stage: float = 0.3
-    scratch: float = 10.0
-
-
-APPROACH = ApproachSettings()
+# A node from scratch takes about as long as so many passes over it.
+SCRATCH = 10
 # A residual below this share of what cancels in it is guessed to be at its kink.
 AT_KINK = 1e-6
 
@@ -145,93 +114,32 @@ class ProximalPoints:
         return int(follow_all(piece, here, self._scratch, v[at], tau[at], left[at]))
 
     def _reach(self, at: slice, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
-        """Go to the proximal points of the nodes of a piece that are left, by what takes least."""
-        count = self._follow(at, v, tau, left)
-        for _ in range(APPROACH.ways if v.shape[1] <= LARGEST_MAP else 0):
-            if count:
-                self._approach(at, v, tau, left)
-                count = int(np.count_nonzero(left[at]))
-        if count:
+        """Go to the proximal points of the nodes of a piece that are left, if need be from scratch.
+
+        Ways round by problems with a term around the last points, as that fades away, took longer
+        than to begin anew in all that was tried.
+        """
+        if self._follow(at, v, tau, left):
             self._from_scratch(at.start + np.flatnonzero(left[at]), v, tau)
-
-    def _approach(self, at: slice, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
-        """Follow to nodes of a piece that are left by way of problems that begin at their points.
-
-        A term ``sigma_i ||z - z_i||^2 / 2`` around the points, as they are now, fades away.
-        """
-        nodes = at.start + np.flatnonzero(left[at])
-        start = self.points.z[nodes].copy()
-        self._guess(nodes)
-        curvature = self._batch.coordinates["mu"][nodes].max(axis=1) + 1.0 / tau[nodes]
-        sigma = APPROACH.around * np.maximum(curvature, self._parts.curvature[nodes])
-        fading, begun = np.full(len(nodes), APPROACH.fading), np.zeros(len(nodes), dtype=bool)
-        for _ in range(APPROACH.stages):
-            open_ = left[nodes] & (fading < APPROACH.slowest)
-            if not open_.any():
-                break
-            look()  # a piece of nodes is short for one stage, not for all of them
-            self.detours += APPROACH.stage + np.count_nonzero(open_) / len(left)
-            trial = np.where(begun, sigma * fading, sigma)
-            trial[trial < curvature / APPROACH.around] = 0.0
-            reached = (
-                open_ & self._stage(at, v, tau, nodes[open_], trial[open_], start[open_])[nodes]
-            )
-            sigma = np.where(reached, trial, np.where(begun, sigma, APPROACH.around * sigma))
-            fading = np.where(reached, fading**APPROACH.faster, np.sqrt(fading))
-            begun |= reached
-            left[nodes[reached & (trial == 0.0)]] = False
-
-    def _stage(
-        self,
-        at: slice,
-        v: FloatArray,
-        tau: FloatArray,
-        nodes: IntArray,
-        sigma: FloatArray,
-        start: FloatArray,
-    ) -> BoolArray:
-        """Follow to some nodes' points with a term around their starts; say which were reached."""
-        near, centre, left = tau.copy(), v.copy(), np.zeros(len(v), dtype=bool)
-        left[nodes] = True
-        # Without the term 1 / tau may be zero.
-        pulled, term, begin = nodes[sigma > 0.0], sigma[sigma > 0.0], start[sigma > 0.0]
-        near[pulled] = 1.0 / (1.0 / tau[pulled] + term)
-        pull = v[pulled] / tau[pulled, None] + term[:, None] * begin
-        centre[pulled] = near[pulled, None] * pull
-        self._follow(at, centre, near, left)
-        reached = np.zeros(len(v), dtype=bool)
-        reached[nodes] = ~left[nodes]
-        return reached
-
-    def _guess(self, nodes: IntArray) -> None:
-        """Set the multipliers of some nodes to the slopes at their points, at kinks to any.
-
-        Their maps are of no use then.
-        """
-        batch, points = self._batch, self.points
-        owner = np.repeat(np.arange(len(points.z)), np.diff(batch.indptr))
-        rows = np.flatnonzero(np.isin(owner, nodes))
-        points.a[rows] = kinks_at(batch.X[rows], batch.rows[rows], points.z[owner[rows]])
-        points.tau[nodes] = 0.0
-        points.t[nodes] = batch.coordinates["kappa"][nodes] * np.sign(points.z[nodes])
 
     def _from_scratch(self, nodes: IntArray, v: FloatArray, tau: FloatArray) -> None:
         """Write the proximal points of some nodes, by a method that always ends."""
         batch, points = self._batch, self.points
-        self.detours += APPROACH.scratch * len(nodes) / len(v)
-        proximal_points(
-            nodes,
-            batch.X,
-            batch.rows,
-            batch.indptr,
-            batch.coordinates,
-            self._parts.totals,
-            v,
-            tau,
-            points.z,
-            points.a,
-            points.t,
-        )
+        self.detours += SCRATCH * len(nodes) / len(v)
+        for at in pieces(len(nodes), max(self._parts.nodes_a_look // SCRATCH, 1)):
+            proximal_points(
+                nodes[at],
+                batch.X,
+                batch.rows,
+                batch.indptr,
+                batch.coordinates,
+                self._parts.totals,
+                v,
+                tau,
+                points.z,
+                points.a,
+                points.t,
+            )
 
 
 def kinks_at(X: FloatArray, rows: Records, z: FloatArray) -> FloatArray:
