@@ -1,8 +1,11 @@
-"""A deadline that long pieces look at, wherever they are called from.
+"""A deadline that long pieces look at, wherever they are called from, and an allowance for work.
 
 Gap checks, conjugate gradients and loops over users' losses lie many calls below whoever knows the
 time limit. They look at the clock between their pieces; whoever set the deadline catches `Expired`
 and has something to fall back on. What was begun is dropped: half a repair bounds nothing.
+
+Whether a check is worth what it takes must not depend on the clock: there they spend from an
+allowance what they count, and `Unaffordable` says that it is used up.
 """
 
 from __future__ import annotations
@@ -11,14 +14,58 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from verify._compilation import CLOCK
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+_allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
 
 
 class Expired(Exception):
     """The deadline has passed."""
+
+
+class Unaffordable(Exception):
+    """The allowance is used up."""
+
+
+@dataclass
+class Allowance:
+    """Work that may be done, and what was done of it, in nanoseconds of one core: counted.
+
+    Attributes
+    ----------
+    most, spent : float
+    """
+
+    most: float = math.inf
+    spent: float = 0.0
+
+
+@contextmanager
+def allowing(allowance: Allowance) -> Iterator[None]:
+    """Have the block spend from an allowance; it replaces the one outside."""
+    token = _allowance.set(allowance)
+    try:
+        yield
+    finally:
+        _allowance.reset(token)
+
+
+def spend(price: float) -> None:
+    """Spend a price from the allowance, if there is one.
+
+    Raises
+    ------
+    Unaffordable
+        It is used up.
+    """
+    allowance = _allowance.get()
+    if allowance is not None:
+        allowance.spent += price
+        if allowance.spent > allowance.most:
+            raise Unaffordable
 
 
 @contextmanager

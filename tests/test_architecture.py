@@ -19,7 +19,7 @@ GTVCVX = (
     ("files", "conic"),  # CSV and npz; functions of CVXPY in conic form
     ("penalties",),
     ("compiled",),  # passes over the arrays of a graph, for every penalty
-    ("graph",),
+    ("graph", "block_cholesky"),
     ("generators", "datasets"),  # graphs with data
     ("losses/node",),  # the convex problem of one node, compiled
     ("losses/batched/_base", "losses/batched/_terms"),

@@ -15,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
-from gtvcvx._deadline import look
+from gtvcvx._deadline import look, spend
 from gtvcvx.compiled import FAST, compiled
 from gtvcvx.compiled._arcs import Arcs
 
 # Multiplications between two looks at the clock: some hundredths of a second.
 LOOK_WORK = 20_000_000
+# Nanoseconds that one takes, with what comes along with it.
+MULTIPLICATION = 1.0
 
 
 class Projectors(NamedTuple):
@@ -179,33 +181,35 @@ def solve(system: System, b: FloatArray, goal: float, max_iter: int) -> FloatArr
 
     Raises
     ------
-    Expired
-        The deadline has passed, see `gtvcvx._deadline`.
+    Expired, Unaffordable
+        Time or work is over, see `gtvcvx._deadline`.
     """
-    state = State.of(system, b)
-    steps, first = _steps_between_looks(system, b.shape[1]), 0
+    state, first = State.of(system, b), 0
+    work = _multiplications(system, b.shape[1])
+    steps = max(LOOK_WORK // work, 1)
     while first < max_iter:
         last = min(first + steps, max_iter)
-        if _continue(system, state, goal, first, last):
+        done = _continue(system, state, goal, first, last)
+        spend(MULTIPLICATION * work * done)
+        if done < last - first:
             break
         look()
         first = last
     return state.x
 
 
-def _steps_between_looks(system: System, d: int) -> int:
-    """Return how many iterations are short enough to be done in one go."""
+def _multiplications(system: System, d: int) -> int:
+    """Return what an iteration takes, at least 1."""
     blocks = 0 if system.ground is None else len(system.ground)
     blocks += 0 if system.projectors is None else len(system.projectors.partial)
     edge = d if system.allowed is None else d * d
-    work = len(system.conductance) * edge + (len(system.degrees) + blocks * d) * d
-    return max(LOOK_WORK // max(work, 1), 1)
+    return max(len(system.conductance) * edge + (len(system.degrees) + blocks * d) * d, 1)
 
 
-def _continue(system: System, state: State, goal: float, first: int, last: int) -> bool:
-    """Run iterations first to last - 1; return whether there is nothing left to do."""
+def _continue(system: System, state: State, goal: float, first: int, last: int) -> int:
+    """Run iterations first to last - 1; return how many it took: fewer if nothing is left to do."""
     # Field by field: numba looks up the types of nested structures slowly, and calls are many.
-    done: bool = _iterate(
+    done: int = _iterate(
         (0,) * state.x.shape[1],
         *state,
         goal,
@@ -245,8 +249,10 @@ def _iterate(
     allowed: FloatArray | None,
     ground: FloatArray | None,
     normals: FloatArray | None,
-) -> bool:
+) -> int:
     """Run conjugate gradients; see `State`, and `System` for the matrix.
+
+    Returns how many iterations it took: fewer than asked for where there is nothing left to do.
 
     Loops take the place of operations on whole arrays, which numba compiles slowly.
     """
@@ -261,7 +267,7 @@ def _iterate(
             square += part
             energy += part * inverse[i]
         if not square > goal * goal:
-            return True
+            return iteration - first
         beta = energy / previous if previous > 0.0 and iteration else 0.0
         previous = energy
         for i in range(n):
@@ -280,11 +286,11 @@ def _iterate(
             for k in range(d):
                 curvature += direction[i, k] * product[i, k]
         if not curvature > 0.0:
-            return True
+            return iteration - first
         length = energy / curvature
         for i in range(n):
             for k in range(d):
                 x[i, k] += length * direction[i, k]
                 residual[i, k] -= length * product[i, k]
     last_energy[0] = previous
-    return False
+    return last - first

@@ -21,8 +21,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
@@ -34,6 +32,7 @@ from gtvcvx.duality._room import (
     edge_weights,
 )
 from gtvcvx.duality._settings import CORRECTION
+from gtvcvx.duality._systems import Metric, Systems
 from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._terms import FIELDS, ROW_KINDS, Term
@@ -66,15 +65,6 @@ class FeasiblePoint(NamedTuple):
     def u(self) -> FloatArray:
         """The flow (m, d)."""
         return self.point.u
-
-
-class Metric(NamedTuple):
-    """Weights W of flows and multipliers."""
-
-    u: FloatArray  # (m, d, d)
-    a: FloatArray  # (N,)
-    t: FloatArray  # (n, d)
-    nu: FloatArray  # (n,)
 
 
 class Certain(NamedTuple):
@@ -281,27 +271,22 @@ class Correction:
 
     def _change(self, point: DualPoint, metric: Metric) -> DualPoint | None:
         """Return the least change that makes up the balance; None if rounding prevents it."""
-        matrix = self._matrix(metric)
-        scale = np.sqrt(np.maximum(matrix.diagonal(), np.finfo(np.float64).tiny))
-        scaling = sp.diags_array(1.0 / scale)
-        eye = sp.eye_array(len(scale)) * CORRECTION.regularization
-        try:
-            factors = splu(
-                sp.csc_matrix(scaling @ matrix @ scaling + eye),
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )
-        except RuntimeError:  # singular: entries have overflowed
+        systems = self._systems
+        if systems is None:
             return None
+        systems.factorize(metric)
         change = DualPoint(*(np.zeros_like(x) for x in point))
         for _ in range(1 + CORRECTION.refinements):
-            balance = self._balance(point.plus(change)).ravel()
-            x = factors.solve(balance / scale) / scale
+            x = systems.solve(self._balance(point.plus(change)))
             if not np.isfinite(x).all():
                 return None
-            change = change.plus(self._response(x.reshape(self._shape), metric))
+            change = change.plus(self._response(x, metric))
         return change if all(np.isfinite(part).all() for part in change) else None
+
+    @cached_property
+    def _systems(self) -> Systems | None:
+        found = Systems(self._graph, self._parts, self._penalty)
+        return found if found.planned else None
 
     def _response(self, x: FloatArray, metric: Metric) -> DualPoint:
         """Return ``-W B^T x`` for potentials x (n, d)."""
@@ -312,26 +297,3 @@ class Correction:
             -metric.t * x,
             -metric.nu * x.sum(axis=1),
         )
-
-    def _matrix(self, metric: Metric) -> sp.csc_array:
-        """Return ``B W B^T``."""
-        (n, d), (head, tail) = self._shape, self._graph.edges.T
-        blocks = np.zeros((n, d, d))
-        blocks += metric.nu[:, None, None]
-        np.einsum("nii->ni", blocks)[:] += metric.t
-        for end in (head, tail):
-            np.add.at(blocks, end, metric.u)
-        parts = self._parts
-        some = np.diff(parts.indptr) > 0
-        if some.any():
-            squares = (parts.X * metric.a[:, None])[:, :, None] * parts.X[:, None, :]
-            blocks[some] += np.add.reduceat(squares, parts.indptr[:-1][some], axis=0)
-        at = np.arange(n)
-        row = np.concatenate([at, head, tail])[:, None, None] * d + np.arange(d)[:, None]
-        column = np.concatenate([at, tail, head])[:, None, None] * d + np.arange(d)
-        values = np.concatenate([blocks, -metric.u, -metric.u])
-        shape = np.broadcast_shapes(row.shape, column.shape)
-        place = np.broadcast_to(row, shape).ravel(), np.broadcast_to(column, shape).ravel()
-        matrix = sp.coo_array((values.ravel(), place), shape=(n * d, n * d)).tocsc()
-        matrix.eliminate_zeros()
-        return matrix

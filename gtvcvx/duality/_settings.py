@@ -100,6 +100,8 @@ class CorrectionSettings:
     most_coordinates: int = 30_000
     # Entries of the blocks of all edges.
     most_entries: int = 4_000_000
+    # Of a factorization, between whose parts nobody looks at the clock: this takes half a second.
+    most_multiplications: float = 2e9
 
 
 @dataclass(frozen=True)

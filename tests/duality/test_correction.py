@@ -58,7 +58,7 @@ def found(problem):
     method = InteriorPoint(problem, 1e-8)
     method.begin(Limits(1e-9, 200), np.inf)
     method.run(1)
-    w, u, _, a = method.proposal()
+    w, u, _, a, _ = method.proposal()
     return problem.losses.project_domain(w), u, a
 
 

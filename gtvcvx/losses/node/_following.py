@@ -158,8 +158,10 @@ def follow(i: int, batch: Batch, points: Points, scratch: Scratch, tolerance: fl
         scratch.gradient[j] = points.balanced[i, j] - scratch.p[j]
     for _ in range(3 * MAX_STEPS):
         changed = False
-        if stage == MAP and not make_map(i, batch, points, scratch):
-            break
+        if stage == MAP:
+            scratch.maps[0] += 1
+            if not make_map(i, batch, points, scratch):
+                break
         if stage == STEP:
             changed = _step(i, batch, points, scratch)
         away, crossed = _balance(i, batch, points, scratch, stage == STEP)

@@ -62,6 +62,7 @@ class Scratch(NamedTuple):
     S: FloatArray  # (ties, ties)
     b: FloatArray  # (ties,)
     place: IntArray  # (d + ties,)
+    maps: IntArray  # (1,), how many were made so far
 
 
 def scratch_of(d: int, m: int) -> Scratch:
@@ -80,6 +81,7 @@ def scratch_of(d: int, m: int) -> Scratch:
         S=np.zeros((ties, ties)),
         b=np.zeros(ties),
         place=np.zeros(d + ties, dtype=np.int64),
+        maps=np.zeros(1, dtype=np.int64),
     )
 
 

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import Allowance
 from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._schedule import Schedule
 
@@ -27,6 +28,8 @@ class Proposal(NamedTuple):
     # Multipliers (N,) of all rows of the losses' terms, where the method knows them: near an
     # optimal pair. NaN stands for a row's derivative at w.
     a: FloatArray | None = None
+    # What a check of it may take; without end if there is none.
+    allowance: Allowance | None = None
 
 
 class Method(Protocol):

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx._deadline import Expired, now, until
+from gtvcvx._deadline import Allowance, Expired, Unaffordable, allowing, now, until
 from gtvcvx._progress import ProgressDisplay as Display
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
 from gtvcvx.solvers.driver._incumbent import Incumbent
 from gtvcvx.solvers.driver._limits import Limits
-from gtvcvx.solvers.driver._method import Method
+from gtvcvx.solvers.driver._method import Method, Proposal
 
 # Iterations run in chunks of about this many seconds, so that limits and Ctrl-C take effect.
 CHUNK_SECONDS = 0.25
@@ -78,9 +78,9 @@ class Run:
         """Whether a smaller gap would be rounding, where the tolerance may ask for one."""
         return self._limits.stricter and not self.satisfied and self.incumbent.is_rounding
 
-    def consider(self, w: FloatArray, u: FloatArray, a: FloatArray | None = None) -> None:
+    def consider(self, w: FloatArray, u: FloatArray) -> None:
         """Take note of a pair that comes from elsewhere, such as a start from another solution."""
-        self._take(w, u, a=a)
+        self._take(Proposal(w, u, np.inf))
         self._record()
 
     @contextmanager
@@ -100,22 +100,18 @@ class Run:
         with until(max(self._deadline, now() + GRACE_SECONDS)):
             yield
 
-    def _take(
-        self,
-        w: FloatArray,
-        u: FloatArray,
-        keep_last: bool = False,
-        a: FloatArray | None = None,
-    ) -> None:
-        """Offer a pair to the incumbent; w alone where time is too short to repair u."""
+    def _take(self, pair: Proposal, keep_last: bool = False) -> None:
+        """Offer a pair to the incumbent; w alone where it takes too long to repair u."""
         limits = self._limits
         enough = limits.rtol if limits.stop == "gap" and not limits.stricter else 0.0
         try:
-            with self._last_work():
-                self.incumbent.update(w, u, keep_last, a, enough)
+            with self._last_work(), allowing(pair.allowance or Allowance()):
+                self.incumbent.update(pair.w, pair.u, keep_last, pair.a, enough)
+        except Unaffordable:
+            self._take_point(pair.w, keep_last)
         except Expired:
             self.stopped = True
-            self._take_point(w, keep_last)
+            self._take_point(pair.w, keep_last)
 
     def _take_point(self, w: FloatArray, keep_last: bool) -> None:
         """Offer w to the incumbent, whose flow stays; leave it at that if that takes long, too."""
@@ -154,7 +150,8 @@ class Run:
         with self._last_work():
             proposal = method.proposal(final=True)
         if proposal is not None:
-            self.consider(proposal.w, proposal.u, proposal.a)
+            self._take(proposal)
+            self._record()
 
     def _work(self, method: Method, display: Display) -> None:
         chunk = 1
@@ -205,7 +202,7 @@ class Run:
         if proposal is None:
             return
         limits, incumbent, previous = self._limits, self.incumbent, self.incumbent.value
-        self._take(proposal.w, proposal.u, limits.stop == "iterations", proposal.a)
+        self._take(proposal, limits.stop == "iterations")
         method.learn(self._rel_gap)
         self._record()
         if limits.callback is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from gtvcvx.block_cholesky._plan import Plan
 from gtvcvx.losses.batched._terms import ROW_KINDS
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Method, missing
@@ -19,7 +20,6 @@ from gtvcvx.solvers.interior_point._reach import within_reach
 from gtvcvx.solvers.interior_point._stalling import DEFAULTS as STALLING
 from gtvcvx.solvers.interior_point._units import feature_sizes
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise, planned
-from gtvcvx.solvers.interior_point.blockwise._plan import Plan
 
 
 @dataclass(frozen=True)
@@ -157,18 +157,24 @@ class Alternative:
         return InteriorPoint(self._within_reach, self._rtol)
 
     def methods(self) -> Iterator[Method]:
-        """Yield the methods that fit: the next one is for where those before have failed."""
+        """Yield the methods that fit: the next one is for where those before have failed.
+
+        Their checks may take as long as they do.
+        """
         if self._plan is not None:
-            yield Blockwise(self._within_reach, self._plan)
+            blockwise = Blockwise(self._within_reach, self._plan)
+            blockwise.most_check = self._blockwise_price(self._plan)
+            yield blockwise
         if self._conic:
+            self._method.most_check = self._conic_price
             yield self._method
 
     @cached_property
     def cost(self) -> float:
         """How many primal-dual iterations take about as long; infinite if none fits."""
         if self._plan is not None:
-            return self._blockwise_price(self._plan) / self._iteration
-        return self._conic_price / self._iteration if self._conic else math.inf
+            return self._blockwise_price(self._plan) / self.iteration
+        return self._conic_price / self.iteration if self._conic else math.inf
 
     @property
     def _conic_price(self) -> float:
@@ -198,8 +204,8 @@ class Alternative:
     def least_cost(self) -> float:
         """Lower bound on the cost that takes no ordering: as if little filled in."""
         if self._blockwise:
-            return self._least_blockwise / self._iteration
-        return self._least_conic / self._iteration if self._conic else math.inf
+            return self._least_blockwise / self.iteration
+        return self._least_conic / self.iteration if self._conic else math.inf
 
     @property
     def _least_conic(self) -> float:
@@ -252,7 +258,8 @@ class Alternative:
         return row_entries(self._problem)
 
     @cached_property
-    def _iteration(self) -> float:
+    def iteration(self) -> float:
+        """What a primal-dual iteration takes, in nanoseconds."""
         if self._modelled:
             return self._prices.models * quadratic_iteration(self._problem, self._prices)
         return iteration(self._problem, self._prices)

@@ -15,6 +15,7 @@ import clarabel
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import Allowance
 from gtvcvx.losses.batched._terms import ROW_KINDS
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Requirement
@@ -103,6 +104,8 @@ class InteriorPoint:
     n_iter : int
         Iterations of Clarabel.
     finished : bool
+    most_check : float
+        What a check may take, see `gtvcvx._deadline.Allowance`: there may be another round.
     """
 
     stride = 1
@@ -127,6 +130,7 @@ class InteriorPoint:
         self._centre = np.zeros(self._program.size)  # a point that is good already
         self._found: Proposal | None = None
         self._round = 0
+        self.most_check = np.inf
         self.n_iter = 0
         self.finished = False
 
@@ -174,7 +178,8 @@ class InteriorPoint:
         shape = self._problem.graph.n_nodes, self._problem.dim
         w = x[: shape[0] * shape[1]].reshape(shape)
         slopes = self._slopes(multipliers)
-        return Proposal(w, self._read_flow(w, multipliers), goal, slopes)
+        flow = self._read_flow(w, multipliers)
+        return Proposal(w, flow, goal, slopes, Allowance(self.most_check))
 
     @property
     def _units(self) -> Units:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gtvcvx._deadline import Allowance
 from gtvcvx.solvers.driver import Limits, Method, Proposal
 
 
@@ -78,6 +79,10 @@ class Cost(Protocol):
     """What the other method costs, in iterations of this one."""
 
     @property
+    def iteration(self) -> float:
+        """What an iteration of this one takes, in nanoseconds."""
+
+    @property
     def least_cost(self) -> float:
         """Lower bound on the cost, which takes nothing to know."""
 
@@ -122,6 +127,8 @@ class Stalling:
         self._residuals: list[tuple[float, float]] = []  # work, and the least residual by then
         self._gaps: list[tuple[float, float]] = []  # work, and the gap of a check
         self._looked = 0.0  # work when the method was last looked at
+        self._checks = 0.0  # iterations that would have taken as long as the checks so far
+        self._allowance = Allowance()  # of the last check
         self.stride = method.stride
         self.finished = False
 
@@ -129,6 +136,11 @@ class Stalling:
     def n_iter(self) -> int:
         """Iterations so far."""
         return self._method.n_iter
+
+    @property
+    def _work(self) -> float:
+        """Iterations so far, and those that would have taken as long as all else."""
+        return self._method.work + self._checks
 
     def begin(self, limits: Limits, rel_gap: float) -> None:
         """Get ready for a run under limits."""
@@ -140,11 +152,11 @@ class Stalling:
         method = self._method
         method.run(n_iter)
         # Where proximal maps take detours, the next stride is a long way off.
-        lengthy = method.work - self._looked > self._settings.look
+        lengthy = self._work - self._looked > self._settings.look
         if self.n_iter % self.stride == 0 or lengthy:
-            self._looked = method.work
+            self._looked = self._work
             least = min([method.residual(), *(before for _, before in self._residuals[-1:])])
-            self._residuals.append((method.work, least))
+            self._residuals.append((self._work, least))
             self.finished = not method.due() and self._stalled(method.expected_gap())
 
     def due(self) -> bool:
@@ -152,24 +164,38 @@ class Stalling:
         return self._method.due()
 
     def proposal(self, final: bool = False) -> Proposal | None:
-        """Return what the method proposes; None if it gives way and is far from done."""
+        """Return what the method proposes; None if it gives way and is far from done.
+
+        Unless it is final a check may take as long as all so far, or as the least of the other
+        method.
+        """
         far = self._method.expected_gap() > self._settings.hopeless * self._goal
-        return None if self.finished and far and not final else self._method.proposal(final)
+        if self.finished and far and not final:
+            return None
+        found = self._method.proposal(final)
+        if final or found is None:
+            return found
+        most = max(self._work, self._other.least_cost) * self._other.iteration
+        self._allowance = Allowance(most)
+        return found._replace(allowance=self._allowance)
 
     def learn(self, rel_gap: float) -> None:
-        """Take note of a gap, and give way if the gaps hardly fall."""
+        """Take note of a gap, and give way if the gaps hardly fall, or take too long to know."""
         self._method.learn(rel_gap)
-        self._gaps.append((self._method.work, rel_gap))
+        self._checks += self._allowance.spent / self._other.iteration
+        self._gaps.append((self._work, rel_gap))
         self.finished = self._stalled(rel_gap)
 
     def _stalled(self, gap: float) -> bool:
         settings = self._settings
-        if self._method.work < settings.fewest or gap <= self._goal:
+        if self._work < settings.fewest or gap <= self._goal:
             return False
-        if self._method.work < settings.share * self._other.least_cost:
+        if self._work < settings.share * self._other.least_cost:
             return False
         missing = math.log(gap / self._goal)
         left = max(self._left(self._residuals, missing), self._left(self._gaps, missing))
+        if self._allowance.spent > self._allowance.most:
+            left = math.inf  # nobody knows
         # The cost itself takes some work to know.
         return self._outpaced(left, self._other.least_cost) and self._outpaced(
             left, self._other.cost
@@ -177,7 +203,7 @@ class Stalling:
 
     def _outpaced(self, left: float, cost: float) -> bool:
         """Say whether the other method, at its cost, would be done sooner."""
-        work, settings = self._method.work, self._settings
+        work, settings = self._work, self._settings
         # What is left has often been too hopeful by then.
         late = min(1.0, cost / work) ** 2
         return work >= settings.share * cost and left >= settings.factor * cost * late

@@ -191,6 +191,11 @@ class SecondOrder(Iteration):
             if inner.n_iter % self.stride == 0:
                 self._look()
 
+    @property
+    def work(self) -> float:
+        """Iterations so far, and those that would have taken as long as detours to the points."""
+        return self.n_iter + self._inner.work - self._inner.n_iter
+
     def _look(self) -> None:
         """See how far the residual is down, and go on to other models if that is far enough."""
         settings, inner = self._settings, self._inner

@@ -72,7 +72,6 @@ WITH_LOOKS = (
     "duality._polyhedral",
     "duality._refinement",
     "losses.batched._cvxpy",
-    "losses.batched.composite._proximal",
     "solvers.second_order._second_order",
     "solvers.divide._division",
 )

@@ -74,6 +74,10 @@ class Costing:
         self._cost, self._least, self.asked = cost, least, 0
 
     @property
+    def iteration(self):
+        return 1000.0
+
+    @property
     def least_cost(self):
         return self._least
 
@@ -280,3 +284,30 @@ def test_detours_of_proximal_maps_are_work():
     assert method.work > method.n_iter == 20
     # What another solve took is not counted.
     assert PrimalDual(problem).work == 0.0
+
+
+def checked_after(n_iter, spent, cost, least=100.0):
+    """Return a method one of whose checks took so many iterations, and what it allowed."""
+    method = Stalling(Falling(0.5), Costing(cost, least))
+    method.begin(Limits(1e-6, 10**6), np.inf)
+    method.run(n_iter)
+    allowance = method.proposal().allowance
+    allowance.spent = 1000.0 * spent
+    method.learn(1.0)
+    return method, allowance
+
+
+def test_a_check_may_take_as_long_as_all_so_far_or_as_the_least_of_the_other_method():
+    assert checked_after(50, 0.0, 1e9)[1].most == 1000.0 * 100.0
+    method, allowance = checked_after(400, 300.0, 1e9)
+    assert allowance.most == 1000.0 * 400.0
+    method.run(10)
+    assert method.proposal().allowance.most == 1000.0 * (410.0 + 300.0)
+    assert method.proposal(final=True).allowance is None
+
+
+def test_a_method_gives_way_after_a_check_that_took_too_long():
+    assert checked_after(400, 401.0, 1500.0)[0].finished
+    assert not checked_after(400, 399.0, 1500.0)[0].finished
+    # The other method would take far longer than all that.
+    assert not checked_after(400, 401.0, 1e5)[0].finished

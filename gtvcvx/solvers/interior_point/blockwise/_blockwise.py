@@ -13,12 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gtvcvx._deadline import Allowance
+from gtvcvx.block_cholesky._plan import Plan, plan
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Requirement
 from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS
 from gtvcvx.solvers.interior_point.blockwise._newton import Newton
 from gtvcvx.solvers.interior_point.blockwise._node_terms import TERM_KINDS, NodeTerms
-from gtvcvx.solvers.interior_point.blockwise._plan import Plan, plan
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ class Blockwise:
     n_iter : int
     finished : bool
         Whether it has got stuck.
+    most_check : float
+        What a check may take, see `gtvcvx._deadline.Allowance`: there are other methods.
     """
 
     stride = 1
@@ -112,6 +115,7 @@ class Blockwise:
         self._gap = np.inf  # the method's own, relative to the objective
         self._best: Proposal | None = None
         self._best_at = 0  # iterations by then
+        self.most_check = np.inf
         self.n_iter = 0
         self.finished = False
 
@@ -160,7 +164,9 @@ class Blockwise:
     def proposal(self, final: bool = False) -> Proposal | None:
         """Return the best point by its own gap; None if there is none."""
         best = self._best
-        return None if best is None or not np.isfinite(best.expected_gap) else best
+        if best is None or not np.isfinite(best.expected_gap):
+            return None
+        return best._replace(allowance=Allowance(self.most_check))
 
     def learn(self, rel_gap: float) -> None:
         """Aim at a smaller own gap before the next check, if there is one."""

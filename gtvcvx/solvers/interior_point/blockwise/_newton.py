@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.block_cholesky._factor import BlockCholesky
+from gtvcvx.block_cholesky._plan import Plan
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, dot
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import edge_duals
 from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms
-from gtvcvx.solvers.interior_point.blockwise._plan import Plan
-from gtvcvx.solvers.interior_point.blockwise._system import System
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ class Newton:
         slopes, graph = terms.slopes, problem.graph
         self._rows = slopes.matrix(graph.n_nodes)
         self._columns = self._rows.T.tocsr()
-        self._system = System(terms, graph.edges, plan)
+        slopes = terms.slopes
+        self._system = BlockCholesky(plan, graph.edges, slopes.node, slopes.X)
         self._slopes = Intervals(slopes.low, slopes.high, slopes.rate)
         self._flow = edge_duals(problem)
         self._degree = self._slopes.degree + self._flow.degree
@@ -106,7 +107,7 @@ class Newton:
         half, scale = 0.5 * (slopes.high - slopes.low), self._terms.residual_scale()
         each = np.eye(self._problem.dim)
         row_weights = 1.0 / (slopes.rate + scale / half)
-        self._system.factorize(row_weights, (capacities / scale)[:, None, None] * each)
+        self._factorize(row_weights, (capacities / scale)[:, None, None] * each)
         self.w = self._system.solve(
             self._gather(row_weights * slopes.b - self._slopes.y) - self._terms.q
         )
@@ -119,6 +120,9 @@ class Newton:
         self._slopes.begin(self._residuals, mu)
         self._flow.begin(self._jumps, mu)
         self._balance()
+
+    def _factorize(self, row_weights: FloatArray, edge_weights: FloatArray) -> None:
+        self._system.factorize(self._terms.P, row_weights, edge_weights)
 
     def _gather(self, y: FloatArray) -> FloatArray:
         """Add up rows (N,) at their nodes."""
@@ -142,7 +146,7 @@ class Newton:
         slopes, flow, settings = self._slopes, self._flow, self._settings
         slopes.linearize(self._residuals)
         flow.linearize(self._jumps)
-        self._system.factorize(slopes.weights, flow.weights)
+        self._factorize(slopes.weights, flow.weights)
         self._step(0.0, corrected=False)
         left = 1.0 - min(1.0, self._longest())
         step = self._step(left**settings.power * self.gap / max(self._degree, 1.0), corrected=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import IntArray
-from gtvcvx.solvers.interior_point.blockwise._fronts import (
+from gtvcvx.block_cholesky._fronts import (
     Fronts,
     filled,
     fronts,

@@ -4,11 +4,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gtvcvx.solvers.interior_point.blockwise._compiled import assemble
-from gtvcvx.solvers.interior_point.blockwise._fronts import FrontPrices, filled, fronts
-from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms
-from gtvcvx.solvers.interior_point.blockwise._plan import plan
-from gtvcvx.solvers.interior_point.blockwise._system import System
+from gtvcvx.block_cholesky._compiled import assemble
+from gtvcvx.block_cholesky._factor import BlockCholesky
+from gtvcvx.block_cholesky._fronts import FrontPrices, filled, fronts
+from gtvcvx.block_cholesky._plan import plan
 
 GRAPHS = {
     "path": nx.path_graph(9),
@@ -50,48 +49,55 @@ def instance(name, d):
     n, edges = edges_of(name)
     node = np.repeat(np.arange(n), 2)
     X = rng.standard_normal((2 * n, d))
-    term = {"kind": "absolute", "X": X, "y": np.zeros(2 * n), "node": node}
-    terms = NodeTerms([term], n, d)
-    terms.P += positive(rng, n, d)
-    return n, edges, terms, positive(rng, len(edges), d), rng.random(2 * n), rng
+    weights = positive(rng, n, d), rng.random(2 * n), positive(rng, len(edges), d)
+    return n, edges, node, X, weights, rng
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_it_solves_what_dense_algebra_solves(name, d):
-    n, edges, terms, weights, row_weights, rng = instance(name, d)
-    system = System(terms, edges, plan(n, edges, d))
-    H = dense(n, d, terms.P, edges, weights, terms.slopes.X, terms.slopes.node, row_weights)
+    n, edges, node, X, (P, row_weights, edge_weights), rng = instance(name, d)
+    factor = BlockCholesky(plan(n, edges, d), edges, node, X)
+    H = dense(n, d, P, edges, edge_weights, X, node, row_weights)
     for _ in range(2):  # nothing is left of an earlier one
-        system.factorize(row_weights, weights)
+        factor.factorize(P, row_weights, edge_weights)
         right = rng.standard_normal((n, d))
         expected = np.linalg.solve(H, right.ravel()).reshape(n, d)
-        np.testing.assert_allclose(system.solve(right), expected, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(factor.solve(right), expected, rtol=1e-8, atol=1e-10)
+
+
+def test_a_share_of_the_diagonal_is_added_to_it():
+    n, edges, node, X, weights, rng = instance("grid", 2)
+    factor = BlockCholesky(plan(n, edges, 2), edges, node, X, shift=0.25)
+    factor.factorize(*weights)
+    H = dense(n, 2, weights[0], edges, weights[2], X, node, weights[1])
+    right = rng.standard_normal((n, 2))
+    expected = np.linalg.solve(H + 0.25 * np.diag(np.diag(H)), right.ravel())
+    np.testing.assert_allclose(factor.solve(right).ravel(), expected, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("front", [0.0, 1e9])
 def test_whatever_is_eliminated_together_the_solution_is_the_same(front, monkeypatch):
-    n, edges, terms, weights, row_weights, rng = instance("grid", 3)
+    n, edges, node, X, weights, rng = instance("grid", 3)
     right = rng.standard_normal((n, 3))
-    system = System(terms, edges, plan(n, edges, 3))
-    system.factorize(row_weights, weights)
-    expected = system.solve(right)
+    factor = BlockCholesky(plan(n, edges, 3), edges, node, X)
+    factor.factorize(*weights)
+    expected = factor.solve(right)
     defaults = (FrontPrices(front=front),)
     monkeypatch.setattr(fronts, "__defaults__", defaults)
     other = plan(n, edges, 3)
     # A graph without any cut through fronts is eliminated at once; and none is joined for nothing.
     assert (len(other.pivots) == 1) == (front > 0.0)
-    system = System(terms, edges, other)
-    system.factorize(row_weights, weights)
-    np.testing.assert_allclose(system.solve(right), expected, rtol=1e-9, atol=1e-11)
+    factor = BlockCholesky(other, edges, node, X)
+    factor.factorize(*weights)
+    np.testing.assert_allclose(factor.solve(right), expected, rtol=1e-9, atol=1e-11)
 
 
 def test_variables_that_nothing_determines_rest():
     edges = np.array([[0, 1]])
-    terms = NodeTerms([], 3, 2)
-    system = System(terms, edges, plan(3, edges, 2))
-    system.factorize(np.empty(0), np.eye(2)[None])
-    step = system.solve(np.array([[1.0, 2.0], [-1.0, -2.0], [0.0, 0.0]]))
+    factor = BlockCholesky(plan(3, edges, 2), edges, np.empty(0, np.int64), np.empty((0, 2)))
+    factor.factorize(np.zeros((3, 2, 2)), np.empty(0), np.eye(2)[None])
+    step = factor.solve(np.array([[1.0, 2.0], [-1.0, -2.0], [0.0, 0.0]]))
     np.testing.assert_allclose(step[0] - step[1], [1.0, 2.0], atol=1e-12)
     np.testing.assert_allclose(step[2], 0.0, atol=1e-12)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.block_cholesky._plan import Plan
 from gtvcvx.compiled import FAST, compiled
-from gtvcvx.solvers.interior_point.blockwise._plan import Plan
 
 # A variable that has lost all but this share of its diagonal is taken as undetermined: it rests,
 # as the root of its pivot is as large as this.
