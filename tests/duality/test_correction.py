@@ -210,3 +210,16 @@ def test_curvatures_are_derivatives_of_slopes():
     kinked = Parts.of(instance("absolute", "l2").losses.terms(), NODES, DIM).rows
     assert (kinked["kind"] == KINK).all()
     assert np.isinf(curvatures(kinked, np.zeros(len(kinked)))).all()
+
+
+def test_next_to_no_flow_at_some_nodes_is_no_leak():
+    """Two nodes without data at the end of a chain: what should be zero there is rounding."""
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((4, 3, 2)), rng.standard_normal((4, 3))
+    graph = gtv.EmpiricalGraph(6, [(i, i + 1) for i in range(5)])
+    each = [gtv.HuberLoss(X[i], y[i], 0.5) for i in range(4)] + [gtv.ZeroLoss()] * 2
+    problem = gtv.GTVProblem(graph, each, "l2", 0.1)
+    w, u, a = found(problem)
+    u[3:] = 1e-20 * rng.standard_normal((2, 2))
+    gap, _ = problem.bounds.corrected(w, u, a)
+    assert gap.total <= 1e-6

@@ -20,6 +20,7 @@ from gtvcvx.solvers.interior_point._reach import within_reach
 from gtvcvx.solvers.interior_point._stalling import DEFAULTS as STALLING
 from gtvcvx.solvers.interior_point._units import feature_sizes
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise, planned
+from gtvcvx.solvers.interior_point.blockwise._node_terms import SMOOTH
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,7 @@ class Alternative:
     def _fewest(self) -> int:
         if not self._kinds.isdisjoint(KINKED):
             return STALLING.fewest_kinked
-        if not self._blockwise:
+        if not self._blockwise or not self._kinds.isdisjoint(SMOOTH):
             return STALLING.fewest
         return STALLING.fewest_shrunk if "l1" in self._kinds else STALLING.fewest_modelled
 

@@ -46,7 +46,7 @@ class Parts(NamedTuple):
         owner = np.concatenate([t["node"] for t in tables] or [np.empty(0, np.int64)])
         order = np.argsort(owner, kind="stable")
         X = np.concatenate([t["X"] for t in tables] or [np.empty((0, dim))])
-        rows = np.concatenate([_records(t) for t in tables] or [np.empty(0, ROW)])
+        rows = np.concatenate([records_of(t) for t in tables] or [np.empty(0, ROW)])
         indptr = np.concatenate([[0], np.cumsum(row_counts(owner, n_nodes))])
         coordinates = np.zeros((n_nodes, dim), COORDINATE)
         coordinates["lower"], coordinates["upper"] = -np.inf, np.inf
@@ -192,7 +192,7 @@ class Parts(NamedTuple):
         return np.where(inside & self.sums_right(w), out, np.inf)
 
 
-def _records(term: Term) -> Records:
+def records_of(term: Term) -> Records:
     """Return the rows of a term, but for their features."""
     kind, y = term["kind"], term["y"]
     c = 1.0 / row_counts(term["node"], int(term["node"].max()) + 1)[term["node"]]

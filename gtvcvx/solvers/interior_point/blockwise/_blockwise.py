@@ -35,8 +35,9 @@ class BlockwiseSettings:
     least : float
         Smallest own gap that is worth trying: below is rounding.
     patience : int
-        Iterations without a smaller own gap after which it gives up. From a start far off it may
-        rise before it falls: for 16 iterations on a lasso in raw units.
+        Iterations after which it gives up unless its own gap has become smaller by this `factor`.
+        From a start far off it may rise before it falls: for 16 iterations on a lasso in raw units.
+    factor : float
     most_iterations : int
         Some dozens are the rule.
     most_multiplications : float
@@ -50,6 +51,7 @@ class BlockwiseSettings:
     stricter: float = 1e-2
     least: float = 1e-12
     patience: int = 20
+    factor: float = 0.5
     most_iterations: int = 100
     most_multiplications: float = 2e9
     most_entries: int = 4_000_000
@@ -114,7 +116,7 @@ class Blockwise:
         self._share = settings.share
         self._gap = np.inf  # the method's own, relative to the objective
         self._best: Proposal | None = None
-        self._best_at = 0  # iterations by then
+        self._mark, self._marked_at = np.inf, 0  # an own gap, and iterations by then
         self.most_check = np.inf
         self.n_iter = 0
         self.finished = False
@@ -147,13 +149,14 @@ class Blockwise:
             self._gap = self._limits.relative(newton.gap + newton.imbalance, newton.value())
         if self._best is None or self._gap < self._best.expected_gap:
             self._best = Proposal(newton.w, newton.u, self._gap, newton.row_slopes)
-            self._best_at = self.n_iter
+        if self._gap < self._settings.factor * self._mark:
+            self._mark, self._marked_at = self._gap, self.n_iter
 
     def _stuck(self) -> bool:
         settings = self._settings
         return (
             not self._newton.finite
-            or self.n_iter - self._best_at >= settings.patience
+            or self.n_iter - self._marked_at >= settings.patience
             or self.n_iter >= settings.most_iterations
         )
 

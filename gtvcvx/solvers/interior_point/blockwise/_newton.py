@@ -1,7 +1,9 @@
 """Mehrotra's predictor-corrector method for a GTV problem, with the equations in w alone.
 
 The dual variables are the slopes of rows and the flow on edges, strictly inside their bounds; any w
-is feasible. What is missing on the way is balance: gradients, slopes and flow cancel at each node.
+is feasible. Slopes of smooth rows are derivatives at w, linear in every step, which is shortened
+where that leads too far. What is missing on the way is balance: gradients, slopes and flow cancel
+at each node.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from gtvcvx.block_cholesky._plan import Plan
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, dot
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import edge_duals
-from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms
+from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms, rows_matrix
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,14 @@ class NewtonSettings:
         Share of the longest step that is taken at most.
     power : float
         mu falls by this power of what the predictor leaves, as usual.
+    behind : float
+        With smooth rows, which may find balance slowly, products add up to at least this share of
+        what the imbalance may be wrong by.
     """
 
     inside: float = 0.99
     power: float = 3.0
+    behind: float = 0.5
 
 
 DEFAULTS = NewtonSettings()
@@ -69,11 +75,14 @@ class Newton:
         settings: NewtonSettings = DEFAULTS,
     ) -> None:
         self._problem, self._terms, self._settings = problem, terms, settings
-        slopes, graph = terms.slopes, problem.graph
-        self._rows = slopes.matrix(graph.n_nodes)
+        slopes, smooth, graph = terms.slopes, terms.smooth, problem.graph
+        # Rows with bounded slopes come first, smooth ones after them.
+        X, node = np.concatenate([slopes.X, smooth.X]), np.concatenate([slopes.node, smooth.node])
+        self._bounded, self._curved = slice(len(slopes.b)), slice(len(slopes.b), None)
+        self._targets = np.concatenate([slopes.b, np.zeros(len(smooth.node))])
+        self._rows = rows_matrix(X, node, graph.n_nodes)
         self._columns = self._rows.T.tocsr()
-        slopes = terms.slopes
-        self._system = BlockCholesky(plan, graph.edges, slopes.node, slopes.X)
+        self._system = BlockCholesky(plan, graph.edges, node, X)
         self._slopes = Intervals(slopes.low, slopes.high, slopes.rate)
         self._flow = edge_duals(problem)
         self._degree = self._slopes.degree + self._flow.degree
@@ -99,25 +108,31 @@ class Newton:
         """Return the objective at w."""
         problem, terms = self._problem, self._terms
         penalty = dot(problem.capacities, problem.penalty.value(self._jumps))
-        return terms.value(self.w) + terms.slopes.value(self._residuals) + penalty
+        rows = terms.slopes.value(self._residuals[self._bounded])
+        rows += terms.smooth.value(self._residuals[self._curved])
+        return terms.value(self.w) + rows + penalty
 
     def _begin(self) -> None:
         """Start from least squares, with mu such that slacks are as large as what they are for."""
-        slopes, capacities = self._terms.slopes, self._problem.capacities
+        slopes, smooth = self._terms.slopes, self._terms.smooth
+        capacities = self._problem.capacities
         half, scale = 0.5 * (slopes.high - slopes.low), self._terms.residual_scale()
-        each = np.eye(self._problem.dim)
+        each, zero = np.eye(self._problem.dim), np.zeros(len(smooth.node))
         row_weights = 1.0 / (slopes.rate + scale / half)
-        self._factorize(row_weights, (capacities / scale)[:, None, None] * each)
-        self.w = self._system.solve(
-            self._gather(row_weights * slopes.b - self._slopes.y) - self._terms.q
-        )
+        edge_weights = (capacities / scale)[:, None, None] * each
+        self._factorize(np.concatenate([row_weights, smooth.curvatures(zero)]), edge_weights)
+        down = np.concatenate([row_weights * slopes.b - self._slopes.y, -smooth.slopes(zero)])
+        right = self._gather(down) - self._terms.q
+        self.w = self._system.solve(right)
+        images = (self._rows @ self.w.ravel())[self._curved]
+        self.w = self.w * smooth.safe_length(zero, images, 1.0, _product(right, self.w))
         self._look()
         lengths = self._problem.penalty.value(self._jumps)
-        products = dot(half, np.abs(self._residuals)) + dot(capacities, lengths)
+        products = dot(half, np.abs(self._residuals[self._bounded])) + dot(capacities, lengths)
         mu = products / (len(half) + len(capacities))
         # Without any residual or jump the point is a solution already, but for the others' sake.
         mu = mu if mu > 0.0 else float(np.mean(np.concatenate([half, capacities]))) * scale
-        self._slopes.begin(self._residuals, mu)
+        self._slopes.begin(self._residuals[self._bounded], mu)
         self._flow.begin(self._jumps, mu)
         self._balance()
 
@@ -131,12 +146,14 @@ class Newton:
 
     def _look(self) -> None:
         """Take residuals and jumps at w."""
-        self._residuals = self._rows @ self.w.ravel() - self._terms.slopes.b
+        self._residuals = self._rows @ self.w.ravel() - self._targets
         self._jumps = self._problem.differences(self.w)
 
     def _balance(self) -> None:
         """Take what is missing at each node."""
-        self._missing = self._terms.gradient(self.w) + self._gather(self._slopes.y)
+        smooth = self._terms.smooth.slopes(self._residuals[self._curved])
+        self._missing = self._terms.gradient(self.w)
+        self._missing += self._gather(np.concatenate([self._slopes.y, smooth]))
         self._missing += self._problem.graph.divergence @ self._flow.y
         self.gap = self._slopes.complementarity() + self._flow.complementarity()
         self.imbalance = float(np.sum(np.abs(self._missing * self.w)))
@@ -144,13 +161,21 @@ class Newton:
     def iterate(self) -> None:
         """Do one iteration."""
         slopes, flow, settings = self._slopes, self._flow, self._settings
-        slopes.linearize(self._residuals)
+        slopes.linearize(self._residuals[self._bounded])
         flow.linearize(self._jumps)
-        self._factorize(slopes.weights, flow.weights)
+        images = self._residuals[self._curved]
+        curvatures = self._terms.smooth.curvatures(images)
+        self._factorize(np.concatenate([slopes.weights, curvatures]), flow.weights)
         self._step(0.0, corrected=False)
         left = 1.0 - min(1.0, self._longest())
-        step = self._step(left**settings.power * self.gap / max(self._degree, 1.0), corrected=True)
-        self.length = min(1.0, settings.inside * self._longest())
+        aim = left**settings.power * self.gap
+        if len(images):  # balance may take longer
+            aim = max(aim, min(settings.behind * self.imbalance, self.gap))
+        step = self._step(aim / max(self._degree, 1.0), corrected=True)
+        length = min(1.0, settings.inside * self._longest())
+        self.length = self._terms.smooth.safe_length(
+            images, self._row_step[self._curved], length, self._descent
+        )
         self.w = self.w + self.length * step
         slopes.move(self.length)
         flow.move(self.length)
@@ -160,11 +185,17 @@ class Newton:
     def _step(self, mu: float, corrected: bool) -> FloatArray:
         """Return the step of w towards mu; the dual variables remember theirs."""
         slopes, flow = self._slopes.offset(mu, corrected), self._flow.offset(mu, corrected)
-        given = self._gather(slopes) + self._problem.graph.divergence @ flow
-        step = self._system.solve(-self._missing - given)
-        self._slopes.step(self._rows @ step.ravel())
+        slopes = np.concatenate([slopes, np.zeros(len(self._terms.smooth.node))])
+        right = -self._missing - self._gather(slopes) - self._problem.graph.divergence @ flow
+        step = self._system.solve(right)
+        self._row_step, self._descent = self._rows @ step.ravel(), _product(right, step)
+        self._slopes.step(self._row_step[self._bounded])
         self._flow.step(self._problem.differences(step))
         return step
 
     def _longest(self) -> float:
         return min(self._slopes.longest(), self._flow.longest())
+
+
+def _product(x: FloatArray, y: FloatArray) -> float:
+    return dot(x.ravel(), y.ravel())

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.losses.batched._terms import ROW_KINDS, Term
 from gtvcvx.solvers.interior_point._losses import KINKED, Kinks, row_weights
+from gtvcvx.solvers.interior_point.blockwise._smooth_rows import SmoothRows
 
 
 class Slopes(NamedTuple):
@@ -40,12 +41,6 @@ class Slopes(NamedTuple):
             np.concatenate([part.node for part in some]),
         )
 
-    def matrix(self, n: int) -> sp.csr_array:
-        """Return the matrix (N, n d) that takes w to all ``x^T w``."""
-        N, d = self.X.shape
-        column = (self.node[:, None] * d + np.arange(d)).ravel()
-        return sp.csr_array((self.X.ravel(), column, np.arange(N + 1) * d), shape=(N, n * d))
-
     def value(self, r: FloatArray) -> float:
         """Return the sum of all rows at residuals r (N,)."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -55,7 +50,7 @@ class Slopes(NamedTuple):
 
 
 class NodeTerms:
-    """Sum of all local losses: ``(1/2) w^T P w + q^T w + constant``, and slopes.
+    """Sum of all local losses: ``(1/2) w^T P w + q^T w + constant``, slopes, and smooth rows.
 
     Parameters
     ----------
@@ -70,23 +65,26 @@ class NodeTerms:
     q : ndarray, shape (n, d)
     constant : float
     slopes : Slopes
+    smooth : SmoothRows
     """
 
     def __init__(self, terms: Iterable[Term], n: int, d: int) -> None:
         self.P, self.q, self.constant = np.zeros((n, d, d)), np.zeros((n, d)), 0.0
-        parts = []
+        parts, smooth = [], []
         # For each row of data whether its slope is among the others, and for those if it is.
         self._sloping, self._of_data = [np.empty(0, bool)], [np.empty(0, bool)]
         for term in terms:
             kind = term["kind"]
             if kind in _QUADRATIC:
                 _QUADRATIC[kind](self, term, d)
+            elif kind in SMOOTH:
+                smooth.append(term)
             else:
                 parts.append(_SLOPES[kind](term, d))
                 self._of_data.append(np.full(len(parts[-1].b), kind in ROW_KINDS))
             if kind in ROW_KINDS:
-                self._sloping.append(np.full(len(term["node"]), kind not in _QUADRATIC))
-        self.slopes = Slopes.together(parts, d)
+                self._sloping.append(np.full(len(term["node"]), kind in _SLOPES))
+        self.slopes, self.smooth = Slopes.together(parts, d), SmoothRows.of(smooth, d)
 
     def residual_scale(self) -> float:
         """Return how large residuals may be: by targets, and by the minima of quadratic parts."""
@@ -99,7 +97,7 @@ class NodeTerms:
     def row_slopes(self, y: FloatArray) -> FloatArray:
         """Return the slopes (N,) of all rows of data, one term after the other.
 
-        From those of all `slopes`; NaN for squares, where they are derivatives at the point.
+        From those of all `slopes`; NaN for all others, where they are derivatives at the point.
         """
         sloping = np.concatenate(self._sloping)
         found = np.full(len(sloping), np.nan)
@@ -114,6 +112,13 @@ class NodeTerms:
     def value(self, w: FloatArray) -> float:
         """Return the value of the quadratic function."""
         return float(0.5 * np.sum(w * (self.gradient(w) + self.q))) + self.constant
+
+
+def rows_matrix(X: FloatArray, node: IntArray, n: int) -> sp.csr_array:
+    """Return the matrix (N, n d) that takes w (n, d) to all ``x^T w``."""
+    N, d = X.shape
+    column = (node[:, None] * d + np.arange(d)).ravel()
+    return sp.csr_array((X.ravel(), column, np.arange(N + 1) * d), shape=(N, n * d))
 
 
 def _squared(out: NodeTerms, term: Term, d: int) -> None:
@@ -160,6 +165,8 @@ def _l1(term: Term, d: int) -> Slopes:
     return Slopes(X[some], zero, -kappa, kappa, zero, node[some])
 
 
+#: Kinds of rows that are smooth, and not quadratic anywhere.
+SMOOTH = frozenset({"logistic", "poisson", "pseudohuber"})
 _QUADRATIC: Mapping[str, Callable[[NodeTerms, Term, int], None]] = {
     "squared": _squared,
     "point": _point,
@@ -171,4 +178,4 @@ _SLOPES: Mapping[str, Callable[[Term, int], Slopes]] = {
     "l1": _l1,
 }
 #: Kinds of terms that are known here.
-TERM_KINDS = frozenset({*_QUADRATIC, *_SLOPES})
+TERM_KINDS = frozenset({*_QUADRATIC, *_SLOPES, *SMOOTH})

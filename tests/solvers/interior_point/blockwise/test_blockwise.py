@@ -14,6 +14,18 @@ from gtvcvx.solvers.interior_point.blockwise._newton import Newton
 
 EDGES = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4))
 PENALTIES = ("l1", "l2", "linf", "squared", "quadratic")
+KINDS = (
+    "squared",
+    "point",
+    "lasso",
+    "absolute",
+    "quantile",
+    "hinge",
+    "huber",
+    "logistic",
+    "poisson",
+    "pseudo-huber",
+)
 
 
 def losses(kind, rng, d, m=4):
@@ -28,6 +40,9 @@ def losses(kind, rng, d, m=4):
         "quantile": lambda: gtv.QuantileLoss(X, z, 0.8) + gtv.L1(0.1),
         "hinge": lambda: gtv.HingeLoss(X, signs) + gtv.Ridge(0.1),
         "huber": lambda: gtv.HuberLoss(X, z, 0.4),
+        "logistic": lambda: gtv.LogisticLoss(X, 0.5 + 0.5 * signs) + gtv.Ridge(0.01),
+        "poisson": lambda: gtv.PoissonLoss(X, np.floor(np.exp(np.clip(z, -2.0, 2.0)))),
+        "pseudo-huber": lambda: gtv.PseudoHuberLoss(X, z, 0.4) + gtv.AbsoluteLoss(X, z),
     }[kind]()
 
 
@@ -50,9 +65,7 @@ def driven(problem, rtol=1e-7, **limits):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize(
-    "kind", ["squared", "point", "lasso", "absolute", "quantile", "hinge", "huber"]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_it_agrees_with_clarabel_behind_cvxpy(kind, penalty, d):
     problem = instance(kind, penalty, d)
     run = driven(problem)
@@ -90,7 +103,7 @@ def test_the_start_is_as_large_as_the_answer(scale):
 
 
 def test_the_objective_of_its_own_is_the_problems():
-    for kind in ("lasso", "quantile", "huber"):
+    for kind in ("lasso", "quantile", "huber", "poisson", "pseudo-huber"):
         problem = instance(kind, "linf")
         method = Blockwise(problem, planned(problem))
         method.begin(Limits(1e-6, 10), np.inf)

@@ -1,0 +1,97 @@
+"""Smooth rows of data, whose slopes are derivatives at the point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray, Records
+from gtvcvx.losses.batched._terms import Term
+from gtvcvx.losses.batched.composite._parts import records_of
+from gtvcvx.losses.node._scalar import (
+    ROW,
+    row_curvature,
+    row_slope,
+    row_value,
+)
+from gtvcvx.solvers.interior_point.blockwise._duals import dot
+
+
+@dataclass(frozen=True)
+class SmoothSettings:
+    """How far a step may lead.
+
+    Attributes
+    ----------
+    overshoot : float
+        The slope along the step may be this share of its size at the start at most, uphill: slopes
+        change by more than was expected where curvatures grow.
+    shortest : float
+        No step is made shorter than that.
+    """
+
+    overshoot: float = 0.5
+    shortest: float = 2.0**-40
+
+
+DEFAULTS = SmoothSettings()
+
+
+class SmoothRows(NamedTuple):
+    """Rows ``f_k(x_k^T w)`` of smooth convex functions."""
+
+    X: FloatArray  # (N, d)
+    table: Records  # (N,) of ROW
+    node: IntArray  # (N,)
+
+    @staticmethod
+    def of(terms: Iterable[Term], d: int) -> SmoothRows:
+        """Return the rows of some terms, perhaps none."""
+        terms = list(terms)
+        return SmoothRows(
+            np.concatenate([np.empty((0, d)), *(term["X"] for term in terms)]),
+            np.concatenate([np.empty(0, ROW), *(records_of(term) for term in terms)]),
+            np.concatenate([np.empty(0, np.int64), *(term["node"] for term in terms)]),
+        )
+
+    def value(self, x: FloatArray) -> float:
+        """Return the sum of all rows at x (N,)."""
+        return float(np.sum(row_value(self.table, x)))
+
+    def slopes(self, x: FloatArray) -> FloatArray:
+        """Return all derivatives at x (N,)."""
+        return row_slope(self.table, x)
+
+    def curvatures(self, x: FloatArray) -> FloatArray:
+        """Return all second derivatives at x (N,)."""
+        return row_curvature(self.table, x)
+
+    def safe_length(
+        self,
+        x: FloatArray,
+        step: FloatArray,
+        length: float,
+        descent: float,
+        settings: SmoothSettings = DEFAULTS,
+    ) -> float:
+        """Return the length, or so many halves of it that a step from x (N,) leads not too far.
+
+        Parameters
+        ----------
+        x, step : ndarray, shape (N,)
+        length : float
+        descent : float
+            Product of the whole step with the matrix that it was found with: what the slope along
+            it loses from its start to its end, if nothing but linear changes.
+        """
+        slopes = self.slopes(x)
+        expected = dot(step, self.curvatures(x) * step)
+        while length > settings.shortest:
+            more = dot(step, self.slopes(x + length * step) - slopes) - length * expected
+            if more <= (1.0 - length + settings.overshoot) * descent:
+                break
+            length *= 0.5
+        return length
