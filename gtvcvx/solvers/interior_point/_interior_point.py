@@ -56,7 +56,7 @@ class InteriorPointSettings:
     accuracy: float = 1e-3
     least: float = 1e-11
     most: float = 1e-8
-    most_iterations: int = 200
+    most_iterations: int = 150
     most_coordinates: int = 30_000
     most_rows: int = 200_000
 

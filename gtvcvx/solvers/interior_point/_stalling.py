@@ -41,7 +41,7 @@ class StallingSettings:
     raw : float
         Sizes of features that differ by more than that are those of different units.
     fewest_raw : int
-        Then losses that are not quadratic take so many times as many iterations.
+        Then losses take so many times as many iterations.
     share : float
         An iteration has time for this share of what the other method costs.
     factor : float

@@ -8,6 +8,7 @@ from gtvcvx.solvers.driver import Limits, Proposal
 from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._stalling import Stalling
+from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 
@@ -127,7 +128,8 @@ def test_limits_before_the_switch_end_the_run(limit):
 
 
 def test_where_the_interior_point_method_fails_iterations_go_on(monkeypatch):
-    monkeypatch.setattr(InteriorPoint, "proposal", lambda self, final=False: None)
+    for method in (Blockwise, InteriorPoint):
+        monkeypatch.setattr(method, "proposal", lambda self, final=False: None)
     solution = raw_units().solve(max_iter=15_000)
     assert solution.n_iter == 15_000
     assert solution.status == "user_limit"
@@ -139,7 +141,7 @@ def test_ctrl_c_during_the_interior_point_method_returns_the_incumbent(monkeypat
     def interrupted(self, n_iter):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(InteriorPoint, "run", interrupted)
+    monkeypatch.setattr(Blockwise, "run", interrupted)
     solution = raw_units().solve()
     assert solution.status == "user_limit"
     assert solution.info["switched"] is True
@@ -153,7 +155,7 @@ def test_what_gave_way_unseen_is_not_lost_where_nothing_better_was_found(monkeyp
         raise KeyboardInterrupt
 
     tuned(Stalling, hopeless=0.0)
-    monkeypatch.setattr(InteriorPoint, "run", interrupted)
+    monkeypatch.setattr(Blockwise, "run", interrupted)
     problem = raw_units()
     solution = problem.solve()
     assert solution.info["switched"] is True
