@@ -26,11 +26,13 @@ from verify.certificates._dual_points import (
 )
 from verify.certificates._exact_flow import ExactFlow, NoWitness, exact_flow
 from verify.certificates._limits import Clock
+from verify.certificates._quadratic_witness import quadratic_witness
 from verify.certificates._repair import gaps
 from verify.instance import _integers as integers
 from verify.instance._constraints import Constraints
 from verify.instance._instance import Instance, load
 from verify.instance._integers import Exact
+from verify.instance._penalties import QuadraticPenalty
 from verify.kernel import Result, check
 from verify.kernel.checker import SCHEMA
 from verify.kernel.data import digest
@@ -177,7 +179,7 @@ class _Builder:
         if w is None or u is None:
             return None
         flow = exact_pair(self.inst, w, u)
-        return None if flow is None else self._judged(flow)
+        return None if flow is None else self._judged(flow, exact=True)
 
     def _better(self, proof: _Proof | None, candidate: Candidate) -> _Proof | None:
         """Return the proof or that of the candidate, whichever has the larger lower bound."""
@@ -196,10 +198,12 @@ class _Builder:
             return other
         return proof
 
-    def _judged(self, flow: ExactFlow) -> _Proof | None:
+    def _judged(self, flow: ExactFlow, exact: bool = False) -> _Proof | None:
         """Let the kernel judge the document with this witness; None if it is not valid."""
         r = [integers.texts(v, k) for v, k in zip(flow.r, flow.k_r, strict=True)]
-        dual = {"u": integers.texts(flow.u, flow.k), "r": r}
+        dual: dict[str, Any] = {"u": integers.texts(flow.u, flow.k), "r": r}
+        if (quadratic := quadratic_witness(self.inst, flow.u, flow.k, exact)) is not None:
+            dual["quadratic"] = quadratic
         result = check({**self.document, "dual": dual}, rtol=self.rtol)
         if result.status == "REFUTED":  # that our witness is false says nothing about w
             self.notes.append(f"the builder's witness was refused: {result.reason}")
@@ -326,6 +330,13 @@ def _document(inst: Instance, w: list[Any], rtol: float) -> dict[str, Any]:
     }
 
 
+def _unprovable(inst: Instance, document: dict[str, Any], rtol: float) -> str:
+    """Return why the kernel has no rule, or no witness can be made."""
+    if inst.opaque or not isinstance(inst.penalty, QuadraticPenalty):
+        return check(document, rtol=rtol).reason
+    return "Q is not positive semidefinite in exact arithmetic"
+
+
 def _estimate(search: DualSearch, document: dict[str, Any]) -> Certificate:
     """Return float bounds, marked as not proved, where the kernel has no rule."""
     inst, problem, w, flow, rtol = search.inst, search.problem, search.w, search.u, search.rtol
@@ -353,7 +364,7 @@ def _estimate(search: DualSearch, document: dict[str, Any]) -> Certificate:
     gap = upper - lower
     return Certificate(
         status="UNPROVED",
-        reason=f"{check(document, rtol=rtol).reason}; the bounds are float estimates",
+        reason=f"{_unprovable(inst, document, rtol)}; the bounds are float estimates",
         upper=upper,
         lower=lower,
         gap=gap,

@@ -10,8 +10,8 @@ from verify._arrays import FloatArray
 from verify.instance import _integers as integers
 from verify.instance._instance import Instance
 from verify.instance._integers import Exact
+from verify.instance._penalties import QuadraticPenalty
 from verify.instance._terms import pseudo_inverse
-from verify.kernel.matrices import sweep
 from verify.kernel.numbers import whole
 
 GRID_BITS = 100  # u and r are rounded to 2^-100 of their largest entry
@@ -78,13 +78,14 @@ class ExactPoint:
 
     def _into_range(self) -> None:
         """Put the flow into the range of a singular Q exactly."""
-        q = self.inst.plain["penalty"].get("Q")
         self.free: list[int] = []
         self.pivots = list(range(self.inst.d))
         self.lift: list[list[Fraction]] = []
-        if q is None:
+        penalty = self.inst.penalty
+        proof = penalty.proof if isinstance(penalty, QuadraticPenalty) else None
+        if proof is None or not proof.null_space[0]:
             return
-        swept, self.pivots = sweep([[Fraction(float.fromhex(v)) for v in row] for row in q])
+        swept, self.pivots = proof.swept
         self.free = [j for j in range(self.inst.d) if j not in self.pivots]
         self.lift = [[swept[j][i] for i in self.pivots] for j in self.free]
         for e, v in enumerate(self.u):

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import FloatArray
-from verify.kernel.matrices import sweep
-from verify.kernel.verdict import Verdict
+from verify.instance._roots import Semidefinite, semidefinite
 
 
 class Penalty:
@@ -73,13 +72,17 @@ class Penalty:
 
 
 class QuadraticPenalty(Penalty):
-    """phi(v) = (1/2) v^T Q v; Q is the identity for the squared penalty."""
+    """phi(v) = (1/2) v^T Q v; Q is the identity for the squared penalty.
+
+    `proof` is Q with its witness, None for the identity and where Q is not positive semidefinite.
+    """
 
     bounded = False
 
     def __init__(self, q: FloatArray | None) -> None:
         self.matrix = q
-        self.exact = q is None or _is_psd(q)
+        self.proof = None if q is None else _proof(q)
+        self.exact = q is None or self.proof is not None
 
     def rescaled(self, units: FloatArray) -> Penalty:
         """Return the penalty as a function of v * units."""
@@ -155,19 +158,15 @@ class OpaquePenalty(Penalty):
         super().__init__(np.nan)
 
 
-def _is_psd(q: FloatArray) -> bool:
-    """Whether Q is positive semidefinite exactly; ValueError if not even in floats."""
+def _proof(q: FloatArray) -> Semidefinite | None:
+    """Return Q with its witness, None if it is semidefinite in floats only; ValueError if not."""
     values = np.linalg.eigvalsh(q)
     if values[0] < -1e-9 * np.abs(values).max():
         raise ValueError(
             f"problem data: penalty.Q must be positive semidefinite, its least eigenvalue is "
             f"{values[0]:.3g}"
         )
-    try:
-        sweep([[Fraction(x) for x in row] for row in q.tolist()])
-    except Verdict:
-        return False
-    return True
+    return semidefinite([[Fraction(x) for x in row] for row in q.tolist()])
 
 
 def _times(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ from typing import Any
 from verify.kernel import losses, numbers, work
 from verify.kernel.data import NORM_OF_P, canonical, digest, keys
 from verify.kernel.losses import Table, dot, sum_norm
-from verify.kernel.matrices import common_denominator, sweep
+from verify.kernel.matrices import Root, lower_diagonal, read_root
 from verify.kernel.numbers import Bounds, Number, exactly, quotients
 from verify.kernel.result import Result
 from verify.kernel.verdict import Verdict, false, malformed, shown
@@ -70,8 +70,9 @@ def _check(document: object, external: object, rtol: Fraction) -> Result:
     problem = Problem(data)
     lower = None
     if doc.get("dual") is not None:
-        dual = keys(doc["dual"], {"u", "r"}, set(), "dual")
-        lower = problem.lower_bound(dual["u"], dual["r"])
+        more = {"quadratic"} if problem.phi == "quadratic" else set[str]()
+        dual = keys(doc["dual"], {"u", "r"}, more, "dual")
+        lower = problem.lower_bound(dual["u"], dual["r"], dual.get("quadratic"))
     if broken := problem.violation(*w):
         reason = f"w is not feasible: {broken}, where the objective is infinite"
         return Result("REFUTED", reason, None, lower, rtol)
@@ -172,7 +173,6 @@ class Problem:
                 raise Verdict("UNPROVED", "no exact rule for the p-norm unless p is 1, 2 or inf")
         if self.phi == "quadratic":
             self.q, self.k_q = numbers.table(data["penalty"]["Q"], self.d, self.d, "Q")
-            self.inverse, self.pivots = sweep(self.q)
         self.terms = [losses.term_of(t, self.d) for t in data["terms"]]
 
     def violation(self, w: Table, k: int) -> str | None:
@@ -213,19 +213,22 @@ class Problem:
         norm = sum_norm if self.phi == "l1" else _max_norm
         return exactly(dot(self.caps, map(norm, rows)), self.k_caps + k)
 
-    def lower_bound(self, flows: object, witnesses: object) -> Fraction:
-        """Return the lower bound that (u, r) proves; `Verdict` (REFUTED) if it proves none."""
+    def lower_bound(self, flows: object, witnesses: object, quadratic: object = None) -> Fraction:
+        """Return the lower bound that (u, r) proves; `Verdict` (REFUTED) if it proves none.
+
+        ``quadratic`` is the witness of a quadratic penalty; UNPROVED where it is None.
+        """
         u, k = numbers.table(flows, len(self.edges), self.d, "dual.u")
         self._charge_edges(work.rational_rows(u), 2 * self.d)
         lists = numbers.as_list(witnesses, len(self.terms), "dual.r")
-        conjugates = [self._upper_conjugate(u, k)]
+        conjugates = []
         images = [(self._divergence(u), k)]
         for number, (term, r) in enumerate(zip(self.terms, lists, strict=True)):
             bound, image, k_image = term.dual(r, f"dual.r[{number}]")
             conjugates.append(bound)
             images.append((image, k_image))
         self._check_conservation(images)
-        return -work.total(conjugates)
+        return -work.total([*conjugates, self._upper_conjugate(u, k, quadratic)])
 
     def _divergence(self, u: Table) -> dict[int, list[Number]]:
         out: dict[int, list[Number]] = defaultdict(lambda: [0] * self.d)
@@ -254,10 +257,15 @@ class Problem:
                 c = next(c for c, x in enumerate(own) if x)
                 raise false(f"the flow is not conserved at node {i}, coordinate {c}")
 
-    def _upper_conjugate(self, u: Table, k: int) -> Fraction:
+    def _upper_conjugate(self, u: Table, k: int, quadratic: object) -> Fraction:
         """Return an upper bound of sum_e (lam A_e phi)*(u_e); a flow above capacity is refused."""
-        if self.phi in ("squared", "quadratic"):
-            return self._upper_quadratic_conjugate(u, k)
+        if self.phi == "quadratic":
+            return self._upper_quadratic_conjugate(u, k, quadratic)
+        if self.phi == "squared":
+            parts: dict[int, Number] = defaultdict(int)
+            for flow, cap in zip(u, self.caps, strict=True):
+                parts[cap] += dot(flow, flow)
+            return quotients(parts, 2 * k - self.k_caps + 1).hi
         scale = 1 << max(0, self.k_caps - k)
         dual_norm = _max_norm if self.phi == "l1" else sum_norm
         for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
@@ -270,28 +278,51 @@ class Problem:
                 raise false(f"the flow on edge {e} {self.edges[e]} is above its capacity")
         return Fraction(0)
 
-    def _upper_quadratic_conjugate(self, u: Table, k: int) -> Fraction:
-        """Return an upper bound of sum_e u_e^T Q^+ u_e / (2 lam A_e), u_e in the range of Q."""
-        parts: dict[int, Number] = defaultdict(int)
-        if self.phi == "squared":
-            for flow, cap in zip(u, self.caps, strict=True):
-                parts[cap] += dot(flow, flow)
-            return quotients(parts, 2 * k - self.k_caps + 1).hi
-        pivots = self.pivots
-        free = [j for j in range(self.d) if j not in pivots]
-        common = common_denominator([self.inverse[i][j] for i in pivots for j in pivots])
-        inverse = [[int(self.inverse[i][j] * common) for j in pivots] for i in pivots]
-        longest = max((x.bit_length() for row in inverse for x in row), default=0)
-        work.charge(len(u) * self.d**2 * work.product(longest))
-        work.operations(len(u) * self.d**2)
-        work.rows(self.d * work.rational_rows(u), self.d)
-        for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
-            v = [flow[j] for j in pivots]
-            for j in free:
-                if flow[j] != sum(self.inverse[j][i] * flow[i] for i in pivots):
-                    raise false(f"the flow on edge {e} {self.edges[e]} is not in the range of Q")
-            parts[cap] += sum(x * dot(row, v) for x, row in zip(v, inverse, strict=True))
-        return quotients(parts, 2 * k - self.k_caps - self.k_q + 1).hi / common
+    def _upper_quadratic_conjugate(self, u: Table, k: int, witness: object) -> Fraction:
+        """Return an upper bound of sum_e u_e^T Q^+ u_e / (2 lam A_e), u_e in the range of Q.
+
+        The witness proves Q positive semidefinite, and at least mu on its range, where then
+        u^T Q^+ u <= x^T (u + s) + ||s||^2 / mu  for any x, with s = u - Q x.
+        """
+        if witness is None:
+            reason = "the dual has no witness `quadratic` for the quadratic penalty (SCHEMA.md, 4)"
+            raise Verdict("UNPROVED", reason)
+        raw = keys(witness, {"root", "null_space", "x"}, set(), "dual.quadratic")
+        null, root = (read_root(raw[name], self.d, name) for name in ("null_space", "root"))
+        points, k_x = numbers.table(raw["x"], len(u), self.d, "dual.quadratic.x")
+        mu = self._lower_margin(null, root)
+        rational = (
+            work.rational_rows(points)
+            + work.rational_rows(u)
+            + len(u) * (work.rational_rows(null[0]) > 0)
+        )
+        fine = max(k, k_x + self.k_q)
+        work.operations((self.d + len(null[0]) + 4) * self.d * len(u))
+        work.charge(4 * self.d * len(u) * work.product(2 * fine))
+        work.rows((self.d + len(null[0])) * rational, self.d)
+        linear: dict[int, Number] = defaultdict(int)
+        square: dict[int, Number] = defaultdict(int)
+        a, b = 1 << (fine - k), 1 << (fine - k_x - self.k_q)
+        for e, (flow, x, cap) in enumerate(zip(u, points, self.caps, strict=True)):
+            if any(dot(n, flow) for n in null[0]):
+                raise false(f"the flow on edge {e} {self.edges[e]} is not in the range of Q")
+            s = [a * v - b * dot(row, x) for v, row in zip(flow, self.q, strict=True)]
+            linear[cap] += dot(x, (a * v + r for v, r in zip(flow, s, strict=True)))
+            square[cap] += dot(s, s)
+        first = quotients(linear, k_x + fine - self.k_caps + 1).hi
+        return first + quotients(square, 2 * fine - self.k_caps + 1).hi / mu
+
+    def _lower_margin(self, null: Root, root: Root) -> Fraction:
+        """Return mu > 0 with v^T Q v >= mu ||v||^2 on the range of Q, which is where N v = 0."""
+        work.operations(self.d * self.d * len(null[0]))
+        work.rows(self.d * work.rational_rows(null[0]), self.d)
+        if any(dot(row, n) for row in self.q for n in null[0]):
+            raise false("a row of null_space is not in the null space of Q")
+        unit = numbers.unit(self.k_q)
+        mu = min(lower_diagonal([[x * unit for x in row] for row in self.q], root, null))
+        if mu <= 0:
+            raise false("root and null_space do not prove that Q is positive semidefinite")
+        return mu
 
     def upper_distance_squared(self, gap: Fraction) -> Fraction | None:
         """Bound ||w - w_hat||^2 by 2 gap / mu, mu the least modulus proved at a coordinate."""

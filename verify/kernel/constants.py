@@ -12,32 +12,32 @@ cluster, and g_i = grad L_i at a point v near the cluster's minimizer, in the pe
 
 with s over the sign vectors. A positive claim needs beta and delta from above and alpha from below,
 a negative one the reverse, so every function here says in its name which side of the truth it
-proves: upper, lower, or exact, which is both. Where the maxima over s are too many to enumerate,
-beyond `SIGN_DIMENSION` dimensions,
+proves: upper, lower, or exact, which is both. Nothing is eliminated or inverted:
 
-- upper beta is the sum of absolute entries of H_i, lower alpha the better of 1 over that of H^-1
-  and of lambda_min(H) / d;
+- upper beta and lower alpha are read off diagonal bounds of H_i and H, by roots that the witness
+  states, or off a bound of H^-1, by an inverse that it states (`verify.kernel.quadratic_forms`):
+  it is multiplied out, and what is left over is added;
 - lower beta and upper alpha are quotients v^T H v / ||v||^2 at a direction v that the witness
-  states: one vector bounds a maximum from below and a minimum from above, and no others do. The
-  direction is believed in no other way, and it may be given for any norm and dimension.
+  states: one vector bounds a maximum from below and a minimum from above.
 
-Eigenvalues are compared with a number by eliminating in c I - H, exactly. With r = sum of the g_i,
-the minimizer is within ||r||_* / alpha of v, hence delta_i within beta_i ||r||_* / alpha of
+Maxima over s have no short proof that is known: up to `SIGN_DIMENSION` dimensions they are
+enumerated, beyond the sum of absolute entries stands for them in upper bounds. With r = sum of the
+g_i, the minimizer is within ||r||_* / alpha of v, hence delta_i within beta_i ||r||_* / alpha of
 ||g_i||_*. Standard library only, no floating-point arithmetic.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from verify.kernel import numbers, work
 from verify.kernel.data import NORM_OF_P, TERMS
 from verify.kernel.losses import spread
-from verify.kernel.matrices import Matrix, Vector
-from verify.kernel.quadratic_forms import definite, inverted, largest_sign_form
+from verify.kernel.matrices import EMPTY, Matrix, Root, Vector, lower_diagonal
+from verify.kernel.quadratic_forms import largest_sign_form, upper_diagonal, upper_inverse
 from verify.kernel.verdict import Verdict, malformed
 
 _QUADRATIC = ("squared", "point", "ridge")
@@ -50,7 +50,8 @@ class Constants(NamedTuple):
 
     ``alpha`` None stands for infinity. ``center`` is v, ``modulus`` a lower bound of the true
     alpha; both may be None where nothing depends on them. ``alpha_direction`` and
-    ``beta_directions`` are the vectors v of a negative claim, None where none is given.
+    ``beta_directions`` are the vectors v of a negative claim, None where none is given; ``total``
+    and ``local`` the roots of H and of each H_i, ``inverse`` a guess of H^-1, None likewise.
     """
 
     alpha: Fraction | None
@@ -60,6 +61,9 @@ class Constants(NamedTuple):
     modulus: Fraction | None
     alpha_direction: Vector | None
     beta_directions: Sequence[Vector | None]
+    total: Root | None
+    inverse: Root | None
+    local: Sequence[Root | None]
 
 
 def norm_of(penalty: Mapping[str, Any]) -> str:
@@ -152,50 +156,51 @@ def check_constants(
     d = losses.d
     work.fractions(len(local) * d * d)
     total = [[sum((h[i][j] for h, _ in local), Fraction(0)) for j in range(d)] for i in range(d)]
+    rule = _wrong_upper if positive else _wrong_lower
+    wrong = list(rule([h for h, _ in local], nodes, total, norm, claim))
+    if wrong:  # what is false before what is not proved
+        raise min(wrong, key=lambda verdict: verdict.status)
     if positive:
-        _check_positive([h for h, _ in local], nodes, total, norm, claim)
         _check_upper_deltas(local, nodes, norm, claim)
-    else:
-        _check_negative([h for h, _ in local], nodes, total, norm, claim)
-        if any(claim.delta):
-            _check_lower_deltas(local, nodes, total, norm, claim)
+    elif any(claim.delta):
+        _check_lower_deltas(local, nodes, total, norm, claim)
 
 
-def _check_positive(
+def _wrong_upper(
     local: list[Matrix], nodes: Sequence[int], total: Matrix, norm: str, claim: Constants
-) -> None:
-    """Refuse an alpha that is not a lower bound and a beta that is not an upper one."""
-    if claim.alpha is None or not _is_lower_alpha(total, claim.alpha, norm):
-        raise _wrong("alpha is above the strong convexity of the cluster's losses")
-    for node, h, beta in zip(nodes, local, claim.beta, strict=True):
-        if not _is_upper_beta(h, beta, norm):
-            raise _wrong(f"beta of node {node} is below the smoothness of its loss")
+) -> Iterator[Verdict]:
+    """Find an alpha that is not proved to be a lower bound, and betas no upper ones."""
+    alpha = claim.alpha
+    if alpha is None or not is_lower_alpha(total, alpha, norm, claim.total, claim.inverse):
+        reason = "alpha is not proved to be below the strong convexity of the cluster's losses"
+        given = len(total) == 1 or claim.total is not None
+        yield _wrong(reason, given or alpha is None or alpha <= 0)
+    for node, h, beta, root in zip(nodes, local, claim.beta, claim.local, strict=True):
+        if _upper_beta(h, norm, root or EMPTY) > beta:
+            given = len(h) == 1 or root is not None or norm == "l1" or _enumerated(h, norm)
+            yield _wrong(f"beta of node {node} is not proved to be above its smoothness", given)
 
 
-def _check_negative(
+def _wrong_lower(
     local: list[Matrix], nodes: Sequence[int], total: Matrix, norm: str, claim: Constants
-) -> None:
-    """Refuse an alpha that is not an upper bound and a beta that is not a lower one."""
-    if claim.alpha is not None and not _is_upper_alpha(
-        total, claim.alpha, norm, claim.alpha_direction
-    ):
-        raise _wrong("alpha is below the strong convexity of the cluster's losses")
+) -> Iterator[Verdict]:
+    """Find an alpha that is not proved to be an upper bound, and betas no lower ones."""
     rows = zip(nodes, local, claim.beta, claim.beta_directions, strict=True)
-    for node, h, beta, direction in rows:
-        if beta and not _is_lower_beta(h, beta, norm, direction):
-            raise _wrong(f"beta of node {node} is above the smoothness of its loss")
+    bounds = [(f"beta of node {i}", h, beta, v, 1) for i, h, beta, v in rows if beta]
+    if claim.alpha is not None:
+        bounds.append(("alpha", total, claim.alpha, claim.alpha_direction, -1))
+    for name, matrix, bound, v, sign in bounds:
+        if v is None:
+            yield Verdict("UNPROVED", f"{name} needs a direction that attains it (`directions`)")
+        elif sign * (bound * _squared_norm(v, norm) - _form(matrix, v)) > 0:
+            yield _wrong(f"{name} is beyond the quotient of its direction")
 
 
-def _wrong(reason: str) -> Verdict:
-    return Verdict("REFUTED", f"false constant: {reason}")
-
-
-def _undirected(name: str) -> Verdict:
-    """Return the answer to a negative claim that rests on a maximum over too many sign vectors."""
-    return Verdict(
-        "UNPROVED",
-        f"{name} beyond {SIGN_DIMENSION} dimensions needs a direction that attains it",
-    )
+def _wrong(reason: str, given: bool = True) -> Verdict:
+    """Return the answer to a constant on the wrong side of its bound; a root might better that."""
+    if given:
+        return Verdict("REFUTED", f"false constant: {reason}")
+    return Verdict("UNPROVED", f"{reason}: that may need a root (`roots`, docs/theorem2.md)")
 
 
 def _check_upper_deltas(
@@ -222,11 +227,14 @@ def _check_lower_deltas(
     """
     gradients, rest = _gradients(local, claim.center)
     distance = _upper_distance(rest, claim.modulus, norm)
-    if distance and claim.modulus is not None and not _is_lower_alpha(total, claim.modulus, norm):
-        raise _wrong("the modulus is above the strong convexity of the cluster's losses")
+    least = claim.modulus or Fraction(0)
+    if distance and not is_lower_alpha(total, least, norm, claim.total, claim.inverse):
+        reason = "the modulus is not proved to be below the strong convexity of the losses"
+        raise _wrong(reason, len(total) == 1 or claim.total is not None)
     for k, (node, g) in enumerate(zip(nodes, gradients, strict=True)):
         if claim.delta[k]:
-            room = _upper_beta(local[k][0], norm) * distance if distance else Fraction(0)
+            beta = _upper_beta(local[k][0], norm, claim.local[k] or EMPTY) if distance else 0
+            room = beta * distance
             if not _norm_at_least(g, claim.delta[k] + room, norm):
                 raise _wrong(f"delta of node {node} is above the norm of its gradient")
 
@@ -275,74 +283,46 @@ def _exact_dual_norm(g: Vector, norm: str) -> Fraction:
     return max(map(abs, g)) if norm == "l1" else sum(map(abs, g), Fraction(0))
 
 
-def _upper_beta(h: Matrix, norm: str) -> Fraction:
-    """Bound beta_i from above without elimination or enumeration, at most d times too large."""
-    if norm == "linf":
-        return _absolute_sum(h)
-    diagonal = [h[j][j] for j in range(len(h))]
-    return max(diagonal) if norm == "l1" else sum(diagonal, Fraction(0))
+def _enumerated(h: Matrix, norm: str) -> bool:
+    """Whether sign vectors are enumerated."""
+    return norm == "linf" and len(h) <= SIGN_DIMENSION
 
 
-def _exact_beta(h: Matrix, norm: str) -> Fraction:
-    """Return beta_i for l1 and, up to `SIGN_DIMENSION` dimensions, for linf."""
-    return max(h[j][j] for j in range(len(h))) if norm == "l1" else largest_sign_form(h)
+def _upper_beta(h: Matrix, norm: str, root: Root = EMPTY) -> Fraction:
+    """Bound beta_i from above: exactly for l1 and where sign vectors are enumerated."""
+    if norm == "l1":
+        return max(h[j][j] for j in range(len(h)))
+    if _enumerated(h, norm):
+        return largest_sign_form(h)
+    upper = upper_diagonal(h, root)
+    return max(upper) if norm == "l2" else sum(upper, Fraction(0))
 
 
-def _is_upper_beta(h: Matrix, beta: Fraction, norm: str) -> bool:
-    """Whether beta is proved to be at least the true one."""
-    if norm == "l2":
-        return definite(_shifted(h, beta, -1))[0]
-    many = norm == "linf" and len(h) > SIGN_DIMENSION
-    return (_upper_beta(h, norm) if many else _exact_beta(h, norm)) <= beta
-
-
-def _is_lower_beta(h: Matrix, beta: Fraction, norm: str, direction: Vector | None) -> bool:
-    """Whether beta is proved to be at most the true one; UNPROVED where that needs a direction."""
-    if direction is not None:
-        return beta * _squared_norm(direction, norm) <= _form(h, direction)
-    if norm == "l2":
-        return not definite(_shifted(h, beta, -1))[1]
-    if norm == "linf" and len(h) > SIGN_DIMENSION:
-        raise _undirected("beta")
-    return _exact_beta(h, norm) >= beta
-
-
-def _is_lower_alpha(total: Matrix, alpha: Fraction, norm: str) -> bool:
+def is_lower_alpha(
+    total: Matrix, alpha: Fraction, norm: str, root: Root | None, inverse: Root | None
+) -> bool:
     """Whether alpha is proved to be positive and at most the true one."""
-    d = len(total)
     if alpha <= 0:
         return False
-    # ||v||_2 >= ||v||_inf and ||v||_2^2 >= ||v||_1^2 / d: lower bounds that take no inverse
-    if definite(_shifted(total, alpha * (d if norm == "l1" else 1), 1))[0]:
+    lower = lower_diagonal(total, root or EMPTY)
+    mu = min(lower)
+    # ||v||_2 >= ||v||_inf, and sum t_j v_j^2 >= ||v||_1^2 / sum 1/t_j (Cauchy-Schwarz)
+    if alpha <= mu if norm != "l1" else mu > 0 and alpha * work.total(1 / x for x in lower) <= 1:
         return True
-    upper = None if norm == "l2" else _upper_inverse_top(total, norm)
-    return upper is not None and alpha * upper <= 1
+    if mu <= 0 or norm == "l2" or inverse is None:
+        return False
+    return alpha * _upper_inverse_top(upper_inverse(total, inverse, mu), norm) <= 1
 
 
-def _is_upper_alpha(total: Matrix, alpha: Fraction, norm: str, direction: Vector | None) -> bool:
-    """Whether alpha is proved to be at least the true one; UNPROVED if that needs a direction."""
-    if direction is not None:
-        return alpha * _squared_norm(direction, norm) >= _form(total, direction)
-    if norm == "l2":
-        return not definite(_shifted(total, alpha, 1))[1]
-    if norm == "l1" and len(total) > SIGN_DIMENSION:
-        raise _undirected("alpha")
-    exact = _upper_inverse_top(total, norm)  # up to SIGN_DIMENSION dimensions, and for linf
-    return exact is None or alpha * exact >= 1  # H is singular: alpha = 0
-
-
-def _upper_inverse_top(total: Matrix, norm: str) -> Fraction | None:
-    """Return max_j (H^-1)_jj for linf, max_s s^T H^-1 s for l1; None if H is singular.
-
-    Both are exact, but the latter, beyond `SIGN_DIMENSION` dimensions, is bounded from above.
-    """
-    inverse = inverted(total)
-    if inverse is None:
-        return None
+def _upper_inverse_top(inverse: Matrix, norm: str) -> Fraction:
+    """Return max_j M_jj for linf, an upper bound of max_s s^T M s for l1."""
+    d = len(inverse)
     if norm == "linf":
-        return max(inverse[j][j] for j in range(len(inverse)))
-    many = len(inverse) > SIGN_DIMENSION
-    return _absolute_sum(inverse) if many else largest_sign_form(inverse)
+        return max(inverse[j][j] for j in range(d))
+    if d <= SIGN_DIMENSION:
+        return largest_sign_form(inverse)
+    work.charge(d * d * work.fraction(max(work.length(x) for row in inverse for x in row)))
+    return sum((abs(x) for row in inverse for x in row), Fraction(0))
 
 
 def _squared_norm(v: Vector, norm: str) -> Fraction:
@@ -357,16 +337,6 @@ def _form(h: Matrix, v: Vector) -> Fraction:
     """Return v^T H v, exactly."""
     work.fractions(2 * len(v) ** 2)
     return _dot(v, [_dot(row, v) for row in h])
-
-
-def _shifted(h: Matrix, c: Fraction, sign: int) -> Matrix:
-    """H - c I for sign = 1, c I - H for sign = -1."""
-    return [[sign * (x - (c if i == j else 0)) for j, x in enumerate(r)] for i, r in enumerate(h)]
-
-
-def _absolute_sum(h: Matrix) -> Fraction:
-    """Return the sum of absolute entries, an upper bound of max_s s^T H s."""
-    return sum((abs(x) for row in h for x in row), Fraction(0))
 
 
 def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:

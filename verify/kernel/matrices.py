@@ -1,63 +1,45 @@
-"""Exact linear algebra of small symmetric matrices. Standard library only."""
+"""Bounds of small symmetric matrices by witnesses that are multiplied out. Standard library only.
+
+Nothing is eliminated or inverted here: what was, by whoever made the witness, is a *root* R, any
+number of rows, with R^T R about as large as the matrix.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from math import lcm
 
-from verify.kernel import work
+from verify.kernel import numbers, work
+from verify.kernel.losses import dot
 from verify.kernel.numbers import Number
-from verify.kernel.verdict import Verdict
 
 Vector = list[Fraction]
 Matrix = list[Vector]
+Root = tuple[Sequence[Sequence[Number]], int]  # rows R_i 2^-k and k
+EMPTY: Root = ([], 0)
 
 
-def common_denominator(values: Iterable[Fraction]) -> int:
-    """Return the least common multiple of the denominators."""
-    out = 1
-    for x in values:
-        if out % x.denominator:
-            work.charge(2 * work.addition(out.bit_length(), x.denominator.bit_length()))
-            out = lcm(out, x.denominator)
-    return out
+def read_root(value: object, d: int, name: str) -> Root:
+    """Read any number of rows of d witness numbers."""
+    return numbers.table(value, None, d, name)
 
 
-def longest(matrix: Sequence[Sequence[Number]]) -> int:
-    """Return the most bits of an entry, with some for sums of products of such entries."""
-    return max((work.length(x) for row in matrix for x in row), default=0) + 8
+def lower_diagonal(matrix: Sequence[Sequence[Number]], root: Root, plus: Root = EMPTY) -> Vector:
+    """Return t with  v^T (M + N^T N) v >= sum_i t_i v_i^2  for all v, by a root R; N is `plus`.
 
-
-def sweep(q: Sequence[Sequence[Number]]) -> tuple[list[list[Fraction]], list[int]]:
-    """Sweep a symmetric matrix: prove it positive semidefinite and invert it on its range.
-
-    Returns (S, J): J are the pivots, S_JJ = (Q_JJ)^-1 and S_NJ = Q_NJ (Q_JJ)^-1 for the others N;
-    a vector v is in the range of Q iff v_N = S_NJ v_J, and then v^T Q^+ v = v_J^T S_JJ v_J.
+    With G = M + N^T N - R^T R it is t_i = G_ii - sum_{j != i} |G_ij|: v^T G v is at least
+    sum_i t_i v_i^2 because 2 |v_i v_j| <= v_i^2 + v_j^2, and R^T R is positive semidefinite.
     """
-    d, pivots = len(q), list[int]()
-    bits = longest(q)
-    s = [[Fraction(x) for x in row] for row in q]
-    while left := [j for j in range(d) if j not in pivots]:
-        # entries are minors of that order over each other
-        work.charge(3 * d * d * work.fraction(2 * (len(pivots) + 1) * bits))
-        k = max(left, key=lambda j: s[j][j])
-        rest = [s[i][j] for i in left for j in left]
-        if min(s[j][j] for j in left) < 0 or (s[k][k] == 0 and any(rest)):
-            raise Verdict("UNPROVED", "Q is not positive semidefinite in exact arithmetic")
-        if s[k][k] == 0:
-            break
-        pivot, column = s[k][k], [s[i][k] for i in range(d)]
-        row = list(s[k])
-        for i in range(d):
-            for j in range(d):
-                if i != k and j != k:
-                    s[i][j] -= column[i] * row[j] / pivot
-            s[i][k] = column[i] / pivot
-        s[k] = [x / pivot for x in row]
-        s[k][k] = -1 / pivot
-        pivots.append(k)
-    for i in pivots:
-        for j in pivots:
-            s[i][j] = -s[i][j]
-    return s, sorted(pivots)
+    d, rows = len(matrix), len(root[0]) + len(plus[0])
+    work.operations(d * d * rows)
+    work.fractions(8 * d * d)
+    work.charge(8 * d * d * work.fraction(2 * max(root[1], plus[1])))
+    work.rows(d * d if work.rational_rows([*root[0], *plus[0]]) else 0, rows)
+    grams = [(numbers.unit(2 * k), list(zip(*r, strict=True)) or [()] * d) for r, k in (plus, root)]
+    (one, n), (other, r) = grams
+    out = []
+    for i, entries in enumerate(matrix):
+        columns = zip(entries, n, r, strict=True)
+        g = [x + dot(n[i], a) * one - dot(r[i], b) * other for x, a, b in columns]
+        out.append(Fraction(g[i] + abs(g[i]) - sum(map(abs, g))))
+    return out

@@ -108,11 +108,13 @@ def as_list(value: Any, length: int | None, name: str) -> list[Any]:
     return list(value)
 
 
-def table(value: object, rows: int, columns: int, name: str) -> tuple[list[list[Number]], int]:
+def table(
+    value: object, rows: int | None, columns: int, name: str
+) -> tuple[list[list[Number]], int]:
     """Read a rows x columns table of witness numbers on one power of two, as `scaled` does."""
     parts = [as_list(row, columns, f"a row of {name}") for row in as_list(value, rows, name)]
     v, k = scaled([x for row in parts for x in row])
-    return [v[i * columns : (i + 1) * columns] for i in range(rows)], k
+    return [v[i * columns : (i + 1) * columns] for i in range(len(parts))], k
 
 
 class Bounds(NamedTuple):

@@ -26,15 +26,16 @@ from typing import Any, NamedTuple
 from verify.kernel import work
 from verify.kernel.constants import Constants, Quadratics, check_constants, norm_of
 from verify.kernel.data import CONNECTIVITY, canonical, digest, keys
-from verify.kernel.matrices import common_denominator
-from verify.kernel.numbers import Number, as_list, scaled, unit
+from verify.kernel.matrices import Root, read_root
+from verify.kernel.numbers import Number, as_list, scaled, table, unit
+from verify.kernel.quadratic_forms import common_denominator
 from verify.kernel.verdict import Verdict, malformed, shown
 
 SCHEMA = CONNECTIVITY
 YES, NO = CLAIMS = ("well-connected", "not well-connected")
 _COMMON = {"claim", "cluster", "alpha", "beta", "delta", "center", "modulus"}
 _PROOF = {YES: {"sink", "flow", "scale"}, NO: {"sets", "left_out"}}
-_OPTIONAL: dict[str, set[str]] = {YES: set(), NO: {"directions"}}
+_OPTIONAL = {YES: {"roots"}, NO: {"roots", "directions"}}
 
 
 class Answer(NamedTuple):
@@ -116,6 +117,8 @@ def check_cluster(data: Mapping[str, Any], witness: Mapping[str, Any]) -> Answer
         end) and "scale" (flows are in units of 1 / scale); for a negative claim "sets" (lists of
         nodes), "left_out" (nodes i that stand for C - {i}) and, where the constants need them,
         "directions" ("alpha": d numbers, "beta": d numbers or null for each node of the cluster).
+        "roots" ("total": rows of d numbers, "inverse": d rows of d numbers, "local": rows of d
+        numbers or null for each node of the cluster) bound matrices where the constants need it.
         Numbers are floats, integers, hexadecimal floats or hexadecimal ratios "0xp/0xq".
     """
 
@@ -211,7 +214,20 @@ def _constants(entry: Mapping[str, Any], size: int, d: int) -> Constants:
     alpha_along = _direction(along.get("alpha"), d, "directions.alpha")
     rows = as_list(along.get("beta", [None] * size), size, "directions.beta")
     beta_along = [_direction(row, d, f"directions.beta[{k}]") for k, row in enumerate(rows)]
-    return Constants(one("alpha"), beta, delta, center, one("modulus"), alpha_along, beta_along)
+    roots = keys(entry.get("roots", {}), set(), {"total", "inverse", "local"}, "roots")
+    total = _root(roots.get("total"), d, "roots.total")
+    guess = roots.get("inverse")
+    inverse = None if guess is None else table(guess, d, d, "roots.inverse")
+    lists = as_list(roots.get("local", [None] * size), size, "roots.local")
+    local = [_root(rows, d, f"roots.local[{k}]") for k, rows in enumerate(lists)]
+    return Constants(
+        one("alpha"), beta, delta, center, one("modulus"),
+        alpha_along, beta_along, total, inverse, local,
+    )  # fmt: skip
+
+
+def _root(rows: object, d: int, name: str) -> Root | None:
+    return None if rows is None else read_root(rows, d, name)
 
 
 def _vector(values: object, d: int, name: str) -> list[Fraction] | None:

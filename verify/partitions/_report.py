@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isinf
 from typing import Any, overload
 
@@ -118,7 +119,12 @@ class ClusterReport:
     beta: FloatArray
     delta: FloatArray
     boundary: float
-    _witness: dict[str, Any] | None
+    _make_witness: Callable[[], dict[str, Any]] | None
+
+    @cached_property
+    def _witness(self) -> dict[str, Any] | None:
+        """Made when it is asked for: its roots take as long as the verdict."""
+        return None if self._make_witness is None else self._make_witness()
 
     def witness(self) -> dict[str, Any]:
         """Witness that ``verify.kernel.partitions.check_cluster`` checks.

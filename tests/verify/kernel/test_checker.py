@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import verify
 from verify.instance._constraints import Constraints
 from verify.instance._instance import load
+from verify.instance._roots import semidefinite, texts
 from verify.kernel.checker import Problem, _judge
 from verify.kernel.data import canonical, digest
 from verify.kernel.numbers import Bounds, table
@@ -110,9 +111,10 @@ def weak_duality_cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any],
         "lam": draw(st.integers(1, 16)) / 4, "penalty": penalty,
         "terms": [{"kind": "point", "node": list(range(n)), "a": a}],
     }  # fmt: skip
-    flow = []
+    flow, points = [], []
     for weight in weights:
         v = [draw(number) for _ in range(d)]
+        points.append([x + draw(st.sampled_from([0, Fraction(1, 3), -2])) for x in v])
         if kind == "quadratic":
             v = [sum((Fraction(q) * x for q, x in zip(row, v, strict=True)), Fraction(0))
                  for row in penalty["Q"]]  # fmt: skip
@@ -125,10 +127,18 @@ def weak_duality_cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any],
         for c in range(d):
             r[i][c] -= u[c]
             r[j][c] += u[c]
-    dual = {
+    dual: dict[str, Any] = {
         "u": [[_fraction(x) for x in row] for row in flow],
         "r": [[[_fraction(x) for x in row] for row in r]],
     }
+    if kind == "quadratic":  # any x is allowed: the bound is then worse, and still a bound
+        proof = semidefinite([[Fraction(x) for x in row] for row in penalty["Q"]])
+        assert proof is not None
+        dual["quadratic"] = {
+            "root": texts(proof.root),
+            "null_space": texts(proof.null_space),
+            "x": [[_fraction(Fraction(x)) for x in row] for row in points],
+        }
     w = [[_fraction(draw(number)) for _ in range(d)] for _ in range(n)]
     return data, dual, w
 
@@ -230,7 +240,9 @@ def test_a_point_does_not_refute_itself_by_the_width_of_an_enclosure() -> None:
     assert verify.check({**_claim(data, w, None, 0.0), "better": w}).status == "UNPROVED"
 
 
-def _circulation(penalty: dict[str, Any], u: list[Fraction]) -> verify.Result:
+def _circulation(
+    penalty: dict[str, Any], u: list[Fraction], quadratic: Any = None
+) -> verify.Result:
     """Check the flow u around a triangle without losses: conserved, whatever u is."""
     d = len(u)
     data = {
@@ -238,7 +250,8 @@ def _circulation(penalty: dict[str, Any], u: list[Fraction]) -> verify.Result:
         "weights": [1.0, 1.0, 1.0], "lam": 0.5, "penalty": penalty, "terms": [],
     }  # fmt: skip
     flow = [[_fraction(s * x) for x in u] for s in (1, -1, 1)]
-    return verify.check(_claim(data, [[0] * d] * 3, {"u": flow, "r": []}, 0.0))
+    dual = {"u": flow, "r": []} | (quadratic or {})
+    return verify.check(_claim(data, [[0] * d] * 3, dual, 0.0))
 
 
 TINY = Fraction(1, 2**900)
@@ -267,9 +280,14 @@ def test_capacity_is_in_the_dual_norm_to_the_last_digit(phi: str, fits: list[Fra
 def test_flow_outside_the_range_of_a_singular_q_is_refused(q: list[list[int]]) -> None:
     penalty = {"kind": "quadratic", "Q": q}
     inside = [Fraction(x) for x in q[0]]
-    assert _circulation(penalty, inside).lower == -Fraction(3) * q[0][0]  # u^T Q^+ u / (2 c) each
+    proof = semidefinite([[Fraction(x) for x in row] for row in q])
+    assert proof is not None
+    root, null = texts(proof.root), texts(proof.null_space)
+    more = {"quadratic": {"root": root, "null_space": null, "x": [[1, 0], [-1, 0], [1, 0]]}}
+    lower = _circulation(penalty, inside, more).lower
+    assert lower == -Fraction(3) * q[0][0]  # u^T Q^+ u / (2 c) each
     inside[1] += TINY
-    result = _circulation(penalty, inside)
+    result = _circulation(penalty, inside, more)
     assert result.status == "REFUTED"
     assert "not in the range of Q" in result.reason
 

@@ -14,6 +14,7 @@ import pytest
 from _plain_instances import document
 
 import verify
+from verify.instance._roots import root_of, texts
 from verify.kernel import constants as rules
 from verify.kernel.data import canonical
 from verify.kernel.partitions import check_cluster
@@ -105,7 +106,15 @@ class Cluster:
             proof = {"sink": 0, "flow": [-(1 << 70)], "scale": 1}
         else:
             proof["directions"] = {"alpha": along[0], "beta": along}
+        shift = self.lower_alpha() * (self.d if self.norm == "l1" else 1)
+        above = [self.upper_beta(i) for i in (0, 1)]
         return {
+            "roots": {
+                "total": root(shifted(self.total, shift, 1)),
+                "local": [
+                    root(shifted(h, b, -1)) for (h, _), b in zip(self.local, above, strict=True)
+                ],
+            },
             "claim": claim,
             "cluster": [0, 1],
             "alpha": text(self.lower_alpha() if upper else self.upper_alpha()),
@@ -115,6 +124,16 @@ class Cluster:
             "modulus": None if upper else text(self.lower_alpha()),
             **proof,
         }
+
+
+def shifted(h: Any, c: Fraction, sign: int) -> Any:
+    """Return H - c I for sign = 1, c I - H for sign = -1."""
+    return [[sign * (x - (c if i == j else 0)) for j, x in enumerate(r)] for i, r in enumerate(h)]
+
+
+def root(matrix: Any) -> Any:
+    found = root_of(matrix)
+    return None if found is None else texts(found)
 
 
 def text(x: Fraction) -> str:

@@ -55,7 +55,7 @@ class Attained(Enclosure):
     Attributes
     ----------
     directions : ndarray, shape (k, d), or None
-        The v that prove beta >= lo or alpha <= hi; None in one dimension, where none is needed.
+        The v that prove beta >= lo or alpha <= hi; None where nothing is to be proved.
     modulus : ndarray, shape (k,), or None
         Of alpha: a lower bound that takes no inverse, not above lo.
     """
@@ -101,7 +101,7 @@ def smoothness(hessians: FloatArray, error: FloatArray, norm: str) -> Attained:
     else:
         top, radius = _upper_sign_form(hessians)
         lo, hi = top - radius - d * error, top + radius + d * error
-    directions = None
+    directions = np.ones((len(hessians), 1))
     if d > 1:
         directions = steepest(hessians, norm)
         lo = quotients(hessians, error, directions, norm).lo
@@ -117,7 +117,7 @@ def strong_convexity(hessians: FloatArray, error: FloatArray, norm: str) -> Atta
     eigen = _chunked(smallest_eigenvalue, hessians)
     spectral = Enclosure(np.maximum(eigen.lo - error, 0.0), np.maximum(eigen.hi + error, 0.0))
     if d == 1:
-        return Attained(spectral.lo, spectral.hi, modulus=spectral.lo)
+        return Attained(spectral.lo, spectral.hi, np.ones((len(hessians), 1)), spectral.lo)
     definite = spectral.lo > 0.0
     safe = np.where(definite[:, None, None], hessians, np.eye(d))
     inverses, radius = inverse(safe, np.where(definite, error, 0.0))

@@ -9,6 +9,7 @@ matrix are equal.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import IntArray
+from verify.instance._roots import inverted
 from verify.kernel.constants import SIGN_DIMENSION
-from verify.kernel.quadratic_forms import inverted, largest_sign_form
+from verify.kernel.quadratic_forms import largest_sign_form
 from verify.partitions._data import ProblemData
 from verify.partitions.constants._directions import best_signs
 
@@ -32,7 +34,7 @@ _BITS = 200
 class RationalConstants:
     """Enclosures of alpha of one cluster, and of beta and delta of each of its nodes; minimizer.
 
-    The directions prove alpha <= alpha_hi and beta >= beta_lo; None where formulas do.
+    The directions prove alpha <= alpha_hi and beta >= beta_lo.
     """
 
     alpha_lo: Fraction
@@ -42,8 +44,8 @@ class RationalConstants:
     beta_hi: Vector
     delta_lo: Vector
     delta_hi: Vector
-    alpha_direction: Vector | None
-    beta_directions: Matrix | None
+    alpha_direction: Vector
+    beta_directions: Matrix
 
 
 def rational_constants(data: ProblemData, members: IntArray, norm: str) -> RationalConstants | None:
@@ -69,7 +71,6 @@ def rational_constants(data: ProblemData, members: IntArray, norm: str) -> Ratio
     ]
     alpha_lo, alpha_hi, along = _alpha(total, inverse, norm)
     beta = [_beta(h, norm) for h in hessians]
-    many = norm == "linf" and d > SIGN_DIMENSION
     return RationalConstants(
         alpha_lo,
         alpha_hi,
@@ -79,7 +80,7 @@ def rational_constants(data: ProblemData, members: IntArray, norm: str) -> Ratio
         [lo for lo, _ in delta],
         [hi for _, hi in delta],
         along,
-        [s for _, _, s in beta if s is not None] if many else None,
+        [s for _, _, s in beta],
     )
 
 
@@ -119,40 +120,55 @@ def _terms_of(data: ProblemData, node: int) -> Iterator[tuple[Any, range]]:
 
 
 #: Lower and upper bound of a constant, and the direction that proves the one that is attained.
-Directed = tuple[Fraction, Fraction, Vector | None]
+Directed = tuple[Fraction, Fraction, Vector]
 
 
 def _alpha(total: Matrix, inverse: Matrix, norm: str) -> Directed:
     """Enclose alpha; its upper bound is the quotient of the direction."""
     d = len(total)
     if norm == "l2":  # diagonal
-        alpha = min(total[i][i] for i in range(d))
-        return alpha, alpha, None
+        j = min(range(d), key=lambda i: total[i][i])
+        return total[j][j], total[j][j], _unit(j, d)
     if norm == "linf":
-        alpha = 1 / max(inverse[i][i] for i in range(d))
-        return alpha, alpha, None
+        j = max(range(d), key=lambda i: inverse[i][i])
+        return 1 / inverse[j][j], 1 / inverse[j][j], inverse[j]
     lo, hi, signs = _sign_form(inverse)
-    return 1 / hi, 1 / lo, None if signs is None else [_dot(row, signs) for row in inverse]
+    return 1 / hi, 1 / lo, [_dot(row, signs) for row in inverse]
 
 
 def _beta(hessian: Matrix, norm: str) -> Directed:
     """Enclose beta; its lower bound is the quotient of the direction."""
     if norm in ("l2", "l1"):
-        beta = max(hessian[i][i] for i in range(len(hessian)))
-        return beta, beta, None
+        d = len(hessian)
+        j = max(range(d), key=lambda i: hessian[i][i])
+        return hessian[j][j], hessian[j][j], _unit(j, d)
     return _sign_form(hessian)
 
 
+def _unit(j: int, d: int) -> Vector:
+    return [Fraction(i == j) for i in range(d)]
+
+
 def _sign_form(matrix: Matrix) -> Directed:
-    """Enclose max_s s^T M s, the lower bound by a sign vector if there are too many of them."""
-    if len(matrix) <= SIGN_DIMENSION:
-        top = largest_sign_form(matrix)
-        return top, top, None
+    """Enclose max_s s^T M s, with a sign vector that attains the lower bound."""
     size = max(abs(x) for row in matrix for x in row) or Fraction(1)
     floats = np.array([[[float(x / size) for x in row] for row in matrix]])
     signs = [Fraction(int(s)) for s in best_signs(floats)[0]]
-    lower = _dot(signs, [_dot(row, signs) for row in matrix])
+    lower = _form(matrix, signs)
+    if len(matrix) <= SIGN_DIMENSION:
+        top = largest_sign_form(matrix)
+        if lower < top:  # a local search missed it, as good as never
+            signs = next(s for s in _sign_vectors(len(matrix)) if _form(matrix, s) == top)
+        return top, top, signs
     return lower, sum((abs(x) for row in matrix for x in row), Fraction(0)), signs
+
+
+def _sign_vectors(d: int) -> Iterator[Vector]:
+    return ([Fraction(x) for x in s] for s in itertools.product((1, -1), repeat=d))
+
+
+def _form(matrix: Matrix, v: Vector) -> Fraction:
+    return _dot(v, [_dot(row, v) for row in matrix])
 
 
 def _dual_norm(g: Vector, norm: str) -> tuple[Fraction, Fraction]:

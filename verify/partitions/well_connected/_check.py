@@ -7,6 +7,7 @@ Total Variation Minimization", Theorem 2 and Definition 1.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -30,6 +31,7 @@ from verify.partitions.well_connected._demands import (
     single_node_witness,
     witness_document,
 )
+from verify.partitions.well_connected._roots import LocalHessians
 
 #: Relative width of demands that is put down to rounding, ill-conditioned losses included.
 _ROUNDING = 1e-3
@@ -88,7 +90,7 @@ def well_connected(problem: object, partition: object) -> WellConnectedReport:
             for c in range(parts.n_clusters)
         ]
     else:
-        clusters = _check_clusters(data, parts, graphs)
+        clusters = _check_clusters(data, parts, graphs, LocalHessians(plain))
     failing = [cluster for cluster in clusters if not cluster.holds]
     return WellConnectedReport(
         not failing and data.norm is not None,
@@ -101,13 +103,14 @@ def well_connected(problem: object, partition: object) -> WellConnectedReport:
 
 
 def _check_clusters(
-    data: ProblemData, parts: Partition, graphs: list[ClusterGraph]
+    data: ProblemData, parts: Partition, graphs: list[ClusterGraph], hessians: LocalHessians
 ) -> list[ClusterReport]:
     losses = LocalLosses(data.n_nodes, data.dim, data.terms)
     constants = theorem_constants(data, parts, losses)
     boundary = boundary_weights(data, parts)
     return [
-        _check_cluster(data, parts, graph, constants, boundary, c) for c, graph in enumerate(graphs)
+        _check_cluster(data, parts, graph, constants, boundary, hessians, c)
+        for c, graph in enumerate(graphs)
     ]
 
 
@@ -117,6 +120,7 @@ def _check_cluster(
     graph: ClusterGraph,
     constants: TheoremConstants,
     boundary: Enclosure,
+    hessians: LocalHessians,
     c: int,
 ) -> ClusterReport:
     members = graph.nodes
@@ -139,7 +143,7 @@ def _check_cluster(
         return exact_demands(data, parts, graph, exact)
 
     decision = decide(graph, own.demand, rational_demands)
-    return _report_of(data, parts, graph, own, decision, found[0] if found else None, c)
+    return _report_of(data, parts, graph, own, decision, found[0] if found else None, hessians, c)
 
 
 def _report_of(
@@ -149,6 +153,7 @@ def _report_of(
     own: ClusterDemands,
     decision: Decision,
     exact: RationalConstants | None,
+    hessians: LocalHessians,
     c: int,
 ) -> ClusterReport:
     """Report of a cluster to which the theorem applies."""
@@ -158,6 +163,7 @@ def _report_of(
     bound = float(own.factor_hi * data.lam * (1.0 + gamma(2)))
     names = [parts.names[i] for i in graph.nodes]
     refuted = decision.decided and not decision.holds
+    make = partial(witness_document, graph, own, decision, exact, hessians)
     return ClusterReport(
         label=parts.keys[c],
         nodes=names,
@@ -180,7 +186,7 @@ def _report_of(
         beta=own.beta.hi,
         delta=own.delta.hi,
         boundary=float(own.cross.hi.sum()),
-        _witness=witness_document(graph, own, decision, exact),
+        _make_witness=make if decision.decided else None,
     )
 
 
@@ -239,7 +245,7 @@ def _inapplicable(
         beta=unknown if own is None else own.beta.hi,
         delta=unknown,
         boundary=float(boundary.hi[members].sum()),
-        _witness=single_node_witness(int(members[0])) if single else None,
+        _make_witness=partial(single_node_witness, int(members[0])) if single else None,
     )
 
 

@@ -17,6 +17,7 @@ from verify.partitions.constants._rational import RationalConstants
 from verify.partitions.constants._theorem import TheoremConstants
 from verify.partitions.well_connected._best_sink import ClusterGraph
 from verify.partitions.well_connected._decide import Decision
+from verify.partitions.well_connected._roots import LocalHessians
 
 #: Covers products that underflow.
 _LEAST = 1e-300
@@ -123,11 +124,13 @@ def exact_demands(
 
 
 def witness_document(
-    graph: ClusterGraph, own: ClusterDemands, decision: Decision, exact: RationalConstants | None
-) -> dict[str, Any] | None:
+    graph: ClusterGraph,
+    own: ClusterDemands,
+    decision: Decision,
+    exact: RationalConstants | None,
+    hessians: LocalHessians,
+) -> dict[str, Any]:
     """Write the witness for the kernel, with the constants that the verdict used."""
-    if not decision.decided:
-        return None
     up = decision.holds
     nodes = graph.nodes.tolist()
     if len(nodes) == 1 or graph.components[0] > 1:
@@ -144,7 +147,8 @@ def witness_document(
         sets = [graph.nodes[inside].tolist() for inside in decision.sets]
         proof = {"sets": sets, "left_out": graph.nodes[decision.left_out].tolist()}
     claim = YES if up else NO
-    return {"claim": claim, "cluster": nodes, **constants, **proof}
+    witness = {"claim": claim, "cluster": nodes, **constants, **proof}
+    return witness | hessians.roots(witness)
 
 
 def single_node_witness(node: int) -> dict[str, Any]:
