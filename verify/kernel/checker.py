@@ -18,16 +18,17 @@ The file format, each conjugate and the meaning of each answer are in SCHEMA.md.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from verify.kernel import losses, numbers, work
 from verify.kernel.data import NORM_OF_P, canonical, digest, keys
 from verify.kernel.losses import Table, dot, sum_norm
-from verify.kernel.matrices import Root, lower_diagonal, read_root
-from verify.kernel.numbers import Bounds, Number, exactly, quotients
+from verify.kernel.matrices import Root, lower_diagonal
+from verify.kernel.numbers import Bounds, Number, by_denominator, exactly, quotients
 from verify.kernel.result import Result
 from verify.kernel.verdict import Verdict, false, malformed, shown
 
@@ -152,6 +153,18 @@ def _data(doc: Mapping[str, Any], external: object) -> dict[str, Any]:
     return found[0]
 
 
+def _max_norm(v: list[Number]) -> Number:
+    return max(-x if x < 0 else x for x in v)
+
+
+#: Of each norm phi a power of the dual norm, which is exact, and which power.
+DUAL_NORMS: dict[str, tuple[Callable[[list[Number]], Number], int]] = {
+    "l1": (_max_norm, 1),
+    "l2": (lambda v: dot(v, v), 2),
+    "linf": (sum_norm, 1),
+}
+
+
 class Problem:
     """A problem as exact numbers: its objective and the dual bound of a witness.
 
@@ -210,7 +223,7 @@ class Problem:
             return exactly(dot(self.caps, forms), self.k_caps + self.k_q + 2 * k + 1)
         if self.phi == "squared":
             return exactly(dot(self.caps, (dot(v, v) for v in rows)), self.k_caps + 2 * k + 1)
-        norm = sum_norm if self.phi == "l1" else _max_norm
+        norm = _max_norm if self.phi == "linf" else sum_norm  # all norms are one where d = 1
         return exactly(dot(self.caps, map(norm, rows)), self.k_caps + k)
 
     def lower_bound(self, flows: object, witnesses: object, quadratic: object = None) -> Fraction:
@@ -221,60 +234,52 @@ class Problem:
         u, k = numbers.table(flows, len(self.edges), self.d, "dual.u")
         self._charge_edges(work.rational_rows(u), 2 * self.d)
         lists = numbers.as_list(witnesses, len(self.terms), "dual.r")
-        conjugates = []
-        images = [(self._divergence(u), k)]
+        conjugates, images = [], []
         for number, (term, r) in enumerate(zip(self.terms, lists, strict=True)):
             bound, image, k_image = term.dual(r, f"dual.r[{number}]")
             conjugates.append(bound)
             images.append((image, k_image))
-        self._check_conservation(images)
+        self._check_conservation(u, k, images)
         return -work.total([*conjugates, self._upper_conjugate(u, k, quadratic)])
 
-    def _divergence(self, u: Table) -> dict[int, list[Number]]:
-        out: dict[int, list[Number]] = defaultdict(lambda: [0] * self.d)
-        for (i, j), flow in zip(self.edges, u, strict=True):
-            head, tail = out[i], out[j]
-            for c, x in enumerate(flow):
-                head[c] += x
-                tail[c] -= x
-        return out
-
-    def _check_conservation(self, images: list[tuple[dict[int, list[Number]], int]]) -> None:
+    def _check_conservation(
+        self, u: Table, k_u: int, images: list[tuple[dict[int, list[Number]], int]]
+    ) -> None:
         """Check  sum_k B_k^T r_k + D^T u = 0  at every node, in every coordinate."""
-        k = max(k for _, k in images)
-        rational = sum(work.rational_rows(image.values()) for image, _ in images)
-        work.operations(2 * self.d * sum(len(image) for image, _ in images))
-        work.fractions(2 * self.d * rational)
+        k = max([k_u, *(k for _, k in images)])
+        self._charge_sums(u, images)
+        one = 1 << (k - k_u)
+        into = ((i, flow, one) for (i, _), flow in zip(self.edges, u, strict=True))
+        out = ((j, flow, -one) for (_, j), flow in zip(self.edges, u, strict=True))
+        own = ((i, row, 1 << (k - other)) for image, other in images for i, row in image.items())
         sums: dict[int, list[Number]] = defaultdict(lambda: [0] * self.d)
-        for image, k_image in images:
-            scale = 1 << (k - k_image)
-            for i, row in image.items():
-                own = sums[i]
-                for c, x in enumerate(row):
-                    own[c] += x * scale
-        for i, own in sums.items():
-            if any(own):
-                c = next(c for c, x in enumerate(own) if x)
+        for i, row, scale in chain(into, out, own):
+            total = sums[i]
+            for c, x in enumerate(row):
+                total[c] += x * scale
+        for i, total in sums.items():
+            if any(total):
+                c = next(c for c, x in enumerate(total) if x)
                 raise false(f"the flow is not conserved at node {i}, coordinate {c}")
+
+    def _charge_sums(self, u: Table, images: list[tuple[dict[int, list[Number]], int]]) -> None:
+        """Count the work of adding up what enters and leaves the nodes."""
+        rational = sum(work.rational_rows(image.values()) for image, _ in images)
+        rows = 2 * len(self.edges) + sum(len(image) for image, _ in images)
+        work.operations(2 * self.d * rows)
+        work.fractions(2 * self.d * (rational + 2 * work.rational_rows(u)))
 
     def _upper_conjugate(self, u: Table, k: int, quadratic: object) -> Fraction:
         """Return an upper bound of sum_e (lam A_e phi)*(u_e); a flow above capacity is refused."""
         if self.phi == "quadratic":
             return self._upper_quadratic_conjugate(u, k, quadratic)
         if self.phi == "squared":
-            parts: dict[int, Number] = defaultdict(int)
-            for flow, cap in zip(u, self.caps, strict=True):
-                parts[cap] += dot(flow, flow)
-            return quotients(parts, 2 * k - self.k_caps + 1).hi
-        scale = 1 << max(0, self.k_caps - k)
-        dual_norm = _max_norm if self.phi == "l1" else sum_norm
+            squares = ((cap, dot(v, v)) for cap, v in zip(self.caps, u, strict=True))
+            return quotients(by_denominator(squares), 2 * k - self.k_caps + 1).hi
+        scale, more = 1 << max(0, self.k_caps - k), max(0, k - self.k_caps)
+        size, power = DUAL_NORMS[self.phi]
         for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
-            limit = cap << max(0, k - self.k_caps)
-            if self.phi == "l2":
-                over = sum(x * x for x in flow) * scale * scale > limit * limit
-            else:
-                over = dual_norm(flow) * scale > limit
-            if over:
+            if size(flow) * scale**power > (cap << more) ** power:
                 raise false(f"the flow on edge {e} {self.edges[e]} is above its capacity")
         return Fraction(0)
 
@@ -288,29 +293,30 @@ class Problem:
             reason = "the dual has no witness `quadratic` for the quadratic penalty (SCHEMA.md, 4)"
             raise Verdict("UNPROVED", reason)
         raw = keys(witness, {"root", "null_space", "x"}, set(), "dual.quadratic")
-        null, root = (read_root(raw[name], self.d, name) for name in ("null_space", "root"))
+        null, root = (numbers.table(raw[key], None, self.d, key) for key in ("null_space", "root"))
         points, k_x = numbers.table(raw["x"], len(u), self.d, "dual.quadratic.x")
         mu = self._lower_margin(null, root)
-        rational = (
-            work.rational_rows(points)
-            + work.rational_rows(u)
-            + len(u) * (work.rational_rows(null[0]) > 0)
-        )
-        fine = max(k, k_x + self.k_q)
-        work.operations((self.d + len(null[0]) + 4) * self.d * len(u))
-        work.charge(4 * self.d * len(u) * work.product(2 * fine))
-        work.rows((self.d + len(null[0])) * rational, self.d)
-        linear: dict[int, Number] = defaultdict(int)
-        square: dict[int, Number] = defaultdict(int)
+        fine, found = max(k, k_x + self.k_q), []
+        self._charge_quadratic(u, points, null[0], fine)
         a, b = 1 << (fine - k), 1 << (fine - k_x - self.k_q)
         for e, (flow, x, cap) in enumerate(zip(u, points, self.caps, strict=True)):
             if any(dot(n, flow) for n in null[0]):
                 raise false(f"the flow on edge {e} {self.edges[e]} is not in the range of Q")
             s = [a * v - b * dot(row, x) for v, row in zip(flow, self.q, strict=True)]
-            linear[cap] += dot(x, (a * v + r for v, r in zip(flow, s, strict=True)))
-            square[cap] += dot(s, s)
+            both = (a * v + r for v, r in zip(flow, s, strict=True))
+            found.append((cap, dot(x, both), dot(s, s)))
+        linear, square = (by_denominator((row[0], row[j]) for row in found) for j in (1, 2))
         first = quotients(linear, k_x + fine - self.k_caps + 1).hi
         return first + quotients(square, 2 * fine - self.k_caps + 1).hi / mu
+
+    def _charge_quadratic(self, u: Table, x: Table, null: Sequence[list[Number]], k: int) -> None:
+        """Count the work of Q x and N u on every edge, in units 2^-k."""
+        products = (self.d + len(null)) * len(u)
+        rational = work.rational_rows(x) + work.rational_rows(u)
+        everywhere = len(u) * (work.rational_rows(null) > 0)
+        work.operations((products + 4 * len(u)) * self.d)
+        work.charge(4 * self.d * len(u) * work.product(2 * k))
+        work.rows((self.d + len(null)) * (rational + everywhere), self.d)
 
     def _lower_margin(self, null: Root, root: Root) -> Fraction:
         """Return mu > 0 with v^T Q v >= mu ||v||^2 on the range of Q, which is where N v = 0."""
@@ -333,7 +339,3 @@ class Problem:
                 modulus[i] = [a + b for a, b in zip(modulus[i], row, strict=True)]
         least = min(map(min, modulus))
         return 2 * gap / least if gap >= 0 and least > 0 else None
-
-
-def _max_norm(v: list[Number]) -> Number:
-    return max(-x if x < 0 else x for x in v)

@@ -20,7 +20,16 @@ from verify.kernel.verdict import malformed, shown
 
 SCHEMA = "gtv-problem/1"
 CONNECTIVITY = "gtv-connectivity/1"  # of documents about partitions of the nodes of such data
-PENALTIES = ("l1", "l2", "linf", "squared", "quadratic", "pnorm", "opaque")
+# Kinds of penalties and their further fields.
+PENALTIES: dict[str, set[str]] = {
+    "l1": set(),
+    "l2": set(),
+    "linf": set(),
+    "squared": set(),
+    "quadratic": {"Q"},
+    "pnorm": {"p"},
+    "opaque": {"name"},
+}
 NORM_OF_P = {
     "0x1.0000000000000p+0": "l1",
     "0x1.0000000000000p+1": "l2",
@@ -100,27 +109,25 @@ def _real(value: object, name: str, infinite: bool = False) -> str:
 
     NaN is refused, and so is infinity unless the field may be `infinite`.
     """
-    x = math.nan
-    if isinstance(value, str):
-        try:
-            x = float.fromhex(value)
-        except (ValueError, OverflowError):
-            pass  # stays NaN, refused below
-        else:
-            if x.hex() != value or value == "-0x0.0p+0":
-                raise malformed(f"{name}: {value[:40]!r} is not the canonical form of a double")
-    elif isinstance(value, float | int) and not isinstance(value, bool):
-        try:
-            x = float(value)
-        except OverflowError:
-            pass
-        else:
-            if math.isfinite(x) and x != value:
-                raise malformed(f"{name}: the integer {shown(value)} is not a double")
-    if math.isnan(x) or (math.isinf(x) and not infinite):
+    x = _double(value)
+    if not math.isfinite(x) and (math.isnan(x) or not infinite):
         wanted = "double" if infinite else "finite double"
         raise malformed(f"{name}: expected a {wanted}, got {shown(value)}")
+    if isinstance(value, str) and (x.hex() != value or value == "-0x0.0p+0"):
+        raise malformed(f"{name}: {value[:40]!r} is not the canonical form of a double")
+    if isinstance(value, int) and x != value:
+        raise malformed(f"{name}: the integer {shown(value)} is not a double")
     return (x + 0.0).hex()
+
+
+def _double(value: object) -> float:
+    """Return the double that a JSON value or a hexadecimal text is, NaN if it is none."""
+    try:
+        if isinstance(value, float | int) and not isinstance(value, bool):
+            return float(value)
+        return float.fromhex(value) if isinstance(value, str) else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def _reals(value: object, length: int | None, name: str, infinite: bool = False) -> list[str]:
@@ -128,13 +135,9 @@ def _reals(value: object, length: int | None, name: str, infinite: bool = False)
 
 
 def _index(value: Any, low: int, high: int, name: str) -> int:
-    try:
-        number = low - 1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = low - 1
-    if not low <= number < high:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not low <= value < high:
         raise malformed(f"{name}: expected an integer in [{low}, {high}), got {shown(value)}")
-    return number
+    return operator.index(value)
 
 
 def _indices(value: object, length: int | None, n: int, name: str) -> list[int]:
@@ -148,20 +151,13 @@ def _positive(values: list[str], name: str) -> list[str]:
     return values
 
 
-def _is_positive(x: float) -> bool:
-    return x > 0
-
-
-def _not_negative(x: float) -> bool:
-    return x >= 0
-
-
-_POSITIVE = (_is_positive, "must be positive")
+_Range = tuple[Callable[[float], bool], str]
+_POSITIVE: _Range = (lambda x: x > 0, "must be positive")
 # Per kind and array, what its entries must be. (Entries of k x d forms may also be zero.)
-RANGES: dict[str, dict[str, tuple[Callable[[float], bool], str]]] = {
+RANGES: dict[str, dict[str, _Range]] = {
     "logistic": {"y": (lambda y: y in (0, 1), "must be 0 or 1")},
     "hinge": {"y": (lambda y: y in (-1, 1), "must be -1 or 1")},
-    "poisson": {"y": (_not_negative, "must not be negative")},
+    "poisson": {"y": (lambda y: y >= 0, "must not be negative")},
     "huber": {"delta": _POSITIVE},
     "pseudohuber": {"delta": _POSITIVE},
     "quantile": {"level": (lambda q: 0 < q < 1, "must be between 0 and 1")},
@@ -183,11 +179,9 @@ def _labels(value: object, n: int) -> list[int | str]:
 
 def _penalty(value: object, d: int) -> dict[str, Any]:
     kind = value.get("kind") if isinstance(value, Mapping) else None
-    if kind not in PENALTIES:
+    if not isinstance(kind, str) or kind not in PENALTIES:
         raise malformed(f"penalty: unknown kind {shown(kind)}")
-    fields = {"quadratic": {"Q"}, "pnorm": {"p"}, "opaque": {"name"}}
-    extra: set[str] = fields.get(str(kind), set())
-    raw = keys(value, {"kind"} | extra, set(), "penalty")
+    raw = keys(value, {"kind"} | PENALTIES[kind], set(), "penalty")
     if kind == "quadratic":
         q = [_reals(row, d, "penalty.Q") for row in as_list(raw["Q"], d, "penalty.Q")]
         if any(q[i][j] != q[j][i] for i in range(d) for j in range(i)):

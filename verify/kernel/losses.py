@@ -7,54 +7,125 @@ logarithms occur. Standard library only.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from verify.kernel import numbers, work
-from verify.kernel.numbers import TEN50, Bounds, Number, exactly, quotients
+from verify.kernel.numbers import TEN50, Bounds, Number, by_denominator, exactly, quotients
 from verify.kernel.verdict import Verdict, false
 
 Table = list[list[Number]]
 Image = dict[int, list[Number]]
 Slopes = tuple[Number, Number] | None
 
-# A data row of these kinds is h(z) = (1/m) max over s of s (z - y) - c s^2/4, s between two slopes
+# A block of these kinds is h(z) = (1/m) max over s of s (z - y) - c s^2/4, s between two slopes
 # (None: any s), with c = 1 for the CURVED ones and 0 otherwise. Hence h*(r) = r y + c (m/4) r^2,
-# with m r between the slopes. Arguments: y, the row's delta or level, and one, in one unit.
-# (Of pseudohuber, which has a class of its own, the ends of m r alone are as here.)
+# with m r between the slopes. Arguments: y, the block's delta, level or kappa, and one, in one
+# unit. (Of pseudohuber, which has a rule of its own, the ends of m r alone are as here.)
 SLOPES: dict[str, Callable[[Number, Number, int], Slopes]] = {
     "squared": lambda y, extra, one: None,
+    "point": lambda y, extra, one: None,
     "huber": lambda y, delta, one: (-2 * delta, 2 * delta),
     "absolute": lambda y, extra, one: (-one, one),
+    "l1": lambda y, kappa, one: (-kappa, kappa),
     "quantile": lambda y, level, one: (-level, one - level),
     "hinge": lambda y, extra, one: (-one, 0) if y > 0 else (0, one),
     "pseudohuber": lambda y, delta, one: (-delta, delta),
 }
-CURVED = ("squared", "huber")
-# Roots in losses are enclosed within 2^-256, before they are divided by m.
-ROOT = 256
+CURVED = ("squared", "point", "huber")
+# What is enclosed, roots and exponentials, is so in units of at most 2^-256 before it is divided
+# by m: 2 FINE + 2.
+FINE = 127
+ENCLOSED = ("pseudohuber", "logistic", "poisson")
 
 
-def _upper_logistic_conjugate(p: Fraction) -> Number | None:
-    if not 0 <= p <= 1:
+class Rule(NamedTuple):
+    """A block h(z) = (1/m) f(z), hence h*(r) = (1/m) f*(p) with p = m r.
+
+    Arguments are z or p, y, delta or level or kappa, and one = 2^k, all in units 2^-k; results are
+    in units 2^-(2 k + 2).
+
+    Attributes
+    ----------
+    value : callable
+        Lower and upper bound of f(z); None where that is too large.
+    upper_conjugate : callable
+        An upper bound of f*(p), None outside its domain.
+    """
+
+    value: Callable[[Number, Number, Number, int], tuple[Number, Number] | None]
+    upper_conjugate: Callable[[Number, Number, Number, int], Number | None]
+
+
+def _between(kind: str) -> Rule:
+    """Return the rule of a kind with `SLOPES`."""
+    slopes, curved = SLOPES[kind], kind in CURVED
+
+    def value(z: Number, y: Number, extra: Number, one: int) -> tuple[Number, Number]:
+        t = z - y
+        s, ends = 2 * t, slopes(y, extra, one)
+        if ends is not None:
+            s = min(max(s, ends[0]), ends[1]) if curved else ends[t > 0]
+        exact = 4 * s * t - s * s * curved
+        return exact, exact
+
+    def upper_conjugate(p: Number, y: Number, extra: Number, one: int) -> Number | None:
+        ends = slopes(y, extra, one)
+        inside = ends is None or ends[0] <= p <= ends[1]
+        return 4 * p * y + p * p * curved if inside else None
+
+    return Rule(value, upper_conjugate)
+
+
+def _pseudohuber(z: Number, y: Number, delta: Number, one: int) -> tuple[Number, Number]:
+    """f(z) = delta (sqrt(delta^2 + (z - y)^2) - delta)."""
+    square, t = delta * delta, z - y
+    low, high = numbers.root(square * (square + t * t), 2)
+    return low - 4 * square, high - 4 * square
+
+
+def _upper_pseudohuber(p: Number, y: Number, delta: Number, one: int) -> Number | None:
+    """f*(p) = p y + delta (delta - sqrt(delta^2 - p^2)) where |p| <= delta: the root from below."""
+    if not -delta <= p <= delta:
         return None
-    return numbers.x_log_x(p)[1] + numbers.x_log_x(1 - p)[1]
+    square = delta * delta
+    return 4 * (p * y + square) - numbers.root(square * (square - p * p), 2)[0]
 
 
-def _upper_poisson_conjugate(p: Fraction) -> Number | None:
-    return None if p < 0 else numbers.x_log_x(p)[1] - p * TEN50
+def _exponential(
+    function: Callable[[Number], tuple[int, int] | None],
+    upper: Callable[[Number], Number | None],
+) -> Rule:
+    """Return the rule of f(z) = g(z) - y z, hence f*(p) = g*(p + y), g and g* in units 10^-50."""
+
+    def value(z: Number, y: Number, extra: Number, one: int) -> tuple[Number, Number] | None:
+        bounds, unit, linear = function(Fraction(z, one)), 4 * one * one, 4 * y * z
+        if bounds is None:
+            return None
+        return bounds[0] * unit // TEN50 - linear, -(-bounds[1] * unit // TEN50) - linear
+
+    def upper_conjugate(p: Number, y: Number, extra: Number, one: int) -> Number | None:
+        bound = upper(Fraction(p + y, one))
+        return None if bound is None else -(-bound * 4 * one * one // TEN50)
+
+    return Rule(value, upper_conjugate)
 
 
-# A data row of these kinds is h(z) = (1/m) (f(z) - y z), hence h*(r) = f*(p)/m with p = m r + y.
-# The rules are f(z), enclosed, and f*(p) from above, None outside its domain, in units of 10^-50.
-EXPONENTIAL: dict[
-    str,
-    tuple[Callable[[Number], tuple[int, int]], Callable[[Fraction], Number | None]],
-] = {
-    "logistic": (numbers.softplus, _upper_logistic_conjugate),
-    "poisson": (numbers.exponential, _upper_poisson_conjugate),
+def _upper_entropy(p: Number) -> Number | None:
+    inside = 0 <= p <= 1
+    return numbers.x_log_x(p)[1] + numbers.x_log_x(1 - p)[1] if inside else None
+
+
+RULES = {kind: _between(kind) for kind in SLOPES} | {
+    "pseudohuber": Rule(_pseudohuber, _upper_pseudohuber),
+    "logistic": _exponential(numbers.softplus, _upper_entropy),
+    "poisson": _exponential(
+        lambda z: None if z > numbers.LARGEST_EXPONENT else numbers.exponential(z),
+        lambda p: None if p < 0 else numbers.x_log_x(p)[1] - p * TEN50,
+    ),
 }
 
 
@@ -76,6 +147,8 @@ def spread(values: list[Any], d: int) -> list[list[Any]]:
 
 class Term:
     """One loss term, a sum of blocks h(B w_i)."""
+
+    k_x = 0  # unit of B
 
     def __init__(self, data: Mapping[str, Any], d: int) -> None:
         self.kind, self.node, self.d = data["kind"], data["node"], d
@@ -119,16 +192,75 @@ class Term:
         return []
 
 
-class RowTerm(Term):
-    """A loss of data points: blocks h(x.w_i), one per row, m the rows of node i in this term."""
+class RuleTerm(Term):
+    """Blocks of one number each, with a `Rule`: here the coordinates of w_i, with m = 1."""
 
     def __init__(self, data: Mapping[str, Any], d: int) -> None:
         super().__init__(data, d)
-        count: dict[int, int] = defaultdict(int)
-        for i in self.node:
-            count[i] += 1
+        self.rule = RULES[self.kind]
+        self.least = FINE if self.kind in ENCLOSED else 0
+        self.read(data)
+
+    def read(self, data: Mapping[str, Any]) -> None:
+        """Read m, y and the further number of every block."""
+        field = "a" if self.kind == "point" else "kappa"
+        rows, self.k_y = numbers.table(spread(data[field], self.d), len(self.node), self.d, field)
+        pair: list[list[Number]] = [list(chain.from_iterable(rows)), [0] * self.size]
+        self.y, self.extra = pair if self.kind == "point" else pair[::-1]
+        self.m = [1] * self.size
+
+    def images(self, w: Table) -> list[Number]:
+        """Return the numbers B w_i."""
+        return list(chain.from_iterable(w[i] for i in self.node))
+
+    def value(self, w: Table, k: int) -> Bounds:
+        """Enclose the sum of the blocks' losses."""
+        k += self.k_x
+        fine = max(k, self.k_y, self.least)
+        a, b, one = 1 << (fine - k), 1 << (fine - self.k_y), 1 << fine
+        columns = zip(self.images(w), self.y, self.extra, strict=True)
+        found = [self.rule.value(a * z, b * y, b * extra, one) for z, y, extra in columns]
+        bounds = [x for x in found if x is not None]
+        if len(bounds) < len(found):
+            node = self.node[found.index(None)]
+            raise Verdict("UNPROVED", f"exp(x.w) at node {node} is too large to be enclosed")
+        lo, hi = (by_denominator((m, x[j]) for m, x in zip(self.m, bounds, strict=True))
+                  for j in (0, 1))  # fmt: skip
+        return Bounds(quotients(lo, 2 * fine + 2).lo, quotients(hi, 2 * fine + 2).hi)
+
+    def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
+        """Return an upper bound of h*(r), r with rows in units 2^-k."""
+        return self.upper_sum(list(chain.from_iterable(r)), k, name)
+
+    def upper_sum(self, r: Sequence[Number], k: int, name: str) -> Fraction:
+        """Return an upper bound of h*(r), r with one number a block, in units 2^-k."""
+        fine = max(k, self.k_y, self.least)
+        a, b, one = 1 << (fine - k), 1 << (fine - self.k_y), 1 << fine
+        columns = zip(self.m, r, self.y, self.extra, strict=True)
+        found = [
+            self.rule.upper_conjugate(m * a * v, b * y, b * extra, one)
+            for m, v, y, extra in columns
+        ]
+        bounds = [x for x in found if x is not None]
+        if len(bounds) < len(found):
+            raise self.outside(name, found.index(None) * len(self.node) // len(self.m))
+        return quotients(by_denominator(zip(self.m, bounds, strict=True)), 2 * fine + 2).hi
+
+    def lower_moduli(self) -> list[tuple[int, list[Fraction]]]:
+        """Return 2 in every coordinate of a point term."""
+        work.operations(30 * self.size)
+        point = self.kind == "point"
+        return [(i, [Fraction(2)] * self.d) for i in self.node] if point else []
+
+
+class RowTerm(RuleTerm):
+    """A loss of data points: blocks h(x.w_i), one per row, m the rows of node i in this term."""
+
+    def read(self, data: Mapping[str, Any]) -> None:
+        """Read the rows."""
+        count = Counter(self.node)
         self.m = [count[i] for i in self.node]
-        self.x, self.k_x = numbers.table(data["X"], len(self.node), d, "X")
+        self.x, self.k_x = numbers.table(data["X"], len(self.node), self.d, "X")
         extra = data.get("delta") or data.get("level") or ["0x0p+0"] * len(self.node)
         y, self.k_y = numbers.scaled([*data["y"], *extra])
         self.y, self.extra = y[: len(self.node)], y[len(self.node) :]
@@ -138,40 +270,15 @@ class RowTerm(Term):
         super().charge(rational, width, sums)
         rows = len(self.node)
         work.operations(16 * rows)
-        if self.kind in EXPONENTIAL:
+        if self.kind in ENCLOSED:
             work.charge(800 * rows)
             work.fractions(2 * rows)
+            work.operations(16 * rows)
+            work.rows(4 * min(rational, rows), width)
 
-    def value(self, w: Table, k: int) -> Bounds:
-        """Enclose the sum of the rows' losses."""
-        images = [dot(x, w[i]) for x, i in zip(self.x, self.node, strict=True)]
-        k += self.k_x
-        if self.kind in EXPONENTIAL:
-            return self._exponential_value(images, k)
-        fine, slopes, curved = max(k, self.k_y), SLOPES[self.kind], self.kind in CURVED
-        a, b, one = 1 << (fine - k), 1 << (fine - self.k_y), 1 << fine
-        parts: dict[int, Number] = defaultdict(int)
-        for m, z, y, extra in zip(self.m, images, self.y, self.extra, strict=True):
-            t = a * z - b * y
-            s, ends = 2 * t, slopes(y, b * extra, one)
-            if ends is not None:
-                s = min(max(s, ends[0]), ends[1]) if curved else ends[t > 0]
-            parts[m] += 4 * s * t - s * s * curved
-        return quotients(parts, 2 * fine + 2)
-
-    def _exponential_value(self, images: list[Number], k: int) -> Bounds:
-        lo: dict[int, Number] = defaultdict(int)
-        hi: dict[int, Number] = defaultdict(int)
-        f, k_y = EXPONENTIAL[self.kind][0], numbers.unit(self.k_y)
-        for m, i, image, y in zip(self.m, self.node, images, self.y, strict=True):
-            z = image * numbers.unit(k)
-            if self.kind == "poisson" and z > numbers.LARGEST_EXPONENT:
-                raise Verdict("UNPROVED", f"exp(x.w) at node {i} is too large to be enclosed")
-            low, high = f(z)
-            linear = y * k_y * z * TEN50
-            lo[m] += low - linear
-            hi[m] += high - linear
-        return Bounds(quotients(lo, 0).lo / TEN50, quotients(hi, 0).hi / TEN50)
+    def images(self, w: Table) -> list[Number]:
+        """Return the numbers x.w_i."""
+        return [dot(x, w[i]) for x, i in zip(self.x, self.node, strict=True)]
 
     def dual(self, witness: object, name: str) -> tuple[Fraction, Image, int]:
         """Return an upper bound of h*(r), and X_i^T r_i per node in units 2^-k with that k."""
@@ -182,99 +289,7 @@ class RowTerm(Term):
             total = image[i]
             for c in range(self.d):
                 total[c] += x[c] * v
-        return self._upper_row_conjugate(r, k, name), image, k + self.k_x
-
-    def _upper_row_conjugate(self, r: list[Number], k: int, name: str) -> Fraction:
-        if self.kind in EXPONENTIAL:
-            return self._upper_exponential_conjugate(r, k, name)
-        fine, slopes, curved = max(k, self.k_y), SLOPES[self.kind], self.kind in CURVED
-        a, b, one = 1 << (fine - k), 1 << (fine - self.k_y), 1 << fine
-        total: Number = 0
-        columns = zip(self.m, r, self.y, self.extra, strict=True)
-        for row, (m, v, y, extra) in enumerate(columns):
-            v, ends = a * v, slopes(y, b * extra, one)
-            if ends is not None and not ends[0] <= m * v <= ends[1]:
-                raise self.outside(name, row)
-            total += 4 * b * y * v + m * v * v * curved
-        return exactly(total, 2 * fine + 2).hi
-
-    def _upper_exponential_conjugate(self, r: list[Number], k: int, name: str) -> Fraction:
-        hi: dict[int, Number] = defaultdict(int)
-        f, unit, k_y = EXPONENTIAL[self.kind][1], numbers.unit(k), numbers.unit(self.k_y)
-        for row, (m, v, y) in enumerate(zip(self.m, r, self.y, strict=True)):
-            bound = f(m * v * unit + y * k_y)
-            if bound is None:
-                raise self.outside(name, row)
-            hi[m] += bound
-        return quotients(hi, 0).hi / TEN50
-
-
-class PseudoHuberTerm(RowTerm):
-    """Rows (1/m) delta (sqrt(delta^2 + (z - y)^2) - delta), z = x.w_i.
-
-    Hence h*(r) = r y + (1/m) delta (delta - sqrt(delta^2 - (m r)^2)) where |m r| <= delta.
-    """
-
-    def charge(self, rational: int, width: int, sums: int) -> None:
-        """Count the work of one pass over the rows, with a root of four factors in each."""
-        super().charge(rational, width, sums)
-        work.charge(100 * len(self.node))
-        work.operations(32 * len(self.node))
-        work.rows(4 * min(rational, len(self.node)), width)
-
-    def value(self, w: Table, k: int) -> Bounds:
-        """Enclose the sum of the rows' losses: the roots from both sides."""
-        k += self.k_x
-        fine = max(k, self.k_y)
-        a, b, g = 1 << (fine - k), 1 << (fine - self.k_y), max(0, ROOT - 2 * fine)
-        lo: dict[int, Number] = defaultdict(int)
-        hi: dict[int, Number] = defaultdict(int)
-        for m, i, x, y, extra in zip(self.m, self.node, self.x, self.y, self.extra, strict=True):
-            t, delta = a * dot(x, w[i]) - b * y, b * extra
-            low, high = numbers.root(delta * delta * (delta * delta + t * t), g)
-            lo[m] += low - delta * delta * (1 << g)
-            hi[m] += high - delta * delta * (1 << g)
-        return Bounds(quotients(lo, 2 * fine + g).lo, quotients(hi, 2 * fine + g).hi)
-
-    def _upper_row_conjugate(self, r: list[Number], k: int, name: str) -> Fraction:
-        """Return an upper bound of the sum of h*(r): the roots, which are taken off, from below."""
-        fine = max(k, self.k_y)
-        a, b, g = 1 << (fine - k), 1 << (fine - self.k_y), max(0, ROOT - 2 * fine)
-        hi: dict[int, Number] = defaultdict(int)
-        columns = zip(self.m, r, self.y, self.extra, strict=True)
-        for row, (m, v, y, extra) in enumerate(columns):
-            p, delta = m * a * v, b * extra
-            ends = SLOPES[self.kind](b * y, delta, 1 << fine)
-            if ends is not None and not ends[0] <= p <= ends[1]:
-                raise self.outside(name, row)
-            low, _ = numbers.root(delta * delta * (delta * delta - p * p), g)
-            hi[m] += (p * b * y + delta * delta) * (1 << g) - low
-        return quotients(hi, 2 * fine + g).hi
-
-
-class PointTerm(Term):
-    """||w_i - a_i||^2."""
-
-    def __init__(self, data: Mapping[str, Any], d: int) -> None:
-        super().__init__(data, d)
-        self.a, self.k = numbers.table(data["a"], len(self.node), d, "a")
-
-    def value(self, w: Table, k: int) -> Bounds:
-        """Return the sum of the squares."""
-        a, b = 1 << self.k, 1 << k  # w a - x b has unit k + self.k
-        rows = zip(self.node, self.a, strict=True)
-        parts = (a * p - b * q for i, row in rows for p, q in zip(w[i], row, strict=True))
-        return exactly(sum(z * z for z in parts), 2 * (k + self.k))
-
-    def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
-        """Return the sum of r.a + ||r||^2/4."""
-        linear = sum(dot(v, a) for v, a in zip(r, self.a, strict=True))
-        return exactly(linear, k + self.k).hi + exactly(sum(dot(v, v) for v in r), 2 * k + 2).hi
-
-    def lower_moduli(self) -> list[tuple[int, list[Fraction]]]:
-        """Return 2 in every coordinate."""
-        work.operations(30 * self.size)
-        return [(i, [Fraction(2)] * self.d) for i in self.node]
+        return self.upper_sum(r, k, name), image, k + self.k_x
 
 
 class RidgeTerm(Term):
@@ -291,14 +306,12 @@ class RidgeTerm(Term):
 
     def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
         """Return the sum of r_j^2 / (2 mu_j); r_j = 0 is required where mu_j = 0."""
-        parts: dict[int, Number] = defaultdict(int)
-        for row, (v, coefficients) in enumerate(zip(r, self.mu, strict=True)):
-            for x, mu in zip(v, coefficients, strict=True):
-                if mu:
-                    parts[int(mu)] += x * x
-                elif x:
-                    raise self.outside(name, row)
-        return quotients(parts, 2 * k - self.k + 1).hi
+        for row, pair in enumerate(zip(r, self.mu, strict=True)):
+            if any(x and not mu for x, mu in zip(*pair, strict=True)):
+                raise self.outside(name, row)
+        pairs = zip(chain.from_iterable(self.mu), chain.from_iterable(r), strict=True)
+        squares = by_denominator((int(mu), x * x) for mu, x in pairs if mu)
+        return quotients(squares, 2 * k - self.k + 1).hi
 
     def lower_moduli(self) -> list[tuple[int, list[Fraction]]]:
         """Return mu_ij."""
@@ -307,35 +320,15 @@ class RidgeTerm(Term):
         return [(i, [v * unit for v in row]) for i, row in zip(self.node, self.mu, strict=True)]
 
 
-class L1Term(Term):
-    """Sum over j of kappa_ij |w_ij|."""
-
-    def __init__(self, data: Mapping[str, Any], d: int) -> None:
-        super().__init__(data, d)
-        self.kappa, self.k = numbers.table(spread(data["kappa"], d), len(self.node), d, "kappa")
-
-    def value(self, w: Table, k: int) -> Bounds:
-        """Return the weighted sum of the absolute values."""
-        rows = zip(self.node, self.kappa, strict=True)
-        return exactly(sum(dot(row, map(abs, w[i])) for i, row in rows), k + self.k)
-
-    def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
-        """Return zero; |r_j| <= kappa_j is required."""
-        a, b = 1 << self.k, 1 << k
-        for row, (v, kappa) in enumerate(zip(r, self.kappa, strict=True)):
-            if any(not -c * b <= x * a <= c * b for x, c in zip(v, kappa, strict=True)):
-                raise self.outside(name, row)
-        return Fraction(0)
-
-
 class BoxTerm(Term):
     """The constraint lower_i <= w_i <= upper_i, with infinite entries where there is none."""
 
     def __init__(self, data: Mapping[str, Any], d: int) -> None:
         super().__init__(data, d)
-        lower, upper = ([[_finite(v) for v in row] for row in data[key]]
-                        for key in ("lower", "upper"))  # fmt: skip
-        self.ends = [list(zip(*rows, strict=True)) for rows in zip(lower, upper, strict=True)]
+        ends = [[map(float.fromhex, row) for row in data[key]] for key in ("lower", "upper")]
+        exact = [[[None if math.isinf(x) else Fraction(x) for x in row] for row in rows]
+                 for rows in ends]  # fmt: skip
+        self.ends = [list(zip(*rows, strict=True)) for rows in zip(*exact, strict=True)]
 
     def charge(self, rational: int, width: int, sums: int) -> None:
         """Count the work of one pass over the bounds, which are compared as rationals."""
@@ -380,21 +373,14 @@ class SimplexTerm(Term):
 
     def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
         """Return the sum of total times the largest r_j."""
-        largest = map(max, r)
-        return exactly(dot(self.total, largest), k + self.k).hi
+        return exactly(dot(self.total, map(max, r)), k + self.k).hi
 
 
-def _finite(text: str) -> Fraction | None:
-    x = float.fromhex(text)
-    return None if math.isinf(x) else Fraction(x)
-
-
-# Kinds with a rule of their own; all others are rows.
+# Kinds with terms of their own; all others are rows.
 _TERMS = {
-    "pseudohuber": PseudoHuberTerm,
-    "point": PointTerm,
+    "point": RuleTerm,
+    "l1": RuleTerm,
     "ridge": RidgeTerm,
-    "l1": L1Term,
     "box": BoxTerm,
     "simplex": SimplexTerm,
 }

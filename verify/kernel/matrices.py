@@ -19,11 +19,6 @@ Root = tuple[Sequence[Sequence[Number]], int]  # rows R_i 2^-k and k
 EMPTY: Root = ([], 0)
 
 
-def read_root(value: object, d: int, name: str) -> Root:
-    """Read any number of rows of d witness numbers."""
-    return numbers.table(value, None, d, name)
-
-
 def lower_diagonal(matrix: Sequence[Sequence[Number]], root: Root, plus: Root = EMPTY) -> Vector:
     """Return t with  v^T (M + N^T N) v >= sum_i t_i v_i^2  for all v, by a root R; N is `plus`.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import (
     MAX_EMAX,
     MIN_EMIN,
@@ -136,6 +137,14 @@ def unit(k: int) -> Fraction:
     return Fraction(1, 1 << k) if k >= 0 else Fraction(1 << -k)
 
 
+def by_denominator(pairs: Iterable[tuple[int, Number]]) -> dict[int, Number]:
+    """Add up the numerators of each denominator of (denominator, numerator)."""
+    parts: dict[int, Number] = defaultdict(int)
+    for q, v in pairs:
+        parts[q] += v
+    return parts
+
+
 def quotients(parts: Mapping[int, Number], k: int) -> Bounds:
     """Enclose 2^-k sum of parts[q] / q: exactly for up to 64 denominators, else within 2^-256."""
     if len(parts) <= 64:
@@ -151,11 +160,8 @@ def roots(values: Sequence[Number], weights: Sequence[int], k: int) -> Bounds:
 
     The error of a root is 2^-(k+64); a nonzero integer value makes that relative.
     """
-    lo = hi = 0
-    for v, a in zip(values, weights, strict=True):
-        below, above = root(v, 64)
-        lo += a * below
-        hi += a * above
+    found = [root(v, 64) for v in values]
+    lo, hi = (sum(a * x[j] for a, x in zip(weights, found, strict=True)) for j in (0, 1))
     return Bounds(lo * unit(k + 64), hi * unit(k + 64))
 
 

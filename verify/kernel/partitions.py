@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from verify.kernel import work
 from verify.kernel.constants import Constants, Quadratics, check_constants, norm_of
 from verify.kernel.data import CONNECTIVITY, canonical, digest, keys
-from verify.kernel.matrices import Root, read_root
+from verify.kernel.matrices import Root
 from verify.kernel.numbers import Number, as_list, scaled, table, unit
 from verify.kernel.quadratic_forms import common_denominator
 from verify.kernel.verdict import Verdict, malformed, shown
@@ -227,7 +227,7 @@ def _constants(entry: Mapping[str, Any], size: int, d: int) -> Constants:
 
 
 def _root(rows: object, d: int, name: str) -> Root | None:
-    return None if rows is None else read_root(rows, d, name)
+    return None if rows is None else table(rows, None, d, name)
 
 
 def _vector(values: object, d: int, name: str) -> list[Fraction] | None:

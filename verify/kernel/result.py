@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -65,15 +66,17 @@ class Result:
 
         Figures that are not known, or beyond the largest double, are None.
         """
-        out: dict[str, Any] = {"status": self.status, "reason": self.reason}
-        for name in ("rel_gap", "plain_gap", "upper", "gap", "rtol"):
-            value = getattr(self, name)
-            out[name] = None if value is None else _finite(numbers.round_up(value))
-        out["lower"] = None if self.lower is None else _finite(numbers.round_down(self.lower))
-        squared = self.distance_squared
-        bound = None if squared is None else _finite(numbers.sqrt_up(squared))
-        return {**out, "distance_bound": bound, "warning": self.warning}
+        names = ("rel_gap", "plain_gap", "upper", "gap", "rtol")
+        return {
+            "status": self.status,
+            "reason": self.reason,
+            **{name: _rounded(getattr(self, name), numbers.round_up) for name in names},
+            "lower": _rounded(self.lower, numbers.round_down),
+            "distance_bound": _rounded(self.distance_squared, numbers.sqrt_up),
+            "warning": self.warning,
+        }
 
 
-def _finite(x: float) -> float | None:
-    return x if math.isfinite(x) else None
+def _rounded(x: Fraction | None, rounding: Callable[[Fraction], float]) -> float | None:
+    figure = math.inf if x is None else rounding(x)
+    return figure if math.isfinite(figure) else None

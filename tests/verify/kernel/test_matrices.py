@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from verify.kernel.matrices import EMPTY, lower_diagonal, read_root
+from verify.kernel.matrices import EMPTY, lower_diagonal
+from verify.kernel.numbers import table
 from verify.kernel.verdict import Verdict
 
 
@@ -42,4 +43,4 @@ def test_the_lower_diagonal_is_the_formula() -> None:
 @pytest.mark.parametrize("rows", [None, {}, 3, [[1]], [[1, 2, 3]], [1, 2], [[1, "x"]], [[1, None]]])
 def test_roots_of_another_shape_are_malformed(rows: object) -> None:
     with pytest.raises(Verdict, match="malformed"):
-        read_root(rows, 2, "root")
+        table(rows, None, 2, "root")
