@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from verify.kernel.numbers import as_list
-from verify.kernel.verdict import malformed, shown
+from verify.kernel.verdict import Verdict, false, malformed, shown
 
 SCHEMA = "gtv-problem/1"
 CONNECTIVITY = "gtv-connectivity/1"  # of documents about partitions of the nodes of such data
@@ -69,17 +69,16 @@ def canonical(data: object) -> dict[str, Any]:
     for e, edge in enumerate(edges):
         if edge[0] >= edge[1] or (e and edges[e - 1] >= edge):
             raise malformed(f"edge {e} {edge}: needs head < tail, sorted, no duplicates")
-    weights = _positive(_reals(raw["weights"], len(edges), "weights"), "weight of edge")
-    terms = as_list(raw["terms"], None, "terms")
+    terms = enumerate(as_list(raw["terms"], None, "terms"))
     out: dict[str, Any] = {
         "schema": SCHEMA,
         "n_nodes": n,
         "dim": d,
         "edges": edges,
-        "weights": weights,
+        "weights": _positive(_reals(raw["weights"], len(edges), "weights"), "weight of edge"),
         "lam": _positive([_real(raw["lam"], "lam")], "lam")[0],
         "penalty": _penalty(raw["penalty"], d),
-        "terms": [_term(t, n, d, f"terms[{k}]") for k, t in enumerate(terms)],
+        "terms": [_term(t, n, d, f"terms[{k}]") for k, t in terms],
     }
     if "nodes" in raw:
         out["nodes"] = _labels(raw["nodes"], n)
@@ -90,6 +89,16 @@ def digest(canonical_data: Mapping[str, Any]) -> str:
     """Return the SHA-256 of canonical data: of their JSON text, sorted keys, no white space."""
     text = json.dumps(canonical_data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def stated(doc: Mapping[str, Any], external: object) -> dict[str, Any]:
+    """Return the canonical data of a document, embedded or external, after comparing their hash."""
+    found = [canonical(x) for x in (doc.get("data"), external) if x is not None]
+    if not found:
+        raise Verdict("UNPROVED", "the document does not contain the problem data: pass them")
+    if any(digest(x) != doc["sha256"] for x in found):
+        raise false("the SHA-256 of the problem data is not the one stated")
+    return found[0]
 
 
 def keys(value: object, required: set[str], optional: set[str], name: str) -> dict[str, Any]:

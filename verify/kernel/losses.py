@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
 from typing import Any, NamedTuple
@@ -114,24 +114,17 @@ def _exponential(
     return Rule(value, upper_conjugate)
 
 
-def _upper_entropy(p: Number) -> Number | None:
-    inside = 0 <= p <= 1
-    return numbers.x_log_x(p)[1] + numbers.x_log_x(1 - p)[1] if inside else None
-
-
 RULES = {kind: _between(kind) for kind in SLOPES} | {
     "pseudohuber": Rule(_pseudohuber, _upper_pseudohuber),
-    "logistic": _exponential(numbers.softplus, _upper_entropy),
+    "logistic": _exponential(
+        numbers.softplus,
+        lambda p: numbers.x_log_x(p)[1] + numbers.x_log_x(1 - p)[1] if 0 <= p <= 1 else None,
+    ),
     "poisson": _exponential(
         lambda z: None if z > numbers.LARGEST_EXPONENT else numbers.exponential(z),
         lambda p: None if p < 0 else numbers.x_log_x(p)[1] - p * TEN50,
     ),
 }
-
-
-def sum_norm(v: Iterable[Number]) -> Number:
-    """Return the sum of the absolute values."""
-    return sum(-x if x < 0 else x for x in v)
 
 
 def dot(a: Any, b: Any) -> Number:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from verify.kernel import work
 from verify.kernel.constants import Constants, Quadratics, check_constants, norm_of
-from verify.kernel.data import CONNECTIVITY, canonical, digest, keys
+from verify.kernel.data import CONNECTIVITY, canonical, keys, stated
 from verify.kernel.matrices import Root
 from verify.kernel.numbers import Number, as_list, scaled, table, unit
 from verify.kernel.quadratic_forms import common_denominator
@@ -80,20 +80,16 @@ def check_document(document: Mapping[str, Any], data: Mapping[str, Any] | None =
         )
         if doc["schema"] != SCHEMA:
             raise malformed(f"schema must be {SCHEMA!r}")
-        found = [canonical(x) for x in (doc.get("data"), data) if x is not None]
-        if not found:
-            raise Verdict("UNPROVED", "the document does not contain the problem data: pass them")
-        if any(digest(x) != doc["sha256"] for x in found):
-            raise Verdict("REFUTED", "false document: the data do not have the stated SHA-256")
+        found = stated(doc, data)
         claim = _claim(doc["claim"])
         witnesses = as_list(doc["clusters"], None, "clusters")
-        clusters = _check_all(found[0], witnesses)
+        clusters = _check_all(found, witnesses)
         if claim == NO and all(witness["claim"] == YES for witness in witnesses):
             raise Verdict("REFUTED", "false document: no cluster is claimed not well-connected")
         if claim == YES:
             if any(witness["claim"] == NO for witness in witnesses):
                 raise Verdict("REFUTED", "false document: a cluster is not well-connected")
-            if sum(len(cluster.nodes) for cluster in clusters) < found[0]["n_nodes"]:
+            if sum(len(cluster.nodes) for cluster in clusters) < found["n_nodes"]:
                 raise Verdict("REFUTED", "false document: a node is in no cluster")
             return "every cluster of the partition is well-connected"
         return "a cluster of the partition is not well-connected"

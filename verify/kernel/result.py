@@ -50,10 +50,8 @@ class Result:
     @property
     def rel_gap(self) -> Fraction | None:
         """Gap divided by max(1, |upper|)."""
-        gap = self.gap
-        if gap is None or self.upper is None:
-            return None
-        return gap / max(Fraction(1), abs(self.upper))
+        gap, upper = self.gap, self.upper
+        return None if gap is None or upper is None else gap / max(Fraction(1), abs(upper))
 
     @property
     def plain_gap(self) -> Fraction | None:

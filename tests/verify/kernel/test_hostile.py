@@ -207,6 +207,30 @@ def long_dense_losses() -> Document:
     return connectivity(data, n, flow=[-(1 << 26)] * (n - 1), center=[0] * d)
 
 
+def quadratic(d: int, edges: int, **witness: Any) -> Document:
+    """Return a document whose penalty is the identity, with another witness."""
+    n, zeros = edges + 1, [0] * d
+    q = [[float(i == j) for j in range(d)] for i in range(d)]
+    data = problem(n, d, path(n), [], {"kind": "quadratic", "Q": q})
+    doc = certificate(data, [zeros] * n, [zeros] * edges, [])
+    doc["dual"]["quadratic"] = {"root": [], "null_space": [], "x": [zeros] * edges} | witness
+    return doc
+
+
+def table(rows: int, d: int, entries: list[Any]) -> list[list[Any]]:
+    return [[entries[(i * d + j) % len(entries)] for j in range(d)] for i in range(rows)]
+
+
+def roots_of_a_partition(d: int, norm: str, entries: list[Any]) -> Document:
+    square = table(d, d, entries)
+    roots = {"total": square, "inverse": square, "local": [square] * 2}
+    proof = {"center": [0] * d, "flow": [-(1 << 40)], "roots": roots, "alpha": 2.0, "beta": [1, 1]}
+    doc = partition_of_dimension(d, norm, **proof)
+    doc["data"]["weights"] = [2.0**41, 1.0]
+    doc["sha256"] = digest(canonical(doc["data"]))
+    return doc
+
+
 DOCUMENTS: dict[str, Callable[[], Document]] = {
     "dimension 2^26, ridge": lambda: dimension_of_two_terms("ridge"),
     "dimension 2^26, l1": lambda: dimension_of_two_terms("l1"),
@@ -239,6 +263,19 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "sets times edges": sets_times_edges,
     "long flow": long_flow,
     "dense losses": long_dense_losses,
+    "root, long numbers": lambda: quadratic(40, 1, root=table(40, 40, ["0x" + "f" * 400 + "p-9"])),
+    "root, many rows": lambda: quadratic(6, 1, root=table(20_000, 6, ["0x1p-900", 1])),
+    "root, ratios": lambda: quadratic(30, 1, root=table(30, 30, ratios(900, 300))),
+    "root, wide exponents": lambda: quadratic(20, 1, root=table(20, 20, ["0x1p-20000", 1])),
+    "null space, ratios": lambda: quadratic(30, 1, null_space=table(30, 30, ratios(900, 300))),
+    "null space of zeros": lambda: quadratic(1, 1, null_space=[[0]] * 100_000),
+    "zeros on many edges": lambda: quadratic(1, 2_000, null_space=[[0]] * 20_000),
+    "x, ratios": lambda: quadratic(10, 100, x=table(100, 10, ratios(1000, 300))),
+    "x, wide exponents": lambda: quadratic(3, 3_000, x=table(3_000, 3, ["0x1p-20000"])),
+    "x, long numbers": lambda: quadratic(3, 30, x=table(30, 3, ["0x" + "f" * 9000 + "p-20000"])),
+    "roots, long numbers": lambda: roots_of_a_partition(40, "l2", ["0x" + "f" * 200 + "p-900"]),
+    "roots, ratios": lambda: roots_of_a_partition(8, "l1", ratios(64, 3000)),
+    "inverse, ratios": lambda: roots_of_a_partition(24, "linf", ratios(576, 300)),
 }
 
 BYTES_OF: dict[str, bytes] = {

@@ -74,7 +74,7 @@ def test_documents_without_the_witness_are_unproved_and_say_which_is_missing(nam
     del doc["dual"]["quadratic"]
     status, reason = answer(doc)
     assert status == "UNPROVED"
-    assert "no witness `quadratic`" in reason
+    assert "has no `quadratic`, the witness" in reason
     doc["dual"]["u"][0][0] = text(number(doc["dual"]["u"][0][0]) + 1)
     assert answer(doc)[0] == "REFUTED"  # what is false is refused first
 
@@ -138,6 +138,39 @@ def _replaced(m: list[list[Fraction]], j: int, v: list[Fraction]) -> list[list[F
 def _det(m: list[list[Fraction]]) -> Fraction:
     (a, b, c), (d, e, f), (g, h, i) = m
     return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+
+
+def test_sums_of_many_quotients_are_rounded_to_the_safe_side() -> None:
+    """With more than 64 capacities the bound is enclosed: never above the exact value."""
+    n = 80
+    odd = [2 * i + 3 for i in range(n - 1)]
+    data = {
+        "schema": "gtv-problem/1",
+        "n_nodes": n,
+        "dim": 1,
+        "edges": [[i, i + 1] for i in range(n - 1)],
+        "weights": list(map(float, odd)),
+        "lam": 1.0,
+        "penalty": {"kind": "quadratic", "Q": [[3.0]]},
+        "terms": [{"kind": "point", "node": [0, n - 1], "a": [[0.0]] * 2}],
+    }
+    doc = {
+        "schema": "gtv-certificate/1",
+        "sha256": digest(canonical(data)),
+        "claim": {"rtol": 1.0, "upper": None, "lower": None},
+        "data": data,
+        "w": [[0]] * n,
+        "dual": {"u": [[1]] * (n - 1), "r": [[[-1], [1]]]},
+    }
+    for x in (0, 1):  # u + s and s are 2 and 1, or -1 and -2: x (u + s), or ||s||^2 / 3, is left
+        witness = {"root": [], "null_space": [], "x": [[x]] * (n - 1)}
+        s = 1 - 3 * x
+        each = x * (1 + s) + Fraction(s * s, 3)
+        exact = -Fraction(1, 2) - sum(each / (2 * c) for c in odd)
+        changed = doc | {"dual": {**doc["dual"], "quadratic": witness}}  # type: ignore[dict-item]
+        lower = verify.check(changed).lower
+        assert lower is not None
+        assert exact - Fraction(1, 2**250) < lower < exact
 
 
 Attack = Callable[[Document], None]

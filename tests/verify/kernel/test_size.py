@@ -8,6 +8,7 @@ UNPROVED: `work.py`, methods that charge, and statements that do nothing but cha
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +62,14 @@ def lines(name: str) -> int:
 
 def test_a_certificate_rests_on_fewer_lines_than_ever() -> None:
     assert sum(map(lines, CERTIFICATES)) < BEFORE
+
+
+def test_the_page_says_how_many() -> None:
+    text = (FOLDER.parents[1] / "docs" / "trust.md").read_text()
+    said = {name: int(n) for name, n in re.findall(r"`(\w+)\.py` (\d+)", text)}
+    assert {name: lines(name) for name in CERTIFICATES} == said
+    for names in (CERTIFICATES, PARTITIONS):
+        assert f"| {sum(map(lines, names))} |" in text
 
 
 def test_the_count_leaves_nothing_out() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import verify
-from verify.kernel import partitions
+from verify.kernel.data import canonical, digest
 from verify.kernel.partitions import check_document
 from verify.partitions.well_connected._check import well_connected
 
@@ -118,7 +118,7 @@ def test_mutated_documents_are_refused(name: str, rehash: bool) -> None:
     doc = copy.deepcopy(document(4.0))
     MUTATIONS[name](doc)
     if rehash and isinstance(doc.get("data"), dict):
-        doc["sha256"] = partitions.digest(partitions.canonical(doc["data"]))
+        doc["sha256"] = digest(canonical(doc["data"]))
     assert check_document(doc).status == "REFUTED"
     assert verify.check(doc).status == "REFUTED"
 
