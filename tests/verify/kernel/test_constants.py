@@ -190,3 +190,62 @@ def test_disconnected_clusters_need_no_constants() -> None:
     data["terms"].append({"kind": "logistic", "node": [0], "X": [[1.0, 0.0]], "y": [1.0]})
     witness = well_connected(data, [0, 1, 1, 1, 0, 1]).clusters[0].witness()
     assert check_cluster(data, witness).status == "CERTIFIED"
+
+
+def entry(rows: list[list[str]]) -> None:
+    """Put a digit before the first number of a root, or of an inverse."""
+    rows[0][0] = rows[0][0].replace("0x", "0x1", 1)
+
+
+SHAPES = {
+    "roots null": lambda r: None,
+    "unknown key": lambda r: {**r, "sum": []},
+    "total too wide": lambda r: {**r, "total": [[1, 2, 3]]},
+    "total no rows": lambda r: {**r, "total": [1, 2]},
+    "total infinite": lambda r: {**r, "total": [[1.0, float("inf")]]},
+    "local too short": lambda r: {**r, "local": [None] * 2},
+    "local too long": lambda r: {**r, "local": [None] * 4},
+    "local too wide": lambda r: {**r, "local": [[[1]], None, None]},
+    "inverse too short": lambda r: {**r, "inverse": [[1, 0]]},
+    "inverse too long": lambda r: {**r, "inverse": [[1, 0]] * 3},
+    "inverse too wide": lambda r: {**r, "inverse": [[1, 0, 0]] * 2},
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("claim", [0, 1])
+def test_roots_of_another_shape_are_malformed(claim: int, name: str) -> None:
+    data, witness = copy.deepcopy(witnesses("linf")[claim])
+    witness["roots"] = SHAPES[name](witness.get("roots", {}))
+    answer = check_cluster(data, witness)
+    assert answer.status == "REFUTED"
+    assert answer.reason.startswith("malformed")
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_roots_that_are_missing_are_named(norm: str) -> None:
+    data, witness = copy.deepcopy(witnesses(norm)[0])
+    del witness["roots"]
+    answer = check_cluster(data, witness)
+    assert answer.status == "UNPROVED"
+    assert "`roots`" in answer.reason
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_directions_that_are_missing_are_named(norm: str) -> None:
+    data, witness = copy.deepcopy(witnesses(norm)[1])
+    del witness["directions"]
+    answer = check_cluster(data, witness)
+    assert answer.status == "UNPROVED"
+    assert "`directions`" in answer.reason
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_roots_that_are_false_prove_nothing(norm: str) -> None:
+    data, witness = copy.deepcopy(witnesses(norm)[0])
+    witness["roots"]["total"].append([1000, 0])
+    assert check_cluster(data, witness).status == "REFUTED"
+    data, witness = copy.deepcopy(witnesses(norm)[0])
+    rows = witness["roots"]["inverse" if norm != "l2" else "local"]
+    entry(rows if norm != "l2" else next(root for root in rows if root))
+    assert check_cluster(data, witness).status == "REFUTED"
