@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 from fractions import Fraction
 from typing import Any
@@ -61,8 +62,9 @@ def scale(w: dict[str, Any], name: str, factor: float, k: int | None = None) -> 
         w[name][k] = ratio(number(w[name][k]) * Fraction(factor))
 
 
+@functools.cache
 def witnesses(norm: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """A problem and its witness for each claim."""
+    """A problem and its witness for each claim; to be copied before they are changed."""
     out = []
     for lam, claim in ((40.0, "well-connected"), (0.3, "not well-connected")):
         data = problem(norm, lam)

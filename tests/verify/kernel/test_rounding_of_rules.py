@@ -1,0 +1,32 @@
+"""What is enclosed in decimal units is rounded outwards once more, to units of two."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from verify.kernel import numbers
+from verify.kernel.losses import RULES
+from verify.kernel.numbers import TEN50
+
+
+@pytest.mark.parametrize("kind", ["logistic", "poisson"])
+def test_units_of_exponentials_are_rounded_outwards(kind: str) -> None:
+    """From units of 10^-50 to those of two, the last of them each to its own side."""
+    one, rule = 1 << 127, RULES[kind]
+    g = {"logistic": numbers.softplus, "poisson": numbers.exponential}[kind]
+    for z in (Fraction(3, 8), Fraction(-5, 16)):
+        bounds = rule.value(int(z * one), one // 4, 0, one)
+        assert bounds is not None
+        low, high = (Fraction(x, 4 * one**2) + z / 4 for x in bounds)
+        exact = [Fraction(x, TEN50) for x in g(z)]
+        assert exact[0] - Fraction(1, one**2) <= low < exact[0]
+        assert exact[1] < high <= exact[1] + Fraction(1, one**2)
+    found = rule.upper_conjugate(one // 8, one // 4, 0, one)
+    assert found is not None
+    p = Fraction(3, 8)
+    upper = Fraction(numbers.x_log_x(p)[1]) / TEN50 - (p if kind == "poisson" else 0)
+    if kind == "logistic":
+        upper += Fraction(numbers.x_log_x(1 - p)[1]) / TEN50
+    assert upper < Fraction(found, 4 * one**2) <= upper + Fraction(1, one**2)
