@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from verify.kernel import numbers
-from verify.kernel.losses import RULES
+from verify.kernel.losses import RULES, term_of
 from verify.kernel.numbers import TEN50
 
 
@@ -30,3 +30,18 @@ def test_units_of_exponentials_are_rounded_outwards(kind: str) -> None:
     if kind == "logistic":
         upper += Fraction(numbers.x_log_x(1 - p)[1]) / TEN50
     assert upper < Fraction(found, 4 * one**2) <= upper + Fraction(1, one**2)
+
+
+def test_means_over_many_numbers_of_rows_are_enclosed() -> None:
+    """With 70 different numbers of rows: the value from both sides, the conjugate from above."""
+    n = 70
+    node = [i for i in range(n) for _ in range(i + 1)]
+    first = [int(not p or node[p - 1] != i) for p, i in enumerate(node)]
+    ones, targets = [[(1.0).hex()]] * len(node), [float(x).hex() for x in first]
+    term = term_of({"kind": "squared", "node": node, "X": ones, "y": targets}, 1)
+    exact = sum(Fraction(1, i + 1) for i in range(n))
+    value = term.value([[0]] * n, 0)
+    assert exact - Fraction(1, 2**250) < value.lo < exact < value.hi < exact + Fraction(1, 2**250)
+    r = [f"{x:#x}/{i + 1:#x}" for i, x in zip(node, first, strict=True)]
+    upper, _, _ = term.dual(r, "r")  # f*(1) = y + 1/4 at y = 1
+    assert exact * 5 / 4 < upper < exact * 5 / 4 + Fraction(1, 2**250)
