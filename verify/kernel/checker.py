@@ -18,7 +18,7 @@ The file format, each conjugate and the meaning of each answer are in SCHEMA.md.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
@@ -27,7 +27,7 @@ from typing import Any
 from verify.kernel import losses, numbers, work
 from verify.kernel.data import NORM_OF_P, keys, stated
 from verify.kernel.losses import Table, dot
-from verify.kernel.matrices import Root, lower_diagonal
+from verify.kernel.matrices import Semidefinite
 from verify.kernel.numbers import Bounds, Number, by_denominator, exactly, quotients
 from verify.kernel.result import Result
 from verify.kernel.verdict import Verdict, false, malformed, shown
@@ -283,42 +283,16 @@ class Problem:
             raise Verdict("UNPROVED", "the dual has no `quadratic`, the witness for such a penalty")
         raw = keys(witness, {"root", "null_space", "x"}, set(), "dual.quadratic")
         null, root = (numbers.table(raw[key], None, self.d, key) for key in ("null_space", "root"))
-        points, k_x = numbers.table(raw["x"], len(u), self.d, "dual.quadratic.x")
-        mu = self._lower_margin(null, root)
-        fine, found = max(k, k_x + self.k_q), []
-        self._charge_quadratic(u, points, null[0], fine)
-        a, b = 1 << (fine - k), 1 << (fine - k_x - self.k_q)
-        for e, (flow, x, cap) in enumerate(zip(u, points, self.caps, strict=True)):
-            if any(dot(n, flow) for n in null[0]):
-                raise false(f"the flow on edge {e} {self.edges[e]} is not in the range of Q")
-            s = [a * v - b * dot(row, x) for v, row in zip(flow, self.q, strict=True)]
-            both = (a * v + r for v, r in zip(flow, s, strict=True))
-            found.append((cap, dot(x, both), dot(s, s)))
-        linear, square = (by_denominator((row[0], row[j]) for row in found) for j in (1, 2))
-        first = quotients(linear, k_x + fine - self.k_caps + 1).hi
-        return first + quotients(square, 2 * fine - self.k_caps + 1).hi / mu
-
-    def _charge_quadratic(self, u: Table, x: Table, null: Sequence[list[Number]], k: int) -> None:
-        """Count the work of Q x and N u on every edge, in units 2^-k."""
-        products = (self.d + len(null)) * len(u)
-        rational = work.rational_rows(x) + work.rational_rows(u)
-        everywhere = len(u) * (work.rational_rows(null) > 0)
-        work.operations((products + 4 * len(u)) * self.d)
-        work.charge(5 * products)
-        work.charge(4 * self.d * len(u) * work.product(2 * k))
-        work.rows((self.d + len(null)) * (rational + everywhere), self.d)
-
-    def _lower_margin(self, null: Root, root: Root) -> Fraction:
-        """Return mu > 0 with v^T Q v >= mu ||v||^2 on the range of Q, which is where N v = 0."""
-        work.operations(self.d * (self.d + 5) * len(null[0]))
-        work.rows(self.d * work.rational_rows(null[0]), self.d)
-        if any(dot(row, n) for row in self.q for n in null[0]):
-            raise false("a row of null_space is not in the null space of Q")
-        unit = numbers.unit(self.k_q)
-        mu = min(lower_diagonal([[x * unit for x in row] for row in self.q], root, null))
-        if mu <= 0:
-            raise false("root and null_space do not prove that Q is positive semidefinite")
-        return mu
+        x, k_x = numbers.table(raw["x"], len(u), self.d, "dual.quadratic.x")
+        q = Semidefinite(self.q, self.k_q, null, root)
+        q.charge(len(u), work.rational_rows(u) + work.rational_rows(x), max(k, k_x + q.k))
+        forms = list(q.upper_forms(u, k, x, k_x))
+        linear, square = (
+            by_denominator(zip(self.caps, (form[j] for form in forms), strict=True)) for j in (0, 1)
+        )
+        unit, unit_of_squares = q.units(k, k_x)
+        first = quotients(linear, unit + 1 - self.k_caps).hi
+        return first + quotients(square, unit_of_squares + 1 - self.k_caps).hi / q.lower_margin
 
     def upper_distance_squared(self, gap: Fraction) -> Fraction | None:
         """Bound ||w - w_hat||^2 by 2 gap / mu, mu the least modulus proved at a coordinate."""
