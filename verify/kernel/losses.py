@@ -142,6 +142,7 @@ class Term:
     """One loss term, a sum of blocks h(B w_i)."""
 
     k_x = 0  # unit of B
+    modulus: tuple[Table, int] = ([], 0)  # of strong convexity, a row a node where there is one
 
     def __init__(self, data: Mapping[str, Any], d: int) -> None:
         self.kind, self.node, self.d = data["kind"], data["node"], d
@@ -182,7 +183,10 @@ class Term:
 
     def lower_moduli(self) -> list[tuple[int, list[Fraction]]]:
         """Return (node, moduli of strong convexity per coordinate) where the kind proves some."""
-        return []
+        rows, k = self.modulus
+        work.operations(30 * self.d * len(rows))
+        pairs = zip(self.node, rows, strict=bool(rows))
+        return [(i, [v * numbers.unit(k) for v in row]) for i, row in pairs]
 
 
 class RuleTerm(Term):
@@ -199,6 +203,8 @@ class RuleTerm(Term):
         field = "a" if self.kind == "point" else "kappa"
         rows, self.k_y = numbers.table(spread(data[field], self.d), len(self.node), self.d, field)
         pair: list[list[Number]] = [list(chain.from_iterable(rows)), [0] * self.size]
+        if self.kind == "point":
+            self.modulus = [[2] * self.d] * len(self.node), 0
         self.y, self.extra = pair if self.kind == "point" else pair[::-1]
         self.m = [1] * self.size
 
@@ -238,12 +244,6 @@ class RuleTerm(Term):
         if len(bounds) < len(found):
             raise self.outside(name, found.index(None) * len(self.node) // len(self.m))
         return quotients(by_denominator(zip(self.m, bounds, strict=True)), 2 * fine + 2).hi
-
-    def lower_moduli(self) -> list[tuple[int, list[Fraction]]]:
-        """Return 2 in every coordinate of a point term."""
-        work.operations(30 * self.size)
-        point = self.kind == "point"
-        return [(i, [Fraction(2)] * self.d) for i in self.node] if point else []
 
 
 class RowTerm(RuleTerm):
@@ -290,7 +290,8 @@ class RidgeTerm(Term):
 
     def __init__(self, data: Mapping[str, Any], d: int) -> None:
         super().__init__(data, d)
-        self.mu, self.k = numbers.table(spread(data["mu"], d), len(self.node), d, "mu")
+        self.modulus = numbers.table(spread(data["mu"], d), len(self.node), d, "mu")
+        self.mu, self.k = self.modulus
 
     def value(self, w: Table, k: int) -> Bounds:
         """Return half the weighted sum of the squares."""
@@ -305,12 +306,6 @@ class RidgeTerm(Term):
         pairs = zip(chain.from_iterable(self.mu), chain.from_iterable(r), strict=True)
         squares = by_denominator((int(mu), x * x) for mu, x in pairs if mu)
         return quotients(squares, 2 * k - self.k + 1).hi
-
-    def lower_moduli(self) -> list[tuple[int, list[Fraction]]]:
-        """Return mu_ij."""
-        work.operations(30 * self.size)
-        unit = numbers.unit(self.k)
-        return [(i, [v * unit for v in row]) for i, row in zip(self.node, self.mu, strict=True)]
 
 
 class BoxTerm(Term):
