@@ -140,6 +140,11 @@ class _Proof:
         return self.result.status == "CERTIFIED"
 
 
+def _lower(proof: _Proof) -> float:
+    """Return the proved bound in floats, minus infinity where there is none."""
+    return -np.inf if proof.result.lower is None else round_down(proof.result.lower)
+
+
 class _Builder:
     """Writes documents with one witness after the other until w is certified or refuted."""
 
@@ -155,23 +160,16 @@ class _Builder:
             return self.finish(proof)
         value = self.search.value(self.w)
         promising = value - 4 * self.rtol * max(1.0, abs(value))
-        best: Candidate | None = None
         waiting: Candidate | None = None
         for candidate in self.search.candidates():
-            if not candidate.repaired:
+            if candidate.lower < promising:
+                if waiting is None or candidate.lower > waiting.lower:
+                    waiting = candidate
+            elif proof is None or candidate.lower > _lower(proof):
                 proof = self._better(proof, candidate)
                 if proof is not None and proof.certified:
                     return self.finish(proof)
-                continue
-            if best is not None and not candidate.lower > best.lower:
-                continue
-            best = candidate
-            waiting = candidate if candidate.lower < promising else None
-            if waiting is None:
-                proof = self._better(proof, candidate)
-                if proof is not None and proof.certified:
-                    return self.finish(proof)
-        if waiting is not None:
+        if waiting is not None and (proof is None or waiting.lower > _lower(proof)):
             proof = self._better(proof, waiting)
         return self._refute(proof or _Proof(check(self.document, rtol=self.rtol)))
 
@@ -186,17 +184,16 @@ class _Builder:
         u, r = candidate.flow.u, candidate.flow.r
         try:
             with overflowing():
-                flow = exact_flow(self.inst, u, r, candidate.point, candidate.active)
+                flow = exact_flow(
+                    self.inst, u, r, candidate.point, candidate.active, candidate.flow.absorb
+                )
         except NoWitness as reason:
             self.notes.append(str(reason))
             return proof
         other = self._judged(flow)
         if proof is None or other is None:
             return proof or other
-        lower, other_lower = proof.result.lower, other.result.lower
-        if lower is None or (other_lower is not None and other_lower >= lower):
-            return other
-        return proof
+        return other if _lower(other) >= _lower(proof) else proof
 
     def _judged(self, flow: ExactFlow, exact: bool = False) -> _Proof | None:
         """Let the kernel judge the document with this witness; None if it is not valid."""

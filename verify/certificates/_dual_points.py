@@ -107,16 +107,13 @@ class Candidate:
     active : ndarray of bool, shape (m,)
         Edges that residuals may be routed along.
     lower : float
-        Float estimate of the bound, P(point) - gap.
-    repaired : bool
-        Whether the flow is conserved wherever no loss absorbs it; else that is only hoped for.
+        Float estimate of the bound: P(point) less the gap and what is not conserved.
     """
 
     flow: FloatFlow
     point: FloatArray
     active: BoolArray
     lower: float
-    repaired: bool = True
 
 
 class DualSearch:
@@ -148,7 +145,6 @@ class DualSearch:
     ) -> None:
         self.inst, self.problem, self.w, self.u, self.rtol = inst, problem, w, u, rtol
         self.constraints, self.clock, self.may_solve = constraints, clock, may_solve
-        self.rescaled = inst.rescaled()
         self.points: list[FloatArray] = []
         self.notes: list[str] = []
 
@@ -160,45 +156,45 @@ class DualSearch:
 
     def candidates(self) -> Iterator[Candidate]:
         """Yield candidates; a source is asked only when the caller wants another one."""
-        target = 0.02 * self.rtol * max(1.0, abs(self.value(self.w)))
         for u, point in self._flows():
             if self.clock.expired():
                 return
             try:
-                for candidate in self._repaired(u, point, target):
+                for candidate in self._repaired(u, point):
                     if all(np.isfinite(v).all() for v in (candidate.flow.u, *candidate.flow.r)):
                         yield candidate
                     else:
                         self.notes.append("a point is too large for the float builder")
             except (OverflowError, np.linalg.LinAlgError):
                 self.notes.append("the data are too large for the float builder")
-                return
 
-    def _repaired(self, u: FloatArray, point: FloatArray, target: float) -> Iterator[Candidate]:
-        """Yield the flow as it is where its multipliers say that it may suffice, then repaired."""
-        units = self.inst.units
+    def _repaired(self, u: FloatArray, point: FloatArray) -> Iterator[Candidate]:
+        """Yield the flow as it is, and corrected: first what seems to suffice at less cost."""
         with overflowing():
-            repair = Repair(self.rescaled, point * units)
-            given = repair.given(u / units)
-        if repair.projection.limited:
-            candidate = self._candidate(given, point, repair.active, repaired=False)
-            if candidate.lower >= self.value(self.w) - self.rtol * max(
-                1.0, abs(self.value(self.w))
-            ):
-                yield candidate
-        with overflowing():
-            flow = repair.run(given, target, self.clock.expired)
-        yield self._candidate(flow, point, repair.active)
+            repair = Repair(self.inst, point, self.clock)
+            given = self._candidate(repair.given(u), point, repair.active)
+        value = self.value(self.w)
+        suffices = given.lower >= value - self.rtol * max(1.0, abs(value))
+        if suffices:
+            yield given
+        for slopes in (False, True):
+            if self.clock.expired():
+                break
+            with overflowing():
+                start = repair.with_slopes(given.flow) if slopes else given.flow.parts
+                corrected = repair.corrected(given.flow, start)
+            if corrected is None:
+                self.notes.append("the problem is too large for corrections of its flow")
+                break
+            yield self._candidate(corrected, point, repair.active)
+        if not suffices:
+            yield given
 
-    def _candidate(
-        self, flow: FloatFlow, point: FloatArray, active: BoolArray, repaired: bool = True
-    ) -> Candidate:
+    def _candidate(self, flow: FloatFlow, point: FloatArray, active: BoolArray) -> Candidate:
         with overflowing():
-            lower = self.inst.value(point) - flow.gap
+            lower = self.inst.value(point) - flow.gap - flow.missing
         # Infinity minus infinity estimates nothing, so any other candidate is to be preferred.
-        lower = -np.inf if np.isnan(lower) else lower
-        own = FloatFlow(flow.u * self.inst.units, flow.parts, flow.r, flow.gap)
-        return Candidate(own, point, active, lower, repaired)
+        return Candidate(flow, point, active, -np.inf if np.isnan(lower) else lower)
 
     def _flows(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield flows, each with the point that goes with it.

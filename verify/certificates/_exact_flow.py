@@ -15,7 +15,7 @@ import numpy as np
 
 from verify._arrays import BoolArray, FloatArray, IntArray
 from verify.certificates._absorb import Absorber
-from verify.certificates._exact_point import ExactPoint
+from verify.certificates._exact_point import Absorb, ExactPoint
 from verify.certificates._forest import components
 from verify.instance import _integers as integers
 from verify.instance._instance import Instance, floats
@@ -44,7 +44,12 @@ class ExactFlow:
 
 
 def exact_flow(
-    inst: Instance, u: FloatArray, r: list[FloatArray], w: FloatArray, active: BoolArray
+    inst: Instance,
+    u: FloatArray,
+    r: list[FloatArray],
+    w: FloatArray,
+    active: BoolArray,
+    absorb: Absorb | None = None,
 ) -> ExactFlow:
     """Return an exactly feasible (u, r) next to the given floats.
 
@@ -60,6 +65,8 @@ def exact_flow(
         The point, for the curvature of the losses.
     active : ndarray of bool, shape (m,)
         Edges that residuals may be routed along.
+    absorb : callable, optional
+        Makes up small residuals; without it every node takes what it can of its own.
 
     Raises
     ------
@@ -67,7 +74,10 @@ def exact_flow(
         The flow is far above the capacities.
     """
     point = ExactPoint(inst, u, r, w)
-    point.refine()
+    if absorb is None:
+        point.refine()
+    else:
+        point.refine_with(absorb)
     _, component = components(inst.edges[active], inst.n)
     penalty = inst.penalty
     slack = inst.cap - penalty.dual_norm(u) if penalty.bounded else inst.cap

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,8 @@ from verify.instance._penalties import QuadraticPenalty
 from verify.instance._terms import pseudo_inverse
 from verify.kernel.numbers import whole
 
+# Returns changes of (u, r) that make up a small rest (n, d) of the balance.
+Absorb = Callable[[FloatArray], tuple[FloatArray, list[FloatArray]]]
 GRID_BITS = 100  # u and r are rounded to 2^-100 of their largest entry
 
 
@@ -131,4 +134,16 @@ class ExactPoint:
             for t, term in enumerate(self.inst.terms):
                 change = self.ease[t] * term.push(shift)
                 self.r[t] = self.r[t] + integers.to_grid(change, self.k_r(t))
+            self.clip()
+
+    def refine_with(self, absorb: Absorb, rounds: int = 4) -> None:
+        """Let flow and multipliers take the residual together: steps on the fine grid."""
+        for _ in range(rounds):
+            u, r = absorb(integers.to_floats(self.residual(), self.k))
+            if not all(np.isfinite(v).all() for v in (u, *r)):
+                return
+            self.u = self.u + integers.to_grid(u, self.k)
+            for t, change in enumerate(r):
+                self.r[t] = self.r[t] + integers.to_grid(change, self.k_r(t))
+            self._into_range()
             self.clip()

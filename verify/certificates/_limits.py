@@ -12,6 +12,8 @@ AT_LEAST = 10.0  # seconds that solving again may take where the caller sets no 
 PER_ENTRY = 1e-3  # more for every entry of w and u,
 PER_SECOND = 10.0  # and for every second of the builder's own work so far
 
+LONGEST = 5.0  # seconds that a step may be foretold to take: of one that cannot be stopped
+
 
 class Clock:
     """Times one certificate.
@@ -32,6 +34,12 @@ class Clock:
     def expired(self) -> bool:
         """Return whether the caller's limit is over."""
         return self.limit is not None and CLOCK.now() - self._start >= self.limit
+
+    def affords(self, seconds: float) -> bool:
+        """Return whether something that takes so long, and cannot be stopped, may be begun."""
+        if self.limit is None:
+            return seconds <= LONGEST
+        return seconds <= min(LONGEST, self.limit - (CLOCK.now() - self._start))
 
     def note(self) -> str | None:
         """Return what ran out of time and what to change, None if nothing did."""

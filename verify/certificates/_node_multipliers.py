@@ -14,20 +14,27 @@ missed by as little as possible.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
+from verify.certificates._whitening import WhitePart, frames, row_squares, sizes
 from verify.instance._blocks import Part
 
 ROUNDS = 80
 START = 0.01  # of the typical dual times primal size: the complementarity products to begin with
 PATIENCE = 5  # rounds for the residual of the equations to halve
-EPS = 1e-12  # of the typical curvature: residual of the equations that a unit of v may leave
+EPS = 1e-14  # of the typical curvature: residual of the equations that a unit of v may leave
 STIFFEST = 1e8  # times the typical curvature: no block follows a displacement more readily
 
 
 def node_multipliers(
-    parts: list[Part], w: FloatArray, target: FloatArray, tolerance: float
+    parts: list[Part],
+    w: FloatArray,
+    target: FloatArray,
+    tolerance: float,
+    expired: Callable[[], bool] = lambda: False,
 ) -> list[FloatArray]:
     """Return multipliers per part with sum_k B_k^T r_k = target, of least total gap at w.
 
@@ -38,11 +45,20 @@ def node_multipliers(
     w, target : ndarray, shape (n, d)
     tolerance : float
         Complementarity products, each the gap that a multiplier may leave at one end.
+    expired : callable
+        Whether the time is over.
     """
-    n = len(w)
-    scale = _Scale(parts, w, target)
-    eps = EPS * scale.curvature
-    blocks = [_Iterate(part, w, scale) for part in parts]
+    n, d = w.shape
+    images = [part.push(w) for part in parts]
+    typical, gap = sizes(parts, images, target)
+    frame = frames(row_squares(parts, [np.square(v) for v in typical]), n, d)
+    eps = EPS / gap
+    blocks = [
+        _Iterate(WhitePart(part, frame), z, size, gap)
+        for part, z, size in zip(parts, images, typical, strict=True)
+    ]
+    target = np.einsum("njk,nj->nk", frame, target)
+    dual = np.maximum(np.abs(target).max(axis=1), 1.0)
     v = np.zeros_like(w)
     best, stale, length = np.full(n, np.inf), np.zeros(n), np.full(n, 0.5)
     for _ in range(ROUNDS):
@@ -51,9 +67,9 @@ def node_multipliers(
         stale = np.where(missed < 0.5 * best, 0, stale + 1)
         best = np.minimum(missed, best)
         mean, least = _complementarity(blocks, n)
-        hopeful = (missed > 1e-13 * scale.dual) & (stale < PATIENCE)
+        hopeful = (missed > 1e-13 * dual) & (stale < PATIENCE)
         going = (mean > tolerance) | (_stationarity(blocks, v) > 10 * tolerance) | hopeful
-        if not going.any():
+        if not going.any() or expired():
             break
         # Short steps come from products of very different size: then even them out first.
         share = np.where(least > 0.05 * mean, 0.1, 0.5)
@@ -104,22 +120,6 @@ def _stationarity(blocks: list[_Iterate], v: FloatArray) -> FloatArray:
     return out
 
 
-class _Scale:
-    """Typical sizes per node: of flows and multipliers, of w and z - y, and their ratio."""
-
-    def __init__(self, parts: list[Part], w: FloatArray, target: FloatArray) -> None:
-        dual, primal = np.abs(target).max(axis=1), np.abs(w).max(axis=1)
-        for part in parts:
-            f = part.function
-            for r in (f.clip(part.slope(w)), f.size()):
-                dual = np.maximum(dual, np.abs(part.pull(r)).max(axis=1))
-                part.largest(dual, np.abs(r))
-            part.largest(primal, np.abs(part.push(w) - f.y))
-        self.dual = np.maximum(dual, 1e-6 * dual.max(initial=0.0) + 1e-290)
-        self.primal = np.maximum(primal, 1e-6 * primal.max(initial=0.0) + 1e-290)
-        self.curvature = self.dual / self.primal
-
-
 class _End:
     """Upper (sign 1) or lower (-1) ends of the intervals of one part, `where` they are finite.
 
@@ -158,21 +158,19 @@ class _End:
 class _Iterate:
     """The iterate of one part: r, and the ends of its interval."""
 
-    def __init__(self, part: Part, w: FloatArray, scale: _Scale) -> None:
-        self.part, self.z = part, part.push(w)
+    def __init__(self, part: Part, z: FloatArray, size: FloatArray, reach: FloatArray) -> None:
+        self.part, self.z = part, z
         f = part.function
         self.free = f.limited & (f.lo < f.hi)  # entries with an iterate of their own
         self.fixed = f.limited & ~self.free
         above, below = (self.free & np.isfinite(end) for end in (f.hi, f.lo))
-        size = np.broadcast_to(part.of_nodes(scale.dual), part.shape)
-        # Terms of single coordinates have the units of each: half way, as sizes grow with the root.
-        units = 1.0 if part.x is not None else np.sqrt(part.norms_squared())
-        self.soft = units / (STIFFEST * part.of_nodes(scale.curvature))
+        each = np.broadcast_to(part.of_nodes(reach), part.shape)
+        self.soft = each / (STIFFEST * np.square(size))
         self.width = np.minimum(np.minimum(f.hi, size) - np.maximum(f.lo, -size), size)
         margin = np.where(above & below, 0.25, 1.0) * self.width
         inside = np.clip(f.slope(self.z), f.lo + margin, f.hi - margin)
         self.r = self._with_smooth(inside, self.z)
-        product = START * part.of_nodes(scale.dual * scale.primal)
+        product = START * each
         self.ends = (
             _End(1, above, np.maximum(f.hi - self.r, margin), product),
             _End(-1, below, np.maximum(self.r - f.lo, margin), product),

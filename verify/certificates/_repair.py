@@ -1,44 +1,59 @@
-"""Float repair of a dual point: conserve the flow where no loss absorbs it, inside the capacities.
+"""Float repair of a dual point: multipliers that conserve the flow, then both together.
 
-At an unlabelled or rank-deficient node i the conjugate L_i*(-(D^T u)_i) is finite only where
--(D^T u)_i lies in the range of the loss, so N_i^T (D^T u)_i = 0 with N_i a basis of the null space.
-The projection on these equations and the projection on the capacities are alternated with
-over-relaxation; multipliers with an interval of their own (an absolute value, a hinge, an l1 norm,
-a bound) take part as edges to a ground node whose capacities are the ends. What the losses absorb
-is shared out among their blocks: by `_node_multipliers` where there are such intervals, else by
-Newton steps, which give the witnesses r.
+What the losses absorb of a given flow is shared out among their blocks node by node
+(`_node_multipliers`). Where that does not suffice, as at an unlabelled or rank-deficient node i,
+whose conjugate L_i*(-(D^T u)_i) is finite only where -(D^T u)_i lies in the range of the loss, flow
+and multipliers are corrected together (`_correction`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
-from verify.certificates._forest import components
+from verify.certificates._correction import Correction
+from verify.certificates._exact_point import Absorb
+from verify.certificates._factor_work import factor_seconds
+from verify.certificates._limits import Clock
 from verify.certificates._node_multipliers import node_multipliers
-from verify.certificates._projection import Projection, pulled
+from verify.certificates._step import DualPoint, Step, balance
 from verify.instance._blocks import Part
 from verify.instance._functions import Piecewise
 from verify.instance._instance import Instance
-from verify.instance._terms import NULL, pseudo_inverse
 
-SWEEPS = 12
-PATIENCE = 5  # Newton steps that come no closer, where rounding is all that is left
-SHRINK = 1e-12  # capacities are left by this much, so that the exact step rarely has to scale
-STIFF = 1e6  # curvature of a quadratic in place of an equation, relative to the node's other losses
+# Curvature of a quadratic in place of an equation, relative to the node's other losses, in whatever
+# coordinate it is least.
+STIFF = 1e6
+BEYOND = 1e-6  # of the size of B w and y: a solver's kinks are closer
 
 
 @dataclass
 class FloatFlow:
-    """A repaired dual point: u (m, d), r per part and per term, and the gap at w in floats."""
+    """A dual point in floats.
+
+    Attributes
+    ----------
+    u : ndarray, shape (m, d)
+        Flow inside the capacities.
+    parts, r : list of ndarray
+        Multipliers inside their intervals, per part and per term.
+    gap : float
+        That at w, were the flow conserved.
+    missing : float
+        What is not conserved, times the largest entries of w.
+    absorb : callable or None
+        Returns changes of (u, r) that make up a small rest (n, d) of the balance.
+    """
 
     u: FloatArray
     parts: list[FloatArray]
     r: list[FloatArray]
     gap: float
+    missing: float
+    absorb: Absorb | None = None
 
 
 def gaps(
@@ -74,17 +89,17 @@ def negligible(inst: Instance, w: FloatArray) -> BoolArray:
 
 def anchored(inst: Instance, w: FloatArray) -> list[Part]:
     """Return the parts, each equation B w_i = y replaced by a stiff quadratic around B w_i."""
-    typical = np.zeros((inst.n, inst.d, inst.d))
+    typical = np.zeros((inst.n, inst.d))
     for part in inst.parts:
         if not part.equation:
-            typical += part.hessian(part.curvature(None))
-    curvature = np.einsum("njj->nj", typical).max(axis=1)
-    curvature = STIFF * np.where(curvature > 0, curvature, 1.0)
+            typical += np.einsum("njj->nj", part.hessian(part.curvature(None)))
+    top = typical.max(axis=1, keepdims=True)
+    typical = np.where(typical > 0, typical, np.where(top > 0, top, 1.0))
     out = []
     for part in inst.parts:
         if part.equation:
             y, f = part.push(w), part.function
-            c = np.where(f.limited, 0.0, part.of_nodes(curvature) / part.norms_squared())
+            c = np.where(f.limited, 0.0, STIFF * part.stiffness_of(typical))
             out.append(Part(part, Piecewise(y, c, f.lo, f.hi), equation=True))
         else:
             out.append(part)
@@ -92,162 +107,90 @@ def anchored(inst: Instance, w: FloatArray) -> list[Part]:
 
 
 class Repair:
-    """Repairs flows for one problem and one point w; the factorizations are made once."""
+    """Repairs flows for one problem and one point w, in units in which columns are alike.
 
-    def __init__(self, inst: Instance, w: FloatArray) -> None:
-        self.inst, self.w = inst, w
-        self.active = ~negligible(inst, w)
-        self.parts = anchored(inst, w)
-        hessian = np.zeros((inst.n, inst.d, inst.d))
-        for part in self.parts:
-            hessian += part.hessian(part.curvature(None))
-        if not np.isfinite(hessian).all():
+    Parameters
+    ----------
+    inst : Instance
+        The problem.
+    w : ndarray, shape (n, d)
+        The point.
+    clock : Clock, optional
+        When to stop; by default never.
+    """
+
+    def __init__(self, inst: Instance, w: FloatArray, clock: Clock | None = None) -> None:
+        self.units = inst.units
+        self.inst = inst = inst.rescaled()
+        self.w, self.clock = w * self.units, Clock(None, w.size) if clock is None else clock
+        self.active = ~negligible(inst, self.w)
+        self.parts = anchored(inst, self.w)
+        if not all(np.isfinite(part.hessian(part.curvature(None))).all() for part in self.parts):
             raise OverflowError("the data are too large for floats")
-        values, vectors = np.linalg.eigh(hessian)
-        null = values <= NULL * np.maximum(values[:, -1:], 0)
-        self.range = (vectors * ~null[:, None, :]) @ vectors.transpose(0, 2, 1)
-        self.newton_inverse = pseudo_inverse(values, vectors)  # everywhere if all is quadratic
-        self.quadratic = all(np.isinf(part.function.reach) for part in self.parts)
-        self.projection = Projection(inst, self.parts, w, self.active, (vectors, null))
-        _, self.component = components(inst.edges[self.active], inst.n)
-
-    def clip(
-        self, u: FloatArray, q: list[FloatArray], shrink: float
-    ) -> tuple[FloatArray, list[FloatArray]]:
-        """Return (u, q) moved into the capacities times 1 - shrink and into the intervals."""
-        u = self.inst.penalty.clip(u, self.inst.cap * (1 - shrink))
-        return u, [part.function.clip(v) for part, v in zip(self.parts, q, strict=True)]
-
-    def theta(self, u: FloatArray, q: list[FloatArray]) -> FloatArray:
-        """Return per component the largest factor <= 1 that respects all its capacities.
-
-        An end that is zero is not among them: what is beyond it is cut off.
-        """
-        inst = self.inst
-        out = np.ones(self.component.max(initial=0) + 1)
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            if inst.penalty.bounded and len(u):
-                norms = inst.penalty.dual_norm(u)
-                ratio = np.where(norms > inst.cap, inst.cap / norms, 1.0)
-                np.minimum.at(out, self.component[inst.edges[:, 0]], ratio)
-            for part, v in zip(self.parts, q, strict=True):
-                f = part.function
-                if not f.limited.any():
-                    continue
-                ratio = np.ones(inst.n)
-                for end, over in ((f.hi, (v > f.hi) & (f.hi > 0)), (f.lo, (v < f.lo) & (f.lo < 0))):
-                    part.least(ratio, np.where(f.limited & over, end / v, 1.0))
-                np.minimum.at(out, self.component, ratio)
-        return out
-
-    def run(
-        self, given: FloatFlow, target: float, expired: Callable[[], bool] = lambda: False
-    ) -> FloatFlow:
-        """Repair a flow; stops once the float gap is below the target, or the time is over."""
-        u, q = given.u, given.parts
-        best: FloatFlow | None = None
-        for _ in range(SWEEPS + 1):
-            inside, inside_q = self.projection.project(u, q)
-            theta = self.theta(inside, inside_q)
-            flow = self.evaluate(inside, inside_q, theta)
-            stalled = best is not None and theta.min() > 1 - 1e-6 and flow.gap > 0.9 * best.gap
-            if best is None or flow.gap < best.gap:
-                best = flow
-            if best.gap <= target or stalled or expired():
-                break
-            clipped, clipped_q = self.clip(inside, inside_q, SHRINK)
-            u = clipped + 0.9 * (clipped - inside)
-            q = [a + 0.9 * (a - b) for a, b in zip(clipped_q, inside_q, strict=True)]
-        assert best is not None
-        u, q = best.u, best.parts
-        for _ in range(2):  # the second pass removes the rounding of the first
-            u, q = self.projection.project(u, q, 1e-11)
-        return self.evaluate(u, q, self.theta(u, q))
 
     def given(self, u: FloatArray) -> FloatFlow:
-        """Return u inside the capacities, with multipliers that conserve it at every node.
-
-        For the flow of a good solution that is all: projections move it along nearly collinear
-        columns, by more than small capacities leave room for.
-        """
-        u = self.inst.penalty.clip(np.where(self.active[:, None], u, 0.0), self.inst.cap)
-        return self._flow(u, self._multipliers(u))
-
-    def _flow(self, u: FloatArray, parts: list[FloatArray]) -> FloatFlow:
-        r = self.inst.joined(parts)
-        node, edge = gaps(self.inst, self.w, u, r)
-        return FloatFlow(u, parts, r, float(node.sum() + edge.sum()))
-
-    def _multipliers(self, u: FloatArray) -> list[FloatArray]:
-        """Return multipliers per part that conserve the flow where that is possible."""
-        if not self.projection.limited:
-            return [np.zeros(part.shape) for part in self.parts]
+        """Return u inside the capacities, with multipliers that conserve it where they can."""
+        u = np.where(self.active[:, None], u / self.units, 0.0)
+        u = self.inst.penalty.clip(u, self.inst.cap)
         count = sum(part.function.y.size for part in self.parts)
         tolerance = 1e-12 * max(1.0, abs(self.inst.value(self.w))) / max(count, 1)
-        return node_multipliers(self.parts, self.w, -self.inst.divergence(u), tolerance)
+        target = -self.inst.divergence(u)
+        r = node_multipliers(self.parts, self.w, target, tolerance, self.clock.expired)
+        return self._flow(DualPoint(u, r))
 
-    def evaluate(self, u: FloatArray, q: list[FloatArray], theta: FloatArray) -> FloatFlow:
-        """Scale into the capacities, find the witnesses r and the gap."""
-        inst = self.inst
-        u = u * theta[self.component[inst.edges[:, 0]]][:, None]
-        factor = theta[self.component]
-        pairs = zip(self.parts, q, strict=True)
-        q = [part.function.clip(v * part.of_nodes(factor)) for part, v in pairs]
-        return self._flow(u, self._witnesses(u, q))
+    def with_slopes(self, given: FloatFlow) -> list[FloatArray]:
+        """Return multipliers per part, those of w where that is clearly beyond a kink.
 
-    def _witnesses(self, u: FloatArray, q: list[FloatArray]) -> list[FloatArray]:
-        """Return r with sum_k B_k^T r_k = -(D^T u)_i and the limited entries as in q.
-
-        The other blocks have their gradients at a point close to w: Newton on  grad L_i(v) = s_i
-        from v = w, damped where it does not descend; for quadratic losses one step, and r - grad h
-        is the correction of least cost.
+        What a rough flow makes the losses absorb there costs its first order.
         """
-        inst = self.inst
-        target = -inst.divergence(u) - pulled(self.parts, q)
-        target = np.einsum("nij,nj->ni", self.range, target)
-        v = self.w.copy()
-        forces = [np.abs(self._pull_smooth(part, v)).max(initial=0.0) for part in self.parts]
-        size = np.abs(target).max(initial=0.0) + max(forces, default=0.0)
-        best, stale = np.inf, 0
-        for _ in range(1 if self.quadratic else 40):
-            step, rest = self._newton(v, target)
-            missed = float(np.abs(rest).max(initial=0.0))
-            stale = 0 if missed < 0.5 * best else stale + 1
-            best = min(best, missed)
-            if self.quadratic or not missed > 1e-14 * size or stale == PATIENCE:
-                break
-            v = v + step
-        step, _ = self._newton(v, target)
         out = []
-        for part, fixed in zip(self.parts, q, strict=True):
-            f = part.function
-            r = f.clip(part.slope(v) + part.curvature(v) * part.push(step))
-            out.append(np.where(f.limited, fixed, r))
+        for part, r in zip(self.parts, given.parts, strict=True):
+            f, z = part.function, part.push(self.w)
+            beyond = np.abs(f.kink_distance(z)) > BEYOND * np.maximum(np.abs(z), np.abs(f.y))
+            out.append(np.where(beyond & np.isfinite(f.slope(z)), f.slope(z), r))
         return out
 
-    @staticmethod
-    def _pull_smooth(part: Part, v: FloatArray) -> FloatArray:
-        """Return B^T h'(B v) over the entries that are not limited, (n, d)."""
-        return part.pull(np.where(part.function.limited, 0.0, part.slope(v)))
+    def corrected(
+        self, given: FloatFlow, start: list[FloatArray] | None = None
+    ) -> FloatFlow | None:
+        """Return flow and multipliers corrected together; None where that takes too long.
 
-    def _newton(self, v: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the (limited) Newton step at v and the residual target - grad L(v)."""
+        Parameters
+        ----------
+        given : FloatFlow
+        start : list of ndarray, optional
+            Multipliers per part to start from, by default those given.
+
+        Raises
+        ------
+        OverflowError
+            The data are too large for floats.
+        """
         inst = self.inst
-        rest = target.copy()
-        for part in self.parts:
-            rest -= self._pull_smooth(part, v)
-        rest = np.einsum("nij,nj->ni", self.range, rest)
-        inverse = self.newton_inverse
-        if not self.quadratic:
-            hessian = np.zeros((inst.n, inst.d, inst.d))
-            for part in self.parts:
-                hessian += part.hessian(part.curvature(v))
-            inverse = pseudo_inverse(*np.linalg.eigh(hessian))
-        step = np.einsum("nij,nj->ni", inverse, rest)
-        # A logistic block is close to its quadratic model only for |x.step| of order one.
-        limit = np.ones(inst.n)
-        for part in self.parts:
-            if np.isfinite(part.function.reach):
-                move = np.abs(part.push(step)) / part.function.reach
-                part.least(limit, 1 / np.maximum(move, 1.0))
-        return step * limit[:, None], rest
+        seconds = factor_seconds(inst.edges[self.active], inst.n, inst.d)
+
+        def over() -> bool:
+            return not self.clock.affords(seconds)
+
+        if over():
+            return None
+        correction = Correction(inst, self.parts, self.w, self.active)
+        found = correction.run(DualPoint(given.u / self.units, start or given.parts), over)
+
+        @cache
+        def step() -> Step:
+            return correction.polish(found)
+
+        def absorb(rest: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+            change = step().response(rest / self.units)
+            return change.u * self.units, self.inst.joined(change.r)
+
+        return self._flow(found, absorb)
+
+    def _flow(self, point: DualPoint, absorb: Absorb | None = None) -> FloatFlow:
+        r = self.inst.joined(point.r)
+        node, edge = gaps(self.inst, self.w, point.u, r)
+        gap = float(node.sum() + edge.sum())
+        missing = np.abs(balance(self.inst, self.parts, point)) @ np.abs(self.w).max(axis=0)
+        own = point.u * self.units
+        return FloatFlow(own, point.r, r, gap, float(missing.sum()), absorb)

@@ -67,6 +67,14 @@ class Blocks:
             out[:, j] = np.bincount(self.node, weights=self.x[:, j] * r, minlength=self.n)
         return out
 
+    def pull_sizes(self, r: FloatArray) -> FloatArray:
+        """Return |B|^T r per node for r >= 0, (n, d): the size of the summands of a pull."""
+        if self.x is None:
+            return self.pull(r)
+        sizes = copy(self)
+        sizes.x = np.abs(self.x)
+        return sizes.pull(r)
+
     def hessian(self, curvature: FloatArray) -> FloatArray:
         """Return B^T diag(curvature) B per node, (n, d, d)."""
         out = np.zeros((self.n, self.d, self.d))
@@ -95,6 +103,22 @@ class Blocks:
     def of_nodes(self, values: FloatArray) -> FloatArray:
         """Return a value per node (n,) at each block, in an array that broadcasts to `shape`."""
         return values[self.node] if self.x is not None else values[self.node][:, None]
+
+    def enough_for(self, sizes: FloatArray) -> FloatArray:
+        """Return sizes of multipliers that can take the sizes (n, d) in any coordinate."""
+        own = sizes[self.node]
+        if self.x is None:
+            return own if self.units is None else own * self.units
+        x = np.abs(self.x)
+        return np.asarray((own / np.where(x > 0, x, np.inf)).max(axis=1))
+
+    def stiffness_of(self, curvature: FloatArray) -> FloatArray:
+        """Return curvatures of the blocks that make up those (n, d) of every coordinate."""
+        own = curvature[self.node]
+        if self.x is None:
+            return own if self.units is None else own * self.units**2
+        x = np.abs(self.x)
+        return np.asarray((own / np.where(x > 0, x, np.inf) ** 2).max(axis=1))
 
     def least(self, out: FloatArray, values: FloatArray) -> None:
         """Lower `out` (n,) to the least of the values at the blocks of each node."""

@@ -55,6 +55,10 @@ class Function:
         """Return h'' at z, its typical size where z is None; zero at the limited entries."""
         raise NotImplementedError
 
+    def stiffness(self, r: FloatArray) -> FloatArray:
+        """Return h'' where the slope is r, inside the interval; infinite at a kink."""
+        raise NotImplementedError
+
     def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
         """Return h(z) + h*(r) - r z."""
         raise NotImplementedError
@@ -63,9 +67,13 @@ class Function:
         """Return how far z is beyond the points where h' is inside the interval, signed."""
         return np.zeros(z.shape)
 
-    def clip(self, r: FloatArray) -> FloatArray:
-        """Return r moved into the interval."""
-        return np.clip(r, self.lo, self.hi)
+    def clip(self, r: FloatArray, margin: float = 0.0) -> FloatArray:
+        """Return r moved into the interval, a share of its length away from the ends."""
+        if margin == 0:
+            return np.clip(r, self.lo, self.hi)
+        both = np.isfinite(self.lo) & np.isfinite(self.hi)
+        length = np.where(both, np.where(both, self.hi, 0.0) - np.where(both, self.lo, 0.0), 0.0)
+        return np.clip(r, self.lo + margin * length, self.hi - margin * length)
 
     def size(self) -> FloatArray:
         """Return the larger of the finite ends in absolute value."""
@@ -115,6 +123,10 @@ class Piecewise(Function):
         """Return c where the interval is the real line."""
         return np.where(self.limited, 0.0, self.c)
 
+    def stiffness(self, r: FloatArray) -> FloatArray:
+        """Return c, whatever the slope."""
+        return self.c
+
     def kink_distance(self, z: FloatArray) -> FloatArray:
         """Return z - y less what a quadratic takes."""
         t = z - self.y
@@ -154,6 +166,11 @@ class Logistic(Exponential):
         """Return p (1 - p)/m, p = sigmoid(z)."""
         return 0.25 / self.m if z is None else expit(z) * expit(-z) / self.m
 
+    def stiffness(self, r: FloatArray) -> FloatArray:
+        """Return p (1 - p)/m, where |m r| is p or 1 - p."""
+        t = np.abs(self.m * self.clip(r))
+        return t * np.maximum(1 - t, 0) / self.m
+
     def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
         """Return KL(p || q)/m, p = m r + y and q = sigmoid(z)."""
         # With t = p or 1 - p on the side of the label, t is |m r| and never rounds to 0 or 1.
@@ -179,6 +196,10 @@ class Poisson(Exponential):
         """Return exp(z)/m; a typical size is that at the minimum, y/m."""
         with np.errstate(over="ignore"):
             return (np.maximum(self.y, 1.0) if z is None else np.exp(z)) / self.m
+
+    def stiffness(self, r: FloatArray) -> FloatArray:
+        """Return p/m, p = m r + y."""
+        return np.maximum(self.m * r + self.y, 0) / self.m
 
     def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
         """Return (p ln(p/q) - p + q)/m, p = m r + y and q = exp(z)."""
@@ -213,6 +234,11 @@ class PseudoHuber(Function):
         if z is None:
             return 1 / self.m
         return (self.delta / np.hypot(self.delta, z - self.y)) ** 3 / self.m
+
+    def stiffness(self, r: FloatArray) -> FloatArray:
+        """Return (1 - (m r/delta)^2)^(3/2) / m."""
+        turned = np.square(self.m * r / self.delta)
+        return np.asarray(np.maximum(1 - turned, 0) ** 1.5 / self.m)
 
     def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
         """Return (delta/m) sqrt(delta^2 + t^2) (1 - cos of the angle between two directions).

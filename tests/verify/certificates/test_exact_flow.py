@@ -21,8 +21,8 @@ def test_exact_flow_is_conserved_and_within_capacity(loss: str, phi: str) -> Non
     w, u = solve(data)
     w, _ = Constraints(inst).moved(w)
     repair = Repair(inst, w)
-    found = repair.run(repair.given(u), 0.0)
-    flow = exact_flow(inst, found.u, found.r, w, repair.active)
+    found = repair.corrected(repair.given(u))
+    flow = exact_flow(inst, found.u, found.r, w, repair.active, found.absorb)
     residual = [[Fraction(0)] * 2 for _ in range(inst.n)]
     for (i, j), row, cap in zip(data["edges"], flow.u, data["weights"], strict=True):
         x = [Fraction(v) / 2**flow.k for v in row]
@@ -62,7 +62,7 @@ def test_a_load_beyond_the_room_of_a_term_goes_to_rows_that_have_it() -> None:
     inst = load(data)
     w, u = solve(data)
     repair = Repair(inst, w)
-    found = repair.run(repair.given(u), 0.0)
+    found = repair.corrected(repair.given(u))
     moved = found.u + np.array([[0.2, 0.0], [0.0, 0.0]])
     flow = exact_flow(inst, moved, found.r, w, repair.active)
     # Nothing was scaled down: the load went along an edge, and the other edge is as it was.

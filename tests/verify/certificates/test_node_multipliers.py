@@ -8,7 +8,7 @@ from _plain_instances import KINKED, Data, instance, solve
 from scipy.optimize import linprog
 
 from verify.certificates._node_multipliers import node_multipliers
-from verify.certificates._repair import Repair, anchored
+from verify.certificates._repair import anchored
 from verify.instance._blocks import Part
 from verify.instance._constraints import Constraints
 from verify.instance._functions import Piecewise
@@ -80,6 +80,6 @@ def test_multipliers_at_solutions_leave_no_gap(kind: str) -> None:
     parts, target = anchored(inst, w), -inst.divergence(u)
     found = node_multipliers(parts, w, target, 1e-13)
     error = target - sum((p.pull(r) for p, r in zip(parts, found, strict=True)), 0 * w)
-    assert np.abs(np.einsum("nij,nj->ni", Repair(inst, w).range, error)).max() < 1e-6
+    assert np.abs(error).max() < 1e-6
     gap = sum(p.gaps(r, w).sum() for p, r in zip(parts, found, strict=True) if not p.equation)
     assert 0 <= gap < 1e-7

@@ -1,0 +1,129 @@
+"""Corrections of a nearly feasible dual point: flow and multipliers together, all nodes at once.
+
+A flow inside its capacities and multipliers inside their intervals may miss the balance
+
+    (D^T u)_i + sum_k B_k^T r_k = 0        at every node i
+
+by little. The least change that makes it up is found in a metric that leaves alone what is close to
+an end (`_room`), by one sparse factorization (`_step`). What leaves its bounds is put back and
+stays there in the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from verify._arrays import BoolArray, FloatArray
+from verify.certificates._room import edge_weights, interval_weights
+from verify.certificates._step import DualPoint, Metric, Step, balance
+from verify.instance._blocks import Part
+from verify.instance._instance import Instance
+
+ROUNDS = 6  # steps, each with a factorization; two or three are the rule
+# What is put back keeps this share of the interval or capacity away from the end, so that rounding
+# has room in both directions. It costs as much of the gap at most.
+MARGIN = 1e-12
+# At least that share counts as room: ends stay where they are, but the system is not singular.
+ROOM = 1e-9
+# Where no more than rounding is missing, a part of it is less than the margin, whatever the room:
+# then what is at its end may move a little too, and every node takes its own rounding.
+POLISH = 1e-2
+REFINEMENTS = 10  # steps with the same factors, while each
+ENOUGH = 0.8  # leaves no more than this share
+# Weight of the room beside the curvature, as a share of the objective: how much of the gap it may
+# cost to stay away from the ends. At least that where the objective is zero.
+BARRIER, LEAST_BARRIER = 1e-9, 1e-30
+ROUNDED = 1e-14  # of what adds up at a node: no more than rounding is missing
+# Of the most in its coordinate: a node where nearly nothing adds up misses nothing in this sense.
+LEAST_SIZE = 1e-8
+
+
+class Correction:
+    """Corrections for one problem and one point.
+
+    Parameters
+    ----------
+    inst : Instance
+        The problem.
+    parts : list of Part
+        What its terms are sums of, without equations.
+    w : ndarray, shape (n, d)
+        The point.
+    active : ndarray of bool, shape (m,)
+        Edges whose flow may move.
+    """
+
+    def __init__(self, inst: Instance, parts: list[Part], w: FloatArray, active: BoolArray) -> None:
+        self.inst, self.parts = inst, parts
+        self.active: BoolArray = active & (inst.cap > 0)
+        self.value = abs(inst.value(w))
+
+    def run(self, point: DualPoint, expired: Callable[[], bool]) -> DualPoint:
+        """Return a dual point that is balanced up to rounding, or better balanced than before."""
+        point = self._inside(point)
+        for _ in range(ROUNDS):
+            missing = np.abs(balance(self.inst, self.parts, point))
+            if (missing <= ROUNDED * self._size(point)).all() or expired():
+                break
+            change = self._change(point)
+            if not change.finite:
+                break
+            point = self._inside(point.plus(change))
+        return point
+
+    def polish(self, point: DualPoint) -> Step:
+        """Return the map from what rounding misses at a point to changes that make it up."""
+        return Step(self.inst, self.parts, self._metric(point, POLISH))
+
+    def _change(self, point: DualPoint) -> DualPoint:
+        """Return the least change that makes up the balance of a point."""
+        step = Step(self.inst, self.parts, self._metric(point, ROOM))
+        change = DualPoint(np.zeros_like(point.u), [np.zeros_like(r) for r in point.r])
+        missing = np.inf
+        for _ in range(REFINEMENTS):
+            rest = balance(self.inst, self.parts, point.plus(change))
+            left = float(np.abs(step.white(rest)).max(initial=0.0))
+            if not left < ENOUGH * missing:
+                break
+            missing = left
+            change = change.plus(step.response(rest))
+        return change
+
+    def _inside(self, point: DualPoint) -> DualPoint:
+        """Put back what has left its bounds."""
+        u = self.inst.penalty.clip(point.u, self.inst.cap * (1 - MARGIN))
+        pairs = zip(self.parts, point.r, strict=True)
+        return DualPoint(u, [part.function.clip(r, MARGIN) for part, r in pairs])
+
+    def _size(self, point: DualPoint) -> FloatArray:
+        """Return the size (n, d) of what adds up at the nodes; intervals count whole."""
+        out = np.asarray(abs(self.inst.incidence).T @ np.abs(point.u))
+        for part, r in zip(self.parts, point.r, strict=True):
+            out += part.pull_sizes(np.maximum(np.abs(r), part.function.size()))
+        return np.maximum(out, LEAST_SIZE * out.max(axis=0, initial=0.0))
+
+    def _metric(self, point: DualPoint, least: float) -> Metric:
+        """Return the weights at a point, where that share counts as room at least."""
+        inst = self.inst
+        entries = point.u.size + sum(r.size for r in point.r) + 1
+        barrier = max(BARRIER * self.value / entries, LEAST_BARRIER)
+        rows, most = [], np.zeros(inst.d)
+        for part, r in zip(self.parts, point.r, strict=True):
+            typical = np.abs(r) + 1e-3 * np.abs(r).max(initial=0.0)
+            rows.append(interval_weights(part, r, typical, barrier, least))
+            own = np.einsum("njj->nj", part.hessian(rows[-1]))
+            most = np.maximum(most, own.max(axis=0, initial=0.0))
+        # Beside edges that take all for nothing what the nodes take would be rounding.
+        most = np.where(most > 0, most, np.inf)
+        edges = edge_weights(inst.penalty, point.u, self._reach(point), barrier, least, most)
+        return Metric(np.where(self.active[:, None, None], edges, 0.0), rows)
+
+    def _reach(self, point: DualPoint) -> FloatArray:
+        """Return the capacities, or less where that is more than whatever can flow."""
+        penalty, cap = self.inst.penalty, self.inst.cap
+        if not penalty.bounded:
+            return cap
+        most = penalty.dual_norm(self._size(point)).max(initial=0.0)
+        return np.minimum(cap, penalty.dual_norm(point.u) + most)
