@@ -298,7 +298,10 @@ class CvxpyFunction:
         """
         if np.isfinite(self.value(w)):
             return w
-        nearest = self._domain.maximizer(w, 1.0)
+        try:
+            nearest = self._domain.maximizer(w, 1.0)
+        except Infeasible:
+            raise ValueError(NOWHERE) from None
         return nearest if np.isfinite(self.value(nearest)) else self.prox(w, 1.0)
 
     def nearest_slope(self, s: FloatArray) -> FloatArray:

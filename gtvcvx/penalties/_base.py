@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.conic._function import CvxpyFunction
 from gtvcvx.penalties._checks import EPS, as_per_edge, as_rows, rounding_slack
 
 
@@ -179,6 +180,10 @@ class Penalty(ABC):
 
         Flows have no component beside it. A penalty that cannot take d raises its error here.
         """
+        return None
+
+    def written(self, dim: int) -> CvxpyFunction | None:
+        """Return the function on R^dim of a penalty that is known by CVXPY's rules alone."""
         return None
 
     @abstractmethod

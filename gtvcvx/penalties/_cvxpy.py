@@ -94,6 +94,10 @@ class CvxpyPenalty(Penalty):
         name = getattr(self._build, "__qualname__", type(self._build).__name__)
         return f"CvxpyPenalty({name}, norm={self.is_norm})"
 
+    def written(self, dim: int) -> CvxpyFunction:
+        """Return phi in dimension dim."""
+        return self.function(dim)
+
     def to_data(self) -> dict[str, Any]:
         """Return {"kind": "opaque", ...}: there are no data that would say what phi is."""
         return {"kind": "opaque", "name": "CvxpyPenalty"}

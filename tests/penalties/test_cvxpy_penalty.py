@@ -176,7 +176,10 @@ def test_primal_dual_and_iterative_solver_agree(penalty, lam):
 def test_problems_are_the_twins(twins):
     ours, theirs = (problem_with(p).solve(rtol=1e-7) for p in twins)
     assert ours.value == pytest.approx(theirs.value, abs=1e-6)
-    np.testing.assert_allclose(ours.w, theirs.w, atol=1e-2)
+    # Where the penalty is singular, nodes without data are free along its null directions.
+    span = twins[1].span_projector(2)
+    span = np.eye(2) if span is None else span
+    np.testing.assert_allclose(ours.w @ span, theirs.w @ span, atol=1e-2)
     if twins[0].is_norm:
         np.testing.assert_array_equal(ours.clusters(), theirs.clusters())
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.conic._function import CvxpyFunction
 
 # Along singular directions of X_i below this share of the largest, L_i* is too ill conditioned to
 # be evaluated: flow is conserved there, as if X_i had no such direction. That shrinks the set of
@@ -103,6 +105,10 @@ class BatchedLoss(ABC):
         Hessians must be diagonal to the last bit: what is solved for each coordinate by itself is
         then the problem that was given, and not one nearby.
         """
+        return None
+
+    def written(self) -> Sequence[CvxpyFunction] | None:
+        """Return the functions (k,) of losses that are known by nothing but CVXPY's rules."""
         return None
 
     @abstractmethod

@@ -161,6 +161,10 @@ class BatchedCvxpy(BatchedLoss):
         """CVXPY model of the conjugate: the duals of the cone programs."""
         return conjugate_model([f.form for f in self._functions], s, np.ones(self.n_nodes))
 
+    def written(self) -> Sequence[CvxpyFunction]:
+        """Return the functions (k,)."""
+        return self._functions
+
     def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
         """One opaque term: there are no data that would say what the losses are."""
         return [{"kind": "opaque", "node": np.sort(nodes), "name": "CvxpyLoss"}]

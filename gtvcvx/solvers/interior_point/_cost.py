@@ -85,6 +85,10 @@ class Prices:
         With quadratic models of the losses it takes so many times as long: they are renewed.
     prox, row : float
         With losses that are neither, for each node, and for each entry of its rows.
+    written : float
+        Each proximal point of a loss, or of an edge's penalty, that CVXPY's rules describe.
+    power : float
+        Each coordinate of an edge, with a p-norm.
     blockwise : BlockwisePrices
     """
 
@@ -103,6 +107,8 @@ class Prices:
     models: float = 1.8
     prox: float = 700.0
     row: float = 4.0
+    written: float = 1e5
+    power: float = 300.0
     blockwise: BlockwisePrices = BlockwisePrices()
 
 
@@ -267,6 +273,18 @@ class Alternative:
         return iteration(self._problem, self._prices)
 
 
+def _edge_price(problem: GTVProblem, prices: Prices) -> float:
+    """Return what edges take that the compiled pass does not know."""
+    if problem.penalty.written(problem.dim) is not None:
+        return prices.written * problem.graph.n_edges
+    return (
+        prices.power
+        * problem.graph.n_edges
+        * problem.dim
+        * (problem.penalty.to_data()["kind"] == "pnorm")
+    )
+
+
 def row_entries(problem: GTVProblem) -> float:
     """Return the number of entries of the data of all rows."""
     terms = problem.losses.terms()
@@ -282,7 +300,10 @@ def quadratic_iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float
 
 def iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float:
     """Return the price of a primal-dual iteration with the losses' own proximal maps."""
-    affine = quadratic_iteration(problem, prices)
+    affine = quadratic_iteration(problem, prices) + _edge_price(problem, prices)
     if problem.losses.is_quadratic:
         return affine
+    affine += prices.written * sum(
+        len(nodes) for nodes, batch in problem.losses.parts if batch.written() is not None
+    )
     return affine + prices.prox * problem.graph.n_nodes + prices.row * row_entries(problem)

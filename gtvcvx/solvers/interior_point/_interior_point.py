@@ -23,6 +23,7 @@ from gtvcvx.solvers.interior_point._losses import LOSS_KINDS, add_losses
 from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS, add_penalty
 from gtvcvx.solvers.interior_point._program import Program, Units
 from gtvcvx.solvers.interior_point._units import choices_of_units
+from gtvcvx.solvers.interior_point._written import add_written_losses, losses_written
 from verify._interrupts import noticed
 
 # What Clarabel ends with when its point is worth a check: the gap is computed afresh anyway.
@@ -76,6 +77,21 @@ def penalty_known(problem: GTVProblem) -> str | None:
     return None if known else "a penalty 'l1', 'l2', 'linf', 'squared' or quadratic"
 
 
+def losses_conic(problem: GTVProblem) -> str | None:
+    """Ask for losses that are known by their plain data, or by CVXPY's rules."""
+    known = {*LOSS_KINDS, "opaque"}.issuperset(term["kind"] for term in problem.losses.terms())
+    known = known and losses_written(problem.losses)
+    return None if known else "losses that are known by their data, or by CVXPY's rules"
+
+
+def penalty_conic(problem: GTVProblem) -> str | None:
+    """Ask for a penalty that a conic program describes."""
+    penalty = problem.penalty
+    known = penalty.to_data()["kind"] in {*PENALTY_KINDS, "pnorm"}
+    known = known or penalty.written(problem.dim) is not None
+    return None if known else "a norm or a quadratic as penalty, or one by CVXPY's rules"
+
+
 def not_too_large(problem: GTVProblem) -> str | None:
     """Ask for a problem whose factor fits in memory, whatever the graph."""
     size, most = problem.graph.n_nodes * problem.dim, DEFAULTS.most_coordinates
@@ -110,7 +126,7 @@ class InteriorPoint:
 
     stride = 1
     #: What it needs of a problem.
-    requires: ClassVar[tuple[Requirement, ...]] = (not_too_large, penalty_known, losses_known)
+    requires: ClassVar[tuple[Requirement, ...]] = (not_too_large, penalty_conic, losses_conic)
 
     def __init__(
         self,
@@ -125,6 +141,7 @@ class InteriorPoint:
         self._terms = problem.losses.terms()
         coordinates = np.arange(self.size).reshape(shape)
         self._read_slopes = add_losses(self._program, self._terms, coordinates)
+        add_written_losses(self._program, problem.losses, coordinates)
         self._read_flow = add_penalty(self._program, problem)
         self._choices = choices_of_units(problem)
         self._centre = np.zeros(self._program.size)  # a point that is good already

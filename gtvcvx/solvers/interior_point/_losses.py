@@ -20,8 +20,8 @@ def add_losses(
 ) -> list[ReadSlopes | None]:
     """Add the losses of all nodes, whose coordinates are the given variables (n, d).
 
-    Nodes may share variables. For each term with rows, returns what reads their slopes; None where
-    the point tells them as well, by their derivatives.
+    Nodes may share variables. Opaque losses are left out. For each term with rows, returns what
+    reads their slopes; None where the point tells them as well, by their derivatives.
     """
     read: list[ReadSlopes | None] = []
     for term in terms:
@@ -36,7 +36,7 @@ def add_losses(
         elif kind in ROW_KINDS:
             forms = _rows(term["X"], at)
             read.append(_ROWS[kind](program, term, forms, row_weights(term["node"])))
-        else:
+        elif kind in _OTHERS:
             _OTHERS[kind](program, term, at)
     return read
 

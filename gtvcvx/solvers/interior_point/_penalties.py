@@ -11,8 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.conic._form import Cone, ConicForm
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solvers.interior_point._program import Linear, Program
+from gtvcvx.solvers.interior_point._program import Linear, Program, interleaved
+from gtvcvx.solvers.interior_point._written import add_written_penalty
 
 #: Reads the flow (m, d) from the point w (n, d) and the multipliers of all constraints.
 ReadFlow = Callable[[FloatArray, FloatArray], FloatArray]
@@ -30,10 +32,44 @@ def add_penalty(program: Program, problem: GTVProblem) -> ReadFlow:
         return lambda w, multipliers: np.zeros((0, d))
     if kind in ("squared", "quadratic"):
         return _add_quadratic(program, problem, data.get("Q", np.eye(d)))
+    written = problem.penalty.written(d)
+    if written is not None:
+        return _add_written(program, problem, written.form)
     coordinates = np.arange(d)
     heads, tails = (end[:, None] * d + coordinates for end in problem.graph.edges.T)
-    read = add_norms(program, kind, heads, tails, problem.capacities)
+    if kind == "pnorm":
+        read = _add_p_norms(program, data["p"], heads, tails, problem.capacities)
+    else:
+        read = add_norms(program, kind, heads, tails, problem.capacities)
     return lambda w, multipliers: read(multipliers)
+
+
+def _add_written(program: Program, problem: GTVProblem, form: ConicForm) -> ReadFlow:
+    equal, shape = add_written_penalty(program, problem, form), (-1, problem.dim)
+    return lambda w, multipliers: multipliers[program.place(equal)].reshape(shape)
+
+
+def _add_p_norms(
+    program: Program, p: float, heads: IntArray, tails: IntArray, capacities: FloatArray
+) -> ReadMultipliers:
+    """Bound p-norms of the jumps by variables t.
+
+    ``|jump_k| <= share_k^(1/p) t^(1 - 1/p)``, a power cone for each coordinate, with shares that
+    add up to t for each edge.
+    """
+    m, d = heads.shape
+    jumps = Linear.of(heads.ravel()) + -Linear.of(tails.ravel())
+    t, shares = program.variables(m), program.variables(m * d)
+    program.linear_cost(t, capacities)
+    total = Linear(np.repeat(np.arange(m), d), shares, np.ones(m * d), m)
+    program.constrain("zero", total + -Linear.of(t), 0.0)
+    forms = interleaved([-Linear.of(shares), -Linear.of(np.repeat(t, d)), -jumps])
+    cones = program.constrain_in([Cone("power", 3, (1.0 / p, 1.0 - 1.0 / p))] * (m * d), forms, 0.0)
+
+    def read(multipliers: FloatArray) -> FloatArray:
+        return -multipliers[program.place(cones)].reshape(m, d, 3)[:, :, 2]
+
+    return read
 
 
 def add_norms(

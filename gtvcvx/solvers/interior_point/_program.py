@@ -2,7 +2,8 @@
 
     min_x  (1/2) x^T P x + q^T x   subject to   b - A x in K,
 
-with K a product of the zero cone, nonnegative numbers, second-order cones and exponential cones.
+with K a product of the zero cone, nonnegative numbers, second-order cones, exponential cones, and
+of any others that are given by name.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.conic._form import Cone
+from gtvcvx.conic._scaled import clarabel_cone
 
 # Rows are sorted by their cones, in this order.
-CONES = ("zero", "nonneg", "soc", "exp")
+CONES = ("zero", "nonneg", "soc", "exp", "others")
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,7 @@ class Program:
         self._starts: dict[str, list[int]] = {cone: [] for cone in CONES}
         self._counts = dict.fromkeys(CONES, 0)
         self._sizes: dict[str, list[int]] = {cone: [] for cone in CONES}
+        self._others: list[Cone] = []
 
     @property
     def n_rows(self) -> int:
@@ -150,6 +154,11 @@ class Program:
         self._sizes[cone] += [rows] * (forms.size // rows) if cone == "soc" else []
         self._counts[cone] += forms.size
         return Rows(cone, start, start + forms.size)
+
+    def constrain_in(self, cones: Sequence[Cone], forms: Linear, right: FloatArray | float) -> Rows:
+        """Ask for ``right - forms`` in the product of some cones of any kind."""
+        self._others += cones
+        return self.constrain("others", forms, right)
 
     def place(self, rows: Rows) -> slice:
         """Return where constraints are among all of them."""
@@ -210,4 +219,5 @@ class Program:
         if self._counts["nonneg"]:
             some.append(clarabel.NonnegativeConeT(self._counts["nonneg"]))
         some += [clarabel.SecondOrderConeT(rows) for rows in self._sizes["soc"]]
-        return some + [clarabel.ExponentialConeT()] * (self._counts["exp"] // 3)
+        some += [clarabel.ExponentialConeT()] * (self._counts["exp"] // 3)
+        return some + [clarabel_cone(cone) for cone in self._others]

@@ -72,6 +72,7 @@ WITH_LOOKS = (
     "duality._polyhedral",
     "duality._refinement",
     "losses.batched._cvxpy",
+    "solvers.interior_point._written",
     "solvers.second_order._second_order",
     "solvers.divide._division",
 )

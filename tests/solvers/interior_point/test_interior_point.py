@@ -9,6 +9,7 @@ import pytest
 from _instances import cases, reference
 
 import gtvcvx as gtv
+from gtvcvx.losses.batched._cvxpy import BatchedCvxpy
 from gtvcvx.solvers.driver import Limits, Run, missing
 from gtvcvx.solvers.interior_point import _interior_point
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
@@ -183,14 +184,19 @@ def test_ctrl_c_ends_clarabel_and_the_run(monkeypatch):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_what_it_cannot_solve_is_declared():
+def test_what_it_cannot_solve_is_declared(monkeypatch):
     problem = instance("squared", "l2", 2)
     graph, losses = problem.graph, problem.losses
     assert missing(problem, InteriorPoint.requires) is None
-    norm = gtv.GTVProblem(graph, losses, gtv.PNorm(3), 0.1)
-    assert "a penalty 'l1'" in missing(norm, InteriorPoint.requires)
-    written = gtv.CvxpyLoss(cp.sum_squares, dim=2)
-    opaque = gtv.GTVProblem(graph, {0: written}, "l2", 0.1)
+    by_cvxpy = gtv.CvxpyPenalty(cp.norm, norm=True, dim=2)
+    penalty = gtv.GTVProblem(graph, losses, by_cvxpy, 0.1)
+    opaque = gtv.GTVProblem(graph, {0: gtv.CvxpyLoss(cp.sum_squares, dim=2)}, "l2", 0.1)
+    for known in (penalty, opaque):
+        assert missing(known, InteriorPoint.requires) is None
+    # As somebody's own, which says nothing about itself.
+    monkeypatch.setattr(gtv.CvxpyPenalty, "written", lambda self, dim: None)
+    assert "a norm or a quadratic" in missing(penalty, InteriorPoint.requires)
+    monkeypatch.setattr(BatchedCvxpy, "written", lambda self: None)
     assert "known by their data" in missing(opaque, InteriorPoint.requires)
     n = 20_000
     chain = gtv.EmpiricalGraph(n, np.stack([np.arange(n - 1), np.arange(1, n)], axis=1))

@@ -1,0 +1,55 @@
+"""Losses and penalties that are known by CVXPY's rules alone, as blocks of a conic program."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._deadline import look
+from gtvcvx.conic._form import ConicForm
+from gtvcvx.losses import StackedLoss
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.interior_point._program import Linear, Program, Rows
+
+
+def losses_written(losses: StackedLoss) -> bool:
+    """Say whether all losses without plain data are known by CVXPY's rules."""
+    return all(
+        batch.written() is not None or all(term["kind"] != "opaque" for term in batch.terms(nodes))
+        for nodes, batch in losses.parts
+    )
+
+
+def add_written_losses(program: Program, losses: StackedLoss, variables: IntArray) -> None:
+    """Add those losses of all nodes, whose coordinates are the given variables (n, d)."""
+    for nodes, batch in losses.parts:
+        for node, function in zip(nodes, batch.written() or (), strict=False):
+            look()  # a conic form takes milliseconds
+            add_form(program, function.form, variables[node][None], np.ones(1))
+
+
+def add_form(program: Program, form: ConicForm, at: IntArray, costs: FloatArray) -> None:
+    """Add ``sum_k costs_k f(x[at_k])`` for variables at (K, dim); its offset is left out."""
+    K, N = len(at), len(form.q)
+    others = program.variables(K * (N - form.dim)).reshape(K, -1)
+    columns = np.concatenate([at, others], axis=1)
+    program.linear_cost(columns.ravel(), (costs[:, None] * form.q).ravel())
+    P, A, M = form.P.tocoo(), form.A.tocoo(), len(form.b)
+    places = columns[:, P.row].ravel(), columns[:, P.col].ravel()
+    values = (costs[:, None] * P.data).ravel()
+    program.quadratic_cost(sp.coo_array((values, places), shape=(program.size,) * 2))
+    row = np.arange(K)[:, None] * M + A.row
+    forms = Linear(row.ravel(), columns[:, A.col].ravel(), np.tile(A.data, K), K * M)
+    program.constrain_in(form.cones * K, forms, np.tile(form.b, K))
+
+
+def add_written_penalty(program: Program, problem: GTVProblem, form: ConicForm) -> Rows:
+    """Add a penalty of jumps; return the constraints whose multipliers are the flow."""
+    d = problem.dim
+    heads, tails = (end[:, None] * d + np.arange(d) for end in problem.graph.edges.T)
+    z = program.variables(heads.size)
+    jumps = Linear.of(heads.ravel()) + -Linear.of(tails.ravel())
+    equal = program.constrain("zero", jumps + -Linear.of(z), 0.0)
+    add_form(program, form, z.reshape(heads.shape), problem.capacities)
+    return equal
