@@ -1,0 +1,176 @@
+"""Random edits of the corpus, in bytes, structure and numbers: both checkers give one answer."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import verify
+from verify.kernel.data import canonical, digest
+from verify.kernel.verdict import Verdict
+
+# 100 of each kind, which makes 10,200 documents with a multiplier of 34.
+EXAMPLES = 100 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
+CORPUS = Path(__file__).resolve().parents[1] / "corpus"
+STATUS = {"CERTIFIED": 0, "UNPROVED": 3, "REFUTED": 4}
+PARTITIONS = 0.4  # share of documents about partitions, of which there are fewer
+NUMBERS = (
+    0, -1, 1, 2, 3, 5, 1 << 26, 1 << 40, -(1 << 63), 10**400, 0.5, -0.0, 1e-300, 1e308, True, None,
+    "", "inf", "-inf", "nan", "0x0p+0", "-0x0.0p+0", "0x1p-20001", "0x1/0x3", "0x1/0x0",
+    "-0xffffffffffffffffffffffffffff/0x7", "0x1.8p-1074", "0x" + "f" * 300 + "p0",
+    "0x1/0x" + "f" * 300, "0x1.0000000000000p+1023", "0x1.0000000000000p+0",
+    "0x1.8000000000000p+1", "0x1p-1", "-0x3p-3", "0x1p0", [], {}, [[]], [0], {"kind": "l1"},
+    "l1", "l2", "linf", "squared", "opaque", "\ud800",
+)  # fmt: skip
+
+
+@cache
+def originals() -> tuple[bytes, ...]:
+    """Return the documents that are looked at from end to end."""
+    index = json.loads((CORPUS / "index.json").read_text(encoding="ascii"))
+    whole = ("certified", "relative gap", "w is not within rtol")
+    names = [name for name, e in index.items() if e["reason"] in whole and "data" not in e]
+    return tuple((CORPUS / "documents" / name).read_bytes() for name in names)
+
+
+@cache
+def parsed(schema: str) -> tuple[Any, ...]:
+    found = [json.loads(raw) for raw in originals()]
+    return tuple(document for document in found if document["schema"] == schema)
+
+
+def chosen(rng: random.Random) -> Any:
+    about = "gtv-connectivity/1" if rng.random() < PARTITIONS else "gtv-certificate/1"
+    return copy.deepcopy(rng.choice(parsed(about)))
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Return (container, key) of everything in a document."""
+    found: list[tuple[Any, Any]] = []
+    waiting = [value]
+    while waiting:
+        box = waiting.pop()
+        for key in list(box) if isinstance(box, dict) else range(len(box)):
+            found.append((box, key))
+            if isinstance(box[key], dict | list):
+                waiting.append(box[key])
+    return found
+
+
+def edited_bytes(rng: random.Random) -> bytes:
+    raw = bytearray(rng.choice(originals()))
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(raw))
+        kind = rng.randrange(5)
+        if kind == 0:
+            raw[at] = rng.randrange(256)
+        elif kind == 1:
+            del raw[at : at + rng.randint(1, 40)]
+        elif kind == 2:
+            raw[at:at] = bytes(rng.choice(b'[]{},:"0123456789efxp.-') for _ in range(5))
+        elif kind == 3:
+            raw[at:at] = raw[at : at + rng.randint(1, 200)]
+        else:
+            digits = [i for i, c in enumerate(raw) if c in b"0123456789abcdef"]
+            raw[rng.choice(digits)] = rng.choice(b"0123456789abcdef")
+    return bytes(raw)
+
+
+def edited_structure(rng: random.Random) -> bytes:
+    document = chosen(rng)
+    for _ in range(rng.randint(1, 3)):
+        box, key = rng.choice(places(document))
+        other, name = rng.choice(places(document))
+        kind = rng.randrange(6)
+        if kind == 0 and isinstance(box, list):
+            box.insert(key, copy.deepcopy(box[key]))
+        elif kind == 1:
+            del box[key]
+        elif kind == 2:
+            box[key] = copy.deepcopy(other[name])
+        elif kind == 3:
+            box[key] = [copy.deepcopy(box[key])] * rng.randint(1, 3)
+        elif kind == 4 and isinstance(box, list):
+            j = rng.randrange(len(box))
+            box[key], box[j] = box[j], box[key]
+        elif isinstance(box, dict):
+            box[str(name)] = box.pop(key)
+    return text(document, rng)
+
+
+def edited_numbers(rng: random.Random) -> bytes:
+    document = chosen(rng)
+    ends = [(box, key) for box, key in places(document) if not isinstance(box[key], dict | list)]
+    for box, key in rng.sample(ends, rng.randint(1, 3)):
+        box[key] = near(box[key], rng) if rng.random() < 0.6 else copy.deepcopy(rng.choice(NUMBERS))
+    return text(document, rng)
+
+
+def near(value: Any, rng: random.Random) -> Any:
+    """Return another number like it."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value + rng.choice((-1, 1, 2, value, -value))
+    if not (isinstance(value, str) and value.lstrip("-").startswith("0x")):
+        return value
+    first = value.index("x") + 1
+    at = rng.choice([i for i in range(first, len(value)) if value[i] in "0123456789abcdef"])
+    return value[:at] + rng.choice("0123456789abcdef") + value[at + 1 :]
+
+
+def text(document: Any, rng: random.Random) -> bytes:
+    """Write a document, mostly with the hash of its data, so that it is looked at further."""
+    if isinstance(document, dict) and rng.random() < 0.85:
+        with contextlib.suppress(Verdict):
+            document["sha256"] = digest(canonical(document.get("data")))
+    return json.dumps(document).replace("NaN", "null").replace("Infinity", "1e999").encode()
+
+
+def status(result: verify.Result) -> int:
+    return 5 if result.reason.startswith("malformed") else STATUS[result.status]
+
+
+def test_both_checkers_give_one_answer(javascript: Callable[..., Any], tmp_path: Path) -> None:
+    rng = random.Random("two checkers")
+    documents = [
+        make(rng)
+        for make in (edited_bytes, edited_structure, edited_numbers)
+        for _ in range(EXAMPLES)
+    ]
+    tolerances = [rng.choice((1e-6, 0.0, 0.25, 1.0)) for _ in documents]
+    questions = [{"document": d, "rtol": t} for d, t in zip(documents, tolerances, strict=True)]
+    file, seen, wrong = tmp_path / "document.json", Counter[int](), []
+    for raw, rtol, answer in zip(documents, tolerances, javascript(questions), strict=True):
+        file.write_bytes(raw)
+        result = verify.check(file, rtol=rtol)
+        seen[status(result)] += 1
+        if "budget" in (result.reason + answer["reason"]):
+            continue  # each counts in its own way, and may give up: UNPROVED
+        if not agree(result, answer):
+            wrong.append(
+                (result.status, result.reason, answer["exitStatus"], answer["reason"], raw)
+            )
+    assert wrong == []
+    assert min(seen[k] for k in (0, 4, 5)) >= EXAMPLES // 10
+
+
+def agree(result: verify.Result, answer: dict[str, Any]) -> bool:
+    """Whether status and bounds are the same, the bounds up to what is enclosed."""
+    if status(result) != answer["exitStatus"]:
+        return False
+    theirs, mine = result.to_json(), answer["figures"]
+    return all(
+        mine[key] == pytest.approx(theirs[key], rel=1e-15)
+        if theirs[key] is not None and mine[key] is not None
+        else mine[key] is theirs[key]
+        for key in ("upper", "lower")
+    )

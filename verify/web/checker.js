@@ -1,0 +1,2391 @@
+/**
+ * A second checker of proofs about generalized total variation solutions, for Node and browsers.
+ *
+ * Written from verify/SCHEMA.md (certificates) and docs/theorem2.md (partitions), not from the
+ * kernel in Python: where both say CERTIFIED, two programs that share no code have multiplied the
+ * same witness out. One file, no dependency, no network; every number is an exact rational on
+ * BigInt, and whatever is irrational is enclosed from both sides.
+ *
+ *   node checker.js FILE [--data FILE] [--rtol R] [--budget STEPS] [--json]
+ *
+ * In a page, `gtvChecker.check(text)` returns the same answer.
+ */
+(function (scope) {
+  "use strict";
+
+  // ------------------------------------------------------------------------------------------
+  // Answers, and the work that is allowed
+  // ------------------------------------------------------------------------------------------
+
+  /** Exit statuses, as `python -m verify check` has them. */
+  const EXIT = { CERTIFIED: 0, REFUTED: 4, UNPROVED: 3, MALFORMED: 5, USAGE: 2, INTERNAL: 1 };
+
+  /** An answer that ends a check wherever it is found. */
+  class Verdict extends Error {
+    /**
+     * @param {"CERTIFIED"|"REFUTED"|"UNPROVED"} status
+     * @param {string} kind - Class of the reason; for REFUTED the reason begins with it.
+     * @param {string} text
+     */
+    constructor(status, kind, text) {
+      super(status === "REFUTED" ? `${kind}: ${text}` : text);
+      this.status = status;
+      this.kind = kind;
+    }
+  }
+
+  const malformed = (text) => new Verdict("REFUTED", "malformed", text);
+  const falseDocument = (text) => new Verdict("REFUTED", "false document", text);
+  const unproved = (text, kind = "unproved") => new Verdict("UNPROVED", kind, text);
+
+  /** Steps allowed for a file of up to a megabyte, about .1 us each; in proportion beyond. */
+  const STEPS = 50_000_000;
+  const MEGABYTE = 1_000_000;
+  /** Of the check that is going on: checks are synchronous, so there is one at a time. */
+  let stepsLeft = STEPS;
+  let stepsAllowed = STEPS;
+
+  /** Count work before it is done, and give up beyond the budget. */
+  function spend(steps) {
+    stepsLeft -= steps;
+    if (stepsLeft < 0) {
+      throw unproved(
+        `the check needs more than its budget of ${stepsAllowed} steps: --budget allows more`,
+        "budget",
+      );
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // Strict JSON: duplicate keys are refused, and the text of a number is kept
+  // ------------------------------------------------------------------------------------------
+
+  /** A number as it is written: JSON.parse would round it. */
+  class JsonNumber {
+    constructor(text) {
+      this.text = text;
+      this.isInteger = /^-?\d+$/.test(text);
+    }
+  }
+
+  /** Deeper nesting than this is refused; no document of a known schema needs more than seven. */
+  const DEPTH = 900;
+  /** Digits of a JSON integer. */
+  const INTEGER_DIGITS = 4300;
+  const ESCAPES = { '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
+
+  /** Reads one text. Objects become Maps, numbers JsonNumbers. */
+  class JsonReader {
+    constructor(text, what) {
+      this.text = text;
+      this.what = what;
+      this.at = 0;
+      this.depth = 0;
+    }
+
+    fail(what) {
+      throw malformed(`${this.what}not a JSON text: ${what} at character ${this.at}`);
+    }
+
+    document() {
+      const value = this.value();
+      this.space();
+      if (this.at < this.text.length) this.fail("more text");
+      return value;
+    }
+
+    space() {
+      for (;;) {
+        const c = this.text.charCodeAt(this.at);
+        if (c !== 32 && c !== 10 && c !== 13 && c !== 9) return;
+        this.at += 1;
+      }
+    }
+
+    value() {
+      this.space();
+      const c = this.text[this.at];
+      if (c === "{") return this.object();
+      if (c === "[") return this.array();
+      if (c === '"') return this.string();
+      if (c === "n") return this.word("null", null);
+      if (c === "t") return this.word("true", true);
+      if (c === "f") return this.word("false", false);
+      return this.number();
+    }
+
+    word(text, value) {
+      if (!this.text.startsWith(text, this.at)) this.fail("expected a value");
+      this.at += text.length;
+      return value;
+    }
+
+    enter() {
+      this.at += 1;
+      this.depth += 1;
+      if (this.depth > DEPTH) this.fail("too deeply nested");
+    }
+
+    /** After an item: whether another one follows. */
+    more(end) {
+      this.space();
+      const c = this.text[this.at];
+      if (c !== "," && c !== end) this.fail(`expected , or ${end}`);
+      this.at += 1;
+      return c === ",";
+    }
+
+    /** After an opening bracket: whether it is closed at once. */
+    closed(end) {
+      this.space();
+      if (this.text[this.at] !== end) return false;
+      this.at += 1;
+      return true;
+    }
+
+    array() {
+      this.enter();
+      const items = [];
+      if (!this.closed("]")) {
+        do items.push(this.value());
+        while (this.more("]"));
+      }
+      this.depth -= 1;
+      return items;
+    }
+
+    object() {
+      this.enter();
+      const items = new Map();
+      if (!this.closed("}")) {
+        do this.member(items);
+        while (this.more("}"));
+      }
+      this.depth -= 1;
+      return items;
+    }
+
+    member(items) {
+      this.space();
+      if (this.text[this.at] !== '"') this.fail("expected a key");
+      const key = this.string();
+      this.space();
+      if (this.text[this.at] !== ":") this.fail("expected :");
+      this.at += 1;
+      if (items.has(key)) this.fail("an object has the same key twice");
+      items.set(key, this.value());
+    }
+
+    string() {
+      this.at += 1;
+      const parts = [];
+      let start = this.at;
+      for (;;) {
+        const c = this.text.charCodeAt(this.at);
+        if (!(c >= 32)) this.fail("a string with a control character or without an end");
+        if (c === 34) break;
+        if (c === 92) {
+          parts.push(this.text.slice(start, this.at), this.escape());
+          start = this.at;
+        } else {
+          this.at += 1;
+        }
+      }
+      const tail = this.text.slice(start, this.at);
+      this.at += 1;
+      return parts.length ? parts.join("") + tail : tail;
+    }
+
+    escape() {
+      const c = this.text[this.at + 1];
+      if (c === "u") {
+        const digits = this.text.slice(this.at + 2, this.at + 6);
+        if (!/^[0-9a-fA-F]{4}$/.test(digits)) this.fail("a wrong escape");
+        this.at += 6;
+        return String.fromCharCode(parseInt(digits, 16));
+      }
+      if (c === undefined || !Object.hasOwn(ESCAPES, c)) this.fail("a wrong escape");
+      this.at += 2;
+      return ESCAPES[c];
+    }
+
+    number() {
+      const pattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+      pattern.lastIndex = this.at;
+      const found = pattern.exec(this.text);
+      if (found === null) this.fail("expected a value");
+      const number = new JsonNumber(found[0]);
+      if (number.isInteger && number.text.replace("-", "").length > INTEGER_DIGITS) {
+        this.fail(`an integer of more than ${INTEGER_DIGITS} digits`);
+      }
+      this.at = pattern.lastIndex;
+      return number;
+    }
+  }
+
+  /**
+   * Read JSON from bytes, which must be UTF-8, or from text.
+   * @param {Uint8Array|string} source
+   * @param {string} what - Begins the message.
+   */
+  function readJson(source, what = "") {
+    let text = source;
+    if (typeof source !== "string") {
+      try {
+        text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(source);
+      } catch {
+        throw malformed(`${what}not a JSON text: not UTF-8`);
+      }
+    }
+    return new JsonReader(text, what).document();
+  }
+
+  /** A value of a document in a message: short, on one line. */
+  function shown(value) {
+    let text = String(value);
+    if (value instanceof JsonNumber) text = value.text;
+    else if (value instanceof Map) text = "an object";
+    else if (Array.isArray(value)) text = "a list";
+    else if (typeof value === "string") text = JSON.stringify(value);
+    return text.length > 40 ? `${text.slice(0, 40)}...` : text;
+  }
+
+  /** @returns {Map} the value, an object with these keys and no others. */
+  function objectWith(value, where, required, optional = []) {
+    if (!(value instanceof Map)) throw malformed(`${where} must be an object`);
+    for (const key of required) {
+      if (!value.has(key)) throw malformed(`${where}: missing ${key}`);
+    }
+    for (const key of value.keys()) {
+      if (!required.includes(key) && !optional.includes(key)) {
+        throw malformed(`${where}: unknown ${shown(key)}`);
+      }
+    }
+    return value;
+  }
+
+  /** @returns {Array} the value, a list, of the length if one is given. */
+  function listOf(value, where, length = null) {
+    if (!Array.isArray(value)) throw malformed(`${where} must be a list`);
+    if (length !== null && value.length !== length) {
+      throw malformed(`${where} must be a list of length ${length}`);
+    }
+    return value;
+  }
+
+  /** @returns {number} an integer with low <= value < high. */
+  function integerIn(value, where, low, high) {
+    const found = value instanceof JsonNumber && value.isInteger ? Number(value.text) : NaN;
+    // Numbers above 2^53 may be rounded, but are then above every bound that is used here.
+    if (!(low <= found && found < high)) {
+      throw malformed(`${where}: expected an integer in [${low}, ${high}), got ${shown(value)}`);
+    }
+    return found + 0; // -0 becomes 0
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // Rational numbers: n 2^e / d with d odd and positive. Doubles have d = 1, and cost no gcd.
+  // ------------------------------------------------------------------------------------------
+
+  /** No number may have more bits; a number of a document has at most 2^20. */
+  const MOST_BITS = 2 ** 24;
+  /** Powers of two that sort integers by size, and how many words of 64 bits numbers below have. */
+  const SIZES = [];
+  for (let size = 1; 64 * size <= MOST_BITS; size *= 4) {
+    const limit = 1n << BigInt(64 * size);
+    SIZES.push({ words: size, limit, least: -limit });
+  }
+
+  /** About how many words an integer has, by comparisons alone: at most four times too many. */
+  function words(n) {
+    for (const size of SIZES) {
+      if (n < size.limit && size.least < n) return size.words;
+    }
+    throw unproved("a number has too many bits", "budget");
+  }
+
+  /** Number of bits of a positive integer. */
+  function bitLength(n) {
+    spend(words(n) >> 2);
+    const text = n.toString(16);
+    return 4 * (text.length - 1) + 32 - Math.clz32(parseInt(text[0], 16));
+  }
+
+  /** How often 2 divides a positive integer. */
+  function twos(n) {
+    return bitLength(n & -n) - 1;
+  }
+
+  const absolute = (n) => (n < 0n ? -n : n);
+
+  function gcd(a, b) {
+    const size = Math.min(words(a), words(b));
+    // Euclid takes about 37 steps a word, each over all words.
+    spend(4 * size * (size + 4) + Math.max(words(a), words(b)));
+    let [x, y] = [absolute(a), absolute(b)];
+    while (y !== 0n) [x, y] = [y, x % y];
+    return x;
+  }
+
+  function product(a, b) {
+    spend(1 + ((words(a) * words(b)) >> 5));
+    return a * b;
+  }
+
+  function shifted(n, by) {
+    if (by === 0 || n === 0n) return n;
+    if (by > MOST_BITS) throw unproved("a number has too many bits", "budget");
+    spend(1 + (by >> 10));
+    return by > 0 ? n << BigInt(by) : n >> BigInt(-by);
+  }
+
+  class Rational {
+    /**
+     * @param {bigint} n
+     * @param {number} e
+     * @param {bigint} d - Odd and positive.
+     */
+    constructor(n, e = 0, d = 1n) {
+      this.n = n;
+      this.e = n === 0n ? 0 : e;
+      this.d = n === 0n ? 1n : d;
+    }
+
+    /** n / d for any integers with d > 0, in lowest terms. */
+    static ratio(n, d) {
+      if (n === 0n) return ZERO;
+      const k = twos(d);
+      const odd = d >> BigInt(k);
+      const common = odd === 1n ? 1n : gcd(n, odd);
+      return new Rational(n / common, -k, odd / common);
+    }
+
+    static of(integer) {
+      return new Rational(BigInt(integer));
+    }
+
+    get sign() {
+      return this.n > 0n ? 1 : this.n < 0n ? -1 : 0;
+    }
+
+    /** A double: its value, exactly. */
+    static double(x) {
+      if (Number.isInteger(x)) return new Rational(BigInt(x));
+      const view = new DataView(new ArrayBuffer(8));
+      view.setFloat64(0, x);
+      const bits = view.getBigUint64(0);
+      const exponent = Number((bits >> 52n) & 0x7ffn);
+      const mantissa = (bits & MANTISSA) | (exponent ? 1n << 52n : 0n);
+      return new Rational(x < 0 ? -mantissa : mantissa, Math.max(exponent, 1) - 1075);
+    }
+
+    neg() {
+      return new Rational(-this.n, this.e, this.d);
+    }
+
+    abs() {
+      return this.n < 0n ? this.neg() : this;
+    }
+
+    add(other) {
+      if (this.n === 0n) return other;
+      if (other.n === 0n) return this;
+      let [a, b, d] = [this.n, other.n, this.d];
+      if (this.d !== other.d) {
+        const common = this.d === 1n || other.d === 1n ? 1n : gcd(this.d, other.d);
+        a = product(a, other.d / common);
+        b = product(b, this.d / common);
+        d = product(this.d / common, other.d);
+      }
+      const e = Math.min(this.e, other.e);
+      const n = shifted(a, this.e - e) + shifted(b, other.e - e);
+      spend(1 + (words(n) >> 4));
+      return new Rational(n, e, d).tidied();
+    }
+
+    sub(other) {
+      return this.add(other.neg());
+    }
+
+    mul(other) {
+      const d = this.d === 1n ? other.d : other.d === 1n ? this.d : product(this.d, other.d);
+      return new Rational(product(this.n, other.n), this.e + other.e, d).tidied();
+    }
+
+    /** Lowest terms, where the denominator has grown long. */
+    tidied() {
+      if (this.d < LONG) return this;
+      const common = gcd(this.n, this.d);
+      return common === 1n ? this : new Rational(this.n / common, this.e, this.d / common);
+    }
+
+    inverse() {
+      const k = twos(absolute(this.n));
+      const odd = this.n >> BigInt(k);
+      return new Rational(odd < 0n ? -this.d : this.d, -this.e - k, absolute(odd));
+    }
+
+    div(other) {
+      return this.mul(other.inverse());
+    }
+
+    times(integer) {
+      return new Rational(product(this.n, BigInt(integer)), this.e, this.d);
+    }
+
+    half() {
+      return new Rational(this.n, this.e - 1, this.d);
+    }
+
+    square() {
+      return this.mul(this);
+    }
+
+    compare(other) {
+      if (this.sign !== other.sign) return this.sign - other.sign;
+      return this.sub(other).sign;
+    }
+
+    equals(other) {
+      return this.compare(other) === 0;
+    }
+
+    below(other) {
+      return this.compare(other) < 0;
+    }
+
+    above(other) {
+      return this.compare(other) > 0;
+    }
+
+    /** The largest integer that is at most 2^bits times this. */
+    floor(bits) {
+      const k = this.e + bits;
+      const n = shifted(this.n, Math.max(k, 0));
+      if (this.d === 1n) return shifted(n, Math.min(k, 0));
+      const d = shifted(this.d, Math.max(-k, 0));
+      spend(1 + ((words(n) * words(d)) >> 4));
+      const quotient = n / d;
+      return n < 0n && quotient * d !== n ? quotient - 1n : quotient;
+    }
+
+    /** The least integer that is at least 2^bits times this. */
+    ceil(bits) {
+      return -this.neg().floor(bits);
+    }
+
+    /** As Python prints fractions. */
+    toString() {
+      const n = shifted(this.n, Math.max(this.e, 0));
+      const d = shifted(this.d, Math.max(-this.e, 0));
+      const common = gcd(n, d);
+      return d === common ? `${n / common}` : `${n / common}/${d / common}`;
+    }
+  }
+
+  /** The 52 stored digits of a double. */
+  const MANTISSA = (1n << 52n) - 1n;
+  const ZERO = new Rational(0n);
+  const ONE = new Rational(1n);
+  /** Denominators below are left as they come. */
+  const LONG = 1n << 256n;
+  const larger = (a, b) => (a.below(b) ? b : a);
+  const smaller = (a, b) => (b.below(a) ? b : a);
+
+  function sum(numbers) {
+    return numbers.reduce((total, x) => total.add(x), ZERO);
+  }
+
+  function dot(a, b) {
+    let total = ZERO;
+    for (let j = 0; j < a.length; j += 1) {
+      if (a[j].n !== 0n && b[j].n !== 0n) total = total.add(a[j].mul(b[j]));
+    }
+    return total;
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // Doubles: closest to a decimal, and on a stated side of a rational
+  // ------------------------------------------------------------------------------------------
+
+  /** The double closest to a rational, ties to even, perhaps infinite. */
+  function nearest(q) {
+    if (q.n === 0n) return 0;
+    const size = q.abs();
+    // 2^k < size < 2^(k + 2)
+    const k = bitLength(size.n) - bitLength(size.d) + size.e - 1;
+    if (k > 1024) return q.sign * Infinity;
+    if (k < -1080) return 0;
+    let unit = Math.max(k - 52, LAST_DIGIT); // of the last digit
+    if (size.floor(-unit) >= 1n << 53n) unit += 1;
+    const digits = size.floor(-unit);
+    const rest = size.sub(new Rational(digits, unit)).times(2);
+    const order = rest.compare(new Rational(1n, unit));
+    const up = order > 0 || (order === 0 && (digits & 1n) === 1n);
+    return q.sign * assembled(up ? digits + 1n : digits, unit);
+  }
+
+  /** Exponent of the least positive double. */
+  const LAST_DIGIT = -1074;
+
+  /** The double digits 2^unit, where digits have at most 53 bits or are 2^53. */
+  function assembled(digits, unit) {
+    if (digits >> 53n) return assembled(digits >> 1n, unit + 1);
+    const exponent = digits >> 52n ? unit - LAST_DIGIT + 1 : 0;
+    if (exponent >= 2047) return Infinity;
+    const view = new DataView(new ArrayBuffer(8));
+    view.setBigUint64(0, (BigInt(exponent) << 52n) | (digits & MANTISSA));
+    return view.getFloat64(0);
+  }
+
+  /** The double closest to a JSON number. Engines may look at 20 digits only: for more, exactly. */
+  function doubleOf(text) {
+    const [, sign, whole, , fraction = "", , exponent = "0"] =
+      /^(-?)(\d+)(\.(\d+))?([eE]([+-]?\d+))?$/.exec(text);
+    const digits = (whole + fraction).replace(/^0+/, "");
+    if (digits.length <= 20) return Number(text);
+    spend(digits.length);
+    const power = Number(exponent) - fraction.length;
+    if (power + digits.length > 400) return sign ? -Infinity : Infinity;
+    if (power + digits.length < -400) return sign ? -0 : 0;
+    // Digits beyond the 800th can only break a tie: one that is not zero stands for all.
+    const head = digits.slice(0, 800);
+    const sticky = /[1-9]/.test(digits.slice(800)) ? 1n : 0n;
+    const n = BigInt(head) * 10n + sticky;
+    const tens = power + (digits.length - head.length) - 1;
+    const value =
+      tens >= 0 ? new Rational(n * 10n ** BigInt(tens)) : Rational.ratio(n, 10n ** BigInt(-tens));
+    return nearest(sign ? value.neg() : value);
+  }
+
+  /** The next double above. */
+  function nextUp(x) {
+    if (x === 0) return Number.MIN_VALUE;
+    const view = new DataView(new ArrayBuffer(8));
+    view.setFloat64(0, x);
+    view.setBigInt64(0, view.getBigInt64(0) + (x > 0 ? 1n : -1n));
+    return view.getFloat64(0);
+  }
+
+  /** The least double that is at least q; null where there is none. */
+  function doubleAbove(q) {
+    let x = nearest(q);
+    if (x === Infinity) return null;
+    if (x === -Infinity) x = -Number.MAX_VALUE;
+    else if (Rational.double(x).below(q)) x = nextUp(x);
+    return Number.isFinite(x) ? x + 0 : null;
+  }
+
+  /** The largest double that is at most q; null where there is none. */
+  function doubleBelow(q) {
+    const x = doubleAbove(q.neg());
+    return x === null ? null : 0 - x;
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // Enclosures, from stated sides: square roots, logarithms, exponentials
+  // ------------------------------------------------------------------------------------------
+
+  /** The largest integer whose square is at most n >= 0. */
+  function integerRoot(n) {
+    if (n < 2n) return n;
+    const size = words(n);
+    spend(20 + ((size * size) >> 3));
+    const bits = bitLength(n);
+    // From above: Newton's method then descends to the root.
+    const shift = Math.max(0, (bits - 52) & ~1);
+    const start = BigInt(Math.ceil(Math.sqrt(Number(n >> BigInt(shift)) + 1)) + 1);
+    let x = start << BigInt(shift / 2);
+    for (;;) {
+      const next = (x + n / x) >> 1n;
+      if (next >= x) return x;
+      x = next;
+    }
+  }
+
+  /** Bits of a root's numerator: its relative error is below 2^-255. */
+  const ROOT_BITS = 512;
+
+  /** @returns {{lower: Rational, upper: Rational}} around the root of q >= 0, equal if rational. */
+  function rootOf(q) {
+    if (q.n === 0n) return { lower: ZERO, upper: ZERO };
+    // sqrt(n / d) = sqrt(n d) / d, and an even exponent comes out of the root.
+    const odd = q.e & 1;
+    const radicand = shifted(product(q.n, q.d), odd);
+    const k = Math.max(0, (ROOT_BITS - bitLength(radicand) + 1) >> 1);
+    const scaled = shifted(radicand, 2 * k);
+    const root = integerRoot(scaled);
+    const e = (q.e - odd) / 2 - k;
+    const lower = new Rational(root, e, q.d);
+    if (root * root === scaled) return { lower, upper: lower };
+    return { lower, upper: new Rational(root + 1n, e, q.d) };
+  }
+
+  /** Numbers of the enclosures below are integers in units of 2^-FIX. */
+  const FIX = 384;
+  const UNIT = 1n << BigInt(FIX);
+
+  /** 2^FIX atanh(1/k), less at most 400 units: each of fewer than 200 terms loses below two. */
+  function arctanhOfInverse(k) {
+    const square = BigInt(k * k);
+    let power = UNIT / BigInt(k);
+    let total = 0n;
+    for (let i = 1n; power > 0n; i += 2n) {
+      total += power / i;
+      power /= square;
+    }
+    return total;
+  }
+
+  /** 2^FIX ln 2, within 2^14 units: ln 2 = 18 atanh(1/26) - 2 atanh(1/4801) + 8 atanh(1/8749). */
+  const LN2 =
+    18n * arctanhOfInverse(26) - 2n * arctanhOfInverse(4801) + 8n * arctanhOfInverse(8749);
+
+  /**
+   * Enclosure of ln q for q > 0, of width 2^-330.
+   *
+   * q = 2^k m with 1/2 < m < 2, and ln m = 2 atanh t with t = (m - 1)/(m + 1), |t| < 1/3. m is
+   * rounded by a unit and t by two; each of fewer than 130 terms loses below three units, and the
+   * tail is below one: fewer than 2^10 units. |k| < 2^25, times the 2^14 units of ln 2, is 2^39.
+   * What is added on both sides is 2^53.
+   */
+  function logarithmOf(q) {
+    spend(1500);
+    const k = bitLength(q.n) - bitLength(q.d) + q.e;
+    const m = new Rational(q.n, q.e - k, q.d).floor(FIX);
+    const t = ((m - UNIT) << BigInt(FIX)) / (m + UNIT);
+    const square = (t * t) >> BigInt(FIX);
+    let power = t;
+    let total = 0n;
+    for (let i = 1n; power !== 0n && power !== -1n; i += 2n) {
+      total += power / i;
+      power = (power * square) >> BigInt(FIX);
+    }
+    const value = 2n * total + BigInt(k) * LN2;
+    const width = 1n << 53n;
+    return { lower: new Rational(value - width, -FIX), upper: new Rational(value + width, -FIX) };
+  }
+
+  /** Arguments of exp above are not enclosed. */
+  const LARGEST_EXPONENT = new Rational(1n, 14);
+  /** exp x is below, for x < -2^14: 2^14 / ln 2 is 23637.1. */
+  const TINY = new Rational(1n, -23637);
+
+  /**
+   * Enclosure of exp x for x <= 2^14, of relative width 2^-350.
+   *
+   * x = k ln 2 + f with |f| < 1.1; f is off by fewer than 2^30 units (|k| < 2^15 times 2^14). exp f is
+   * the 2^12-th power of exp(f/2^12): fewer than 60 Taylor terms lose below two units each, and 12
+   * squarings double the relative error and add two units each: all in all below
+   * 2^30 + 2^12 (1 + 2^7 + 2 12) 2 < 2^32 units, times exp f < 3.1. What is added is 2^34.
+   */
+  function exponentialOf(x) {
+    if (x.below(LARGEST_EXPONENT.neg())) return { lower: ZERO, upper: TINY };
+    spend(600);
+    const fixed = x.floor(FIX);
+    const k = (fixed + LN2 / 2n) / LN2;
+    const step = (fixed - k * LN2) >> 12n;
+    let term = UNIT;
+    let total = 0n;
+    for (let i = 1n; term !== 0n && term !== -1n; i += 1n) {
+      total += term;
+      term = ((term * step) >> BigInt(FIX)) / i;
+    }
+    for (let i = 0; i < 12; i += 1) total = (total * total) >> BigInt(FIX);
+    const width = 1n << 34n;
+    const e = Number(k) - FIX;
+    return { lower: new Rational(total - width, e), upper: new Rational(total + width, e) };
+  }
+
+  /** Enclosure of ln(1 + exp z). */
+  function softplusOf(z) {
+    const tail = exponentialOf(z.abs().neg());
+    // 0 < ln(1 + t) <= t
+    const lower = logarithmOf(ONE.add(tail.lower)).lower;
+    const upper = smaller(logarithmOf(ONE.add(tail.upper)).upper, tail.upper);
+    const rest = { lower: larger(lower, ZERO), upper };
+    if (z.sign <= 0) return rest;
+    return { lower: z.add(rest.lower), upper: z.add(rest.upper) };
+  }
+
+  /** Upper bound on p ln p for p >= 0, with 0 ln 0 = 0. */
+  function entropyAbove(p) {
+    if (p.n === 0n) return ZERO;
+    return p.mul(logarithmOf(p).upper);
+  }
+
+  /** Quotients of more different denominators than this are rounded before they are added. */
+  const DENOMINATORS = 64;
+  const QUOTIENT_BITS = 256;
+
+  /** A sum that is exact while its terms have few denominators, else rounded to one side. */
+  class OneSidedSum {
+    /** @param {"lower"|"upper"} side */
+    constructor(side) {
+      this.side = side;
+      this.parts = new Map();
+    }
+
+    add(q) {
+      const part = this.parts.get(q.d);
+      this.parts.set(q.d, part === undefined ? q : part.add(q));
+    }
+
+    total() {
+      const parts = [...this.parts.values()];
+      if (parts.length <= DENOMINATORS) return sum(parts);
+      return sum(parts.map((q) => this.rounded(q)));
+    }
+
+    rounded(q) {
+      if (q.d === 1n) return q;
+      const n = this.side === "lower" ? q.floor(QUOTIENT_BITS) : q.ceil(QUOTIENT_BITS);
+      return new Rational(n, -QUOTIENT_BITS);
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // SHA-256 of ASCII text
+  // ------------------------------------------------------------------------------------------
+
+  /** The first 32 bits of the fractional parts of roots of the first primes, as the standard says. */
+  function primeRoots(count, root) {
+    const found = [];
+    for (let p = 2n; found.length < count; p += 1n) {
+      let isPrime = true;
+      for (let q = 2n; q * q <= p; q += 1n) if (p % q === 0n) isPrime = false;
+      if (isPrime) found.push(Number(root(p) & 0xffffffffn));
+    }
+    return Uint32Array.from(found);
+  }
+
+  /** The largest x with x^3 <= n. */
+  function cubeRoot(n) {
+    let x = 0n;
+    for (let bit = 1n << 48n; bit > 0n; bit >>= 1n) if ((x + bit) ** 3n <= n) x += bit;
+    return x;
+  }
+
+  const SHA_START = primeRoots(8, (p) => integerRoot(p << 64n));
+  const SHA_ROUNDS = primeRoots(64, (p) => cubeRoot(p << 96n));
+
+  /** Mix one block of 64 bytes into the state. */
+  function shaBlock(state, bytes, at, w) {
+    const turn = (x, k) => (x >>> k) | (x << (32 - k));
+    for (let i = 0; i < 16; i += 1) {
+      const k = at + 4 * i;
+      w[i] = (bytes[k] << 24) | (bytes[k + 1] << 16) | (bytes[k + 2] << 8) | bytes[k + 3];
+    }
+    for (let i = 16; i < 64; i += 1) {
+      const s0 = turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ (w[i - 15] >>> 3);
+      const s1 = turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ (w[i - 2] >>> 10);
+      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+    }
+    let [a, b, c, d, e, f, g, h] = state;
+    for (let i = 0; i < 64; i += 1) {
+      const s1 = turn(e, 6) ^ turn(e, 11) ^ turn(e, 25);
+      const t1 = (h + s1 + ((e & f) ^ (~e & g)) + SHA_ROUNDS[i] + w[i]) | 0;
+      const s0 = turn(a, 2) ^ turn(a, 13) ^ turn(a, 22);
+      const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
+      [h, g, f, e, d, c, b, a] = [g, f, e, (d + t1) | 0, c, b, a, (t1 + t2) | 0];
+    }
+    [a, b, c, d, e, f, g, h].forEach((x, i) => {
+      state[i] += x;
+    });
+  }
+
+  /** @returns {string} the digest in hexadecimal digits. */
+  function sha256(text) {
+    spend(4 * text.length);
+    const blocks = (text.length + 72) >> 6; // with the bit after the end and the length, 9 bytes
+    const bytes = new Uint8Array(64 * blocks);
+    for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
+    bytes[text.length] = 0x80;
+    const view = new DataView(bytes.buffer);
+    view.setBigUint64(bytes.length - 8, BigInt(text.length) * 8n);
+    const state = Uint32Array.from(SHA_START);
+    const w = new Uint32Array(64);
+    for (let at = 0; at < bytes.length; at += 64) shaBlock(state, bytes, at, w);
+    return [...state].map((x) => x.toString(16).padStart(8, "0")).join("");
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // Problem data: read, and brought into the canonical form that is hashed
+  // ------------------------------------------------------------------------------------------
+
+  /** Numbers of nodes and dimensions are below. */
+  const MOST = 2 ** 40;
+  const [LEAST_LABEL, LABEL_LIMIT] = [-(1n << 63n), 1n << 64n];
+  const HEX_DOUBLE = /^(-?)0x([01])\.([0-9a-f]{13})p([+-](?:0|[1-9][0-9]*))$/;
+
+  /** A real number of the data: its value, a Rational or an infinite number, and its text. */
+  class Real {
+    constructor(value, text) {
+      this.value = value;
+      this.text = text;
+    }
+  }
+
+  /** The text that Python's float.hex prints. */
+  function hexOf(x) {
+    if (!Number.isFinite(x)) return x > 0 ? "inf" : "-inf";
+    if (x === 0) return "0x0.0p+0";
+    const view = new DataView(new ArrayBuffer(8));
+    view.setFloat64(0, Math.abs(x));
+    const bits = view.getBigUint64(0);
+    const exponent = Number(bits >> 52n);
+    const digits = (bits & MANTISSA).toString(16).padStart(13, "0");
+    const power = Math.max(exponent, 1) - 1023;
+    const [sign, lead] = [x < 0 ? "-" : "", exponent ? 1 : 0];
+    return `${sign}0x${lead}.${digits}p${power < 0 ? "" : "+"}${power}`;
+  }
+
+  /** @returns {Rational|null} the double that a canonical text stands for. */
+  function canonicalDouble(text) {
+    if (text === "0x0.0p+0") return ZERO;
+    const found = HEX_DOUBLE.exec(text);
+    if (found === null) return null;
+    const [, sign, lead, digits, exponent] = found;
+    const power = Number(exponent);
+    const normal = lead === "1" && power >= -1022 && power <= 1023;
+    const subnormal = lead === "0" && exponent === "-1022" && /[1-9a-f]/.test(digits);
+    if ((!normal && !subnormal) || exponent === "-0") return null;
+    const n = BigInt(`0x${lead}${digits}`);
+    return new Rational(sign ? -n : n, power - 52);
+  }
+
+  /**
+   * Read a real number of the data.
+   * @param {?string} infinite - "inf" or "-inf" where that is allowed.
+   */
+  function real(value, where, infinite = null) {
+    spend(4);
+    if (value instanceof JsonNumber) return realFromJson(value, where, infinite);
+    if (typeof value !== "string")
+      throw malformed(`${where}: expected a double, got ${shown(value)}`);
+    if (value === infinite) return new Real(value === "inf" ? Infinity : -Infinity, value);
+    const found = canonicalDouble(value);
+    if (found === null) {
+      throw malformed(`${where}: ${shown(value)} is not the canonical form of a finite double`);
+    }
+    return new Real(found, value);
+  }
+
+  function realFromJson(value, where, infinite) {
+    const x = doubleOf(value.text);
+    const text = hexOf(x);
+    if (!Number.isFinite(x)) {
+      if (text !== infinite || value.isInteger) {
+        throw malformed(`${where}: expected a finite double, got ${shown(value)}`);
+      }
+      return new Real(x, text);
+    }
+    const exact = Rational.double(x);
+    if (value.isInteger && exact.compare(new Rational(BigInt(value.text))) !== 0) {
+      throw malformed(`${where}: the integer ${shown(value)} is not a double`);
+    }
+    return new Real(exact, text);
+  }
+
+  function reals(value, where, length) {
+    return listOf(value, where, length).map((x) => real(x, where));
+  }
+
+  function table(value, where, rows, columns, infinite = null) {
+    return listOf(value, where, rows).map((row) =>
+      listOf(row, where, columns).map((x) => real(x, where, infinite)),
+    );
+  }
+
+  /** Values of Reals, lists of Reals, and so on. */
+  function valuesOf(numbers) {
+    return Array.isArray(numbers) ? numbers.map(valuesOf) : numbers.value;
+  }
+
+  function requireAll(numbers, where, what, holds) {
+    numbers.flat().forEach((x) => {
+      if (!holds(x.value)) throw malformed(`${where} must be ${what}, got ${x.text}`);
+    });
+    return numbers;
+  }
+
+  const isPositive = (q) => q.sign > 0;
+  const isNotNegative = (q) => q.sign >= 0;
+
+  /** JSON with sorted keys and no spaces, in ASCII: Reals by their text, other things as they are. */
+  function canonicalText(value) {
+    if (value instanceof Real) return `"${value.text}"`;
+    if (typeof value === "string") return asciiString(value);
+    if (Array.isArray(value)) return `[${value.map(canonicalText).join(",")}]`;
+    if (value instanceof Map) {
+      const keys = [...value.keys()].sort();
+      return `{${keys.map((k) => `${asciiString(k)}:${canonicalText(value.get(k))}`).join(",")}}`;
+    }
+    return String(value); // an integer
+  }
+
+  function asciiString(text) {
+    return JSON.stringify(text).replace(/[\u007f-\uffff]/g, (c) => {
+      return `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`;
+    });
+  }
+
+  /** Kinds of terms with data rows, and the numbers that stand beside y. */
+  const ROW_KINDS = {
+    squared: null,
+    huber: "delta",
+    pseudohuber: "delta",
+    absolute: null,
+    quantile: "level",
+    hinge: null,
+    logistic: null,
+    poisson: null,
+  };
+  /** Kinds of terms at nodes, and their keys. */
+  const NODE_KINDS = {
+    point: ["a"],
+    ridge: ["mu"],
+    l1: ["kappa"],
+    box: ["lower", "upper"],
+    simplex: ["total"],
+    opaque: ["name"],
+  };
+
+  /**
+   * A problem, read and validated.
+   * @typedef {object} Problem
+   * @property {number} n - Nodes.
+   * @property {number} d - Dimension.
+   * @property {number[][]} edges
+   * @property {Rational[]} capacities - c_e = lam A_e.
+   * @property {Rational[]} weights
+   * @property {Rational} lam
+   * @property {{kind: string, Q: ?Rational[][]}} penalty - With p-norms by their own names.
+   * @property {object[]} terms
+   * @property {?string} noRule - Why nothing can be proved, if so.
+   * @property {string} hash
+   */
+
+  /** @returns {Problem} */
+  function readProblem(value) {
+    const keys = ["schema", "n_nodes", "dim", "edges", "weights", "lam", "penalty", "terms"];
+    const data = objectWith(value, "data", keys, ["nodes"]);
+    if (data.get("schema") !== "gtv-problem/1") {
+      throw malformed(`data.schema must be "gtv-problem/1", got ${shown(data.get("schema"))}`);
+    }
+    const n = integerIn(data.get("n_nodes"), "n_nodes", 1, MOST);
+    const d = integerIn(data.get("dim"), "dim", 1, MOST);
+    const edges = readEdges(data.get("edges"), n);
+    const weights = reals(data.get("weights"), "weights", edges.length);
+    const lam = real(data.get("lam"), "lam");
+    requireAll([...weights, lam], "weights and lam", "positive", isPositive);
+    const penalty = readPenalty(data.get("penalty"), d);
+    const terms = listOf(data.get("terms"), "terms").map((t, k) =>
+      readTerm(t, `terms[${k}]`, n, d),
+    );
+    const canonical = new Map(data);
+    canonical.set("n_nodes", n).set("dim", d).set("edges", edges).set("weights", weights);
+    canonical.set("lam", lam).set("penalty", penalty.canonical);
+    canonical.set("terms", terms.map((t) => t.canonical)); // prettier-ignore
+    if (data.has("nodes")) canonical.set("nodes", readLabels(data.get("nodes"), n));
+    const opaque = terms.find((t) => t.kind === "opaque");
+    return {
+      n,
+      d,
+      edges,
+      weights: valuesOf(weights),
+      lam: lam.value,
+      capacities: weights.map((weight) => weight.value.mul(lam.value)),
+      penalty,
+      terms,
+      noRule: opaque ? `no exact rule for the loss ${shown(opaque.name)}` : penalty.noRule,
+      hash: sha256(canonicalText(canonical)),
+    };
+  }
+
+  function readEdges(value, n) {
+    let [head, tail] = [-1, -1];
+    return listOf(value, "edges").map((pair, e) => {
+      spend(2);
+      const [i, j] = listOf(pair, `edge ${e}`, 2).map((x) => integerIn(x, `edge ${e}`, 0, n));
+      if (i >= j || i < head || (i === head && j <= tail)) {
+        throw malformed(`edge ${e} [${i}, ${j}]: needs head < tail, sorted, no duplicates`);
+      }
+      [head, tail] = [i, j];
+      return [i, j];
+    });
+  }
+
+  function readLabels(value, n) {
+    const labels = listOf(value, "nodes", n).map((label) => {
+      if (typeof label === "string") return label;
+      const found = label instanceof JsonNumber && label.isInteger ? BigInt(label.text) : null;
+      if (found === null || found < LEAST_LABEL || found >= LABEL_LIMIT) {
+        throw malformed(`nodes: expected a text or an integer of 64 bits, got ${shown(label)}`);
+      }
+      return found;
+    });
+    if (new Set(labels).size < n) throw malformed("nodes: labels must be distinct");
+    return labels;
+  }
+
+  function readPenalty(value, d) {
+    const kind = value instanceof Map ? value.get("kind") : null;
+    const canonical = new Map([["kind", kind]]);
+    const penalty = { kind, canonical, noRule: null, Q: null };
+    if (kind === "l1" || kind === "l2" || kind === "linf" || kind === "squared") {
+      objectWith(value, "penalty", ["kind"]);
+    } else if (kind === "quadratic") {
+      const Q = table(objectWith(value, "penalty", ["kind", "Q"]).get("Q"), "penalty.Q", d, d);
+      canonical.set("Q", Q);
+      penalty.Q = valuesOf(Q);
+      requireSymmetric(penalty.Q);
+    } else if (kind === "pnorm") {
+      const p = real(objectWith(value, "penalty", ["kind", "p"]).get("p"), "penalty.p", "inf");
+      canonical.set("p", p);
+      penalty.kind = pnormKind(p, d);
+      if (penalty.kind === null) penalty.noRule = `no exact rule for the p-norm with p = ${p.text}`;
+    } else if (kind === "opaque") {
+      const name = objectWith(value, "penalty", ["kind", "name"]).get("name");
+      canonical.set("name", textOf(name, "penalty.name"));
+      penalty.noRule = `no exact rule for the penalty ${shown(name)}`;
+    } else {
+      throw malformed(`penalty: unknown kind ${shown(kind)}`);
+    }
+    return penalty;
+  }
+
+  function requireSymmetric(Q) {
+    Q.forEach((row, i) =>
+      row.forEach((x, j) => {
+        if (!x.equals(Q[j][i])) throw malformed("penalty.Q must be symmetric");
+      }),
+    );
+  }
+
+  /** The norm among l1, l2 and linf that a p-norm is: all are the absolute value if d = 1. */
+  function pnormKind(p, d) {
+    if (p.value === Infinity) return "linf";
+    if (p.value.below(ONE)) throw malformed(`penalty.p must be at least 1, got ${p.text}`);
+    if (p.value.equals(ONE) || d === 1) return "l1";
+    return p.value.equals(Rational.of(2)) ? "l2" : null;
+  }
+
+  function textOf(value, where) {
+    if (typeof value !== "string") throw malformed(`${where} must be a text, got ${shown(value)}`);
+    return value;
+  }
+
+  function readTerm(value, where, n, d) {
+    const kind = value instanceof Map ? value.get("kind") : null;
+    if (typeof kind === "string" && Object.hasOwn(ROW_KINDS, kind)) {
+      return readRows(value, where, n, d);
+    }
+    if (typeof kind === "string" && Object.hasOwn(NODE_KINDS, kind)) {
+      return readNodeTerm(value, where, n, d);
+    }
+    throw malformed(`${where}: unknown kind ${shown(kind)}`);
+  }
+
+  function readNodes(value, where, n, strictly) {
+    let last = -1;
+    return listOf(value, `${where}.node`).map((x) => {
+      spend(1);
+      const i = integerIn(x, `${where}.node`, 0, n);
+      if (i < last || (strictly && i === last)) throw malformed(`${where}.node must be increasing`);
+      last = i;
+      return i;
+    });
+  }
+
+  function readRows(value, where, n, d) {
+    const kind = value.get("kind");
+    const beside = ROW_KINDS[kind];
+    objectWith(value, where, ["kind", "node", "X", "y", ...(beside ? [beside] : [])]);
+    const node = readNodes(value.get("node"), where, n, false);
+    const X = table(value.get("X"), `${where}.X`, node.length, d);
+    const y = reals(value.get("y"), `${where}.y`, node.length);
+    const canonical = new Map([["kind", kind], ["node", node], ["X", X], ["y", y]]); // prettier-ignore
+    const counts = new Map();
+    node.forEach((i) => counts.set(i, (counts.get(i) || 0) + 1));
+    const term = { kind, rows: true, node, X: valuesOf(X), y: valuesOf(y), canonical };
+    term.m = node.map((i) => Rational.of(counts.get(i)));
+    requireTargets(kind, y, where);
+    if (beside) {
+      const numbers = reals(value.get(beside), `${where}.${beside}`, node.length);
+      canonical.set(beside, numbers);
+      requireAll(numbers, `${where}.${beside}`, "positive", isPositive);
+      if (beside === "level") {
+        requireAll(numbers, `${where}.level`, "below 1", (q) => q.below(ONE));
+      }
+      term[beside] = valuesOf(numbers);
+    }
+    return term;
+  }
+
+  function requireTargets(kind, y, where) {
+    if (kind === "hinge") {
+      requireAll(y, `${where}.y`, "-1 or 1", (q) => q.abs().equals(ONE));
+    } else if (kind === "logistic") {
+      requireAll(y, `${where}.y`, "0 or 1", (q) => q.n === 0n || q.equals(ONE));
+    } else if (kind === "poisson") {
+      requireAll(y, `${where}.y`, "at least 0", isNotNegative);
+    }
+  }
+
+  function readNodeTerm(value, where, n, d) {
+    const kind = value.get("kind");
+    objectWith(value, where, ["kind", "node", ...NODE_KINDS[kind]]);
+    const node = readNodes(value.get("node"), where, n, true);
+    const canonical = new Map([["kind", kind], ["node", node]]); // prettier-ignore
+    const term = { kind, rows: false, node, canonical };
+    for (const key of NODE_KINDS[kind]) {
+      const found = readParameter(value.get(key), key, `${where}.${key}`, node.length, d);
+      canonical.set(key, found);
+      term[key] = key === "name" ? found : valuesOf(found);
+    }
+    if (kind === "box") requireOrder(term, where);
+    return term;
+  }
+
+  function readParameter(value, key, where, k, d) {
+    if (key === "name") return textOf(value, where);
+    if (key === "a") return table(value, where, k, d);
+    if (key === "lower") return table(value, where, k, d, "-inf");
+    if (key === "upper") return table(value, where, k, d, "inf");
+    if (key === "total") return requireAll(reals(value, where, k), where, "positive", isPositive);
+    // mu and kappa: one positive number a node, or one that is not negative for each coordinate.
+    if (listOf(value, where, k).some((x) => Array.isArray(x))) {
+      return requireAll(table(value, where, k, d), where, "at least 0", isNotNegative);
+    }
+    return requireAll(reals(value, where, k), where, "positive", isPositive);
+  }
+
+  function requireOrder(term, where) {
+    term.lower.forEach((row, k) =>
+      row.forEach((low, j) => {
+        const high = term.upper[k][j];
+        if (low !== -Infinity && high !== Infinity && low.above(high)) {
+          throw malformed(`${where}: lower is above upper`);
+        }
+      }),
+    );
+  }
+
+  /** A number of `mu` or `kappa` at entry k of a term, coordinate j. */
+  function coefficient(list, k, j) {
+    return Array.isArray(list[k]) ? list[k][j] : list[k];
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // Witness numbers: rationals, never rounded
+  // ------------------------------------------------------------------------------------------
+
+  const HEX = /^(-?)0x([0-9a-f]+)(?:\.([0-9a-f]+))?p([+-]?[0-9]+)$/;
+  const RATIO = /^(-?)0x([0-9a-f]+)\/0x([0-9a-f]+)$/;
+  const LONGEST_NUMBER = 131072;
+  const LARGEST_POWER = 20000;
+
+  /** @returns {Rational} */
+  function witness(value) {
+    spend(8);
+    if (value instanceof JsonNumber) {
+      spend(value.text.length >> 2);
+      if (value.isInteger) return new Rational(BigInt(value.text));
+      const x = doubleOf(value.text);
+      if (Number.isFinite(x)) return Rational.double(x);
+    }
+    if (typeof value !== "string") throw malformed(`not a finite number: ${shown(value)}`);
+    if (value.length > LONGEST_NUMBER) {
+      throw malformed(`more than ${LONGEST_NUMBER} characters in the number ${shown(value)}`);
+    }
+    spend(value.length >> 2);
+    return hexWitness(value);
+  }
+
+  function hexWitness(text) {
+    const ratio = RATIO.exec(text);
+    if (ratio !== null) {
+      const d = BigInt(`0x${ratio[3]}`);
+      if (d === 0n) throw malformed(`not a finite number: ${shown(text)}`);
+      const n = BigInt(`0x${ratio[2]}`);
+      return Rational.ratio(ratio[1] ? -n : n, d);
+    }
+    const found = HEX.exec(text);
+    if (found === null) throw malformed(`not a finite number: ${shown(text)}`);
+    const [, sign, whole, fraction = "", exponent] = found;
+    const e = Number(exponent) - 4 * fraction.length;
+    if (!(Math.abs(e) <= LARGEST_POWER)) throw malformed(`exponent out of range in ${shown(text)}`);
+    const n = BigInt(`0x${whole}${fraction}`);
+    return new Rational(sign ? -n : n, e);
+  }
+
+  function witnesses(value, where, length) {
+    return listOf(value, where, length).map(witness);
+  }
+
+  /** @returns {Rational[][]} of any number of rows, if none is given. */
+  function witnessTable(value, where, rows, columns) {
+    return listOf(value, where, rows).map((row) => witnesses(row, where, columns));
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // The objective at a point, from both sides
+  // ------------------------------------------------------------------------------------------
+
+  class Enclosure {
+    constructor() {
+      this.low = new OneSidedSum("lower");
+      this.high = new OneSidedSum("upper");
+    }
+
+    add(q) {
+      this.low.add(q);
+      this.high.add(q);
+    }
+
+    /** Add factor (>= 0) times what lies between the two bounds. */
+    addBetween({ lower, upper }, factor) {
+      this.low.add(lower.mul(factor));
+      this.high.add(upper.mul(factor));
+    }
+  }
+
+  /** Loss of one data row, without 1/m: a Rational, or what it lies between. */
+  const ROW_LOSSES = {
+    squared: (z, y) => z.sub(y).square(),
+    huber: (z, y, delta) => {
+      const size = z.sub(y).abs();
+      if (!size.above(delta)) return size.square();
+      return delta.mul(size.times(2).sub(delta));
+    },
+    pseudohuber: (z, y, delta) => {
+      const { lower, upper } = rootOf(delta.square().add(z.sub(y).square()));
+      return { lower: delta.mul(lower.sub(delta)), upper: delta.mul(upper.sub(delta)) };
+    },
+    absolute: (z, y) => z.sub(y).abs(),
+    quantile: (z, y, q) => larger(q.mul(y.sub(z)), q.sub(ONE).mul(y.sub(z))),
+    hinge: (z, y) => larger(ZERO, ONE.sub(y.mul(z))),
+    logistic: (z, y) => {
+      const { lower, upper } = softplusOf(z);
+      return { lower: lower.sub(y.mul(z)), upper: upper.sub(y.mul(z)) };
+    },
+    poisson: (z, y) => {
+      const { lower, upper } = exponentialOf(z);
+      return { lower: lower.sub(y.mul(z)), upper: upper.sub(y.mul(z)) };
+    },
+  };
+
+  /** Losses of terms at nodes that are finite, at entry k with w_i = v. */
+  const NODE_LOSSES = {
+    point: (term, k, v) => sum(v.map((x, j) => x.sub(term.a[k][j]).square())),
+    ridge: (term, k, v) => sum(v.map((x, j) => coefficient(term.mu, k, j).mul(x.square()).half())),
+    l1: (term, k, v) => sum(v.map((x, j) => coefficient(term.kappa, k, j).mul(x.abs()))),
+    box: () => ZERO,
+    simplex: () => ZERO,
+  };
+
+  /** @returns {?string} why w is not feasible, if it is not. */
+  function infeasibility(problem, w) {
+    for (const term of problem.terms) {
+      for (const [k, i] of term.node.entries()) {
+        if (term.kind === "box") {
+          const outside = w[i].findIndex(
+            (x, j) => !isWithin(x, term.lower[k][j], term.upper[k][j]),
+          );
+          if (outside >= 0) return `node ${i} is outside its box in coordinate ${outside}`;
+        } else if (term.kind === "simplex") {
+          const on = w[i].every(isNotNegative) && sum(w[i]).equals(term.total[k]);
+          if (!on) return `node ${i} is not on its simplex`;
+        }
+      }
+    }
+    return null;
+  }
+
+  function isWithin(x, low, high) {
+    return (low === -Infinity || !x.below(low)) && (high === Infinity || !x.above(high));
+  }
+
+  /**
+   * Enclose P(w) of a feasible w.
+   * @param {Problem} problem
+   * @param {Rational[][]} w
+   * @returns {{lower: Rational, upper: Rational}}
+   */
+  function objective(problem, w) {
+    const total = new Enclosure();
+    for (const term of problem.terms) addLosses(total, term, w);
+    problem.edges.forEach(([head, tail], e) => {
+      const z = w[head].map((x, j) => x.sub(w[tail][j]));
+      addVariation(total, problem, z, problem.capacities[e]);
+    });
+    return { lower: total.low.total(), upper: total.high.total() };
+  }
+
+  function addLosses(total, term, w) {
+    term.node.forEach((i, k) => {
+      if (!term.rows) {
+        total.add(NODE_LOSSES[term.kind](term, k, w[i]));
+        return;
+      }
+      const z = dot(term.X[k], w[i]);
+      if (term.kind === "poisson" && z.above(LARGEST_EXPONENT)) {
+        throw unproved(`exp(x.w) at node ${i} is too large to be enclosed`);
+      }
+      const beside = ROW_KINDS[term.kind];
+      const loss = ROW_LOSSES[term.kind](z, term.y[k], beside ? term[beside][k] : null);
+      const share = term.m[k].inverse();
+      if (loss instanceof Rational) total.add(loss.mul(share));
+      else total.addBetween(loss, share);
+    });
+  }
+
+  /** Norms as bounds: exact but for l2. */
+  const NORM_OF = {
+    l1: (v) => exactly(sum(v.map((x) => x.abs()))),
+    l2: (v) => rootOf(dot(v, v)),
+    linf: (v) => exactly(v.map((x) => x.abs()).reduce(larger)),
+  };
+  const DUAL_NORM = { l1: "linf", l2: "l2", linf: "l1" };
+  const exactly = (q) => ({ lower: q, upper: q });
+
+  function addVariation(total, problem, z, c) {
+    const { kind, Q } = problem.penalty;
+    if (kind === "squared") total.add(c.mul(dot(z, z)).half());
+    else if (kind === "quadratic")
+      total.add(
+        c
+          .mul(
+            dot(
+              z,
+              Q.map((row) => dot(row, z)),
+            ),
+          )
+          .half(),
+      );
+    else total.addBetween(NORM_OF[kind](z), c);
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // The dual witness: conservation, domains, and the lower bound
+  // ------------------------------------------------------------------------------------------
+
+  /** Conjugates of data rows, from above: h*(r), or an error where r is outside the domain. */
+  const ROW_CONJUGATES = {
+    squared: (r, m, y) => r.mul(y).add(m.mul(r.square()).half().half()),
+    huber: (r, m, y, delta) => {
+      requireInside(!m.mul(r).abs().above(delta.times(2)));
+      return ROW_CONJUGATES.squared(r, m, y);
+    },
+    pseudohuber: (r, m, y, delta) => {
+      const slope = m.mul(r);
+      requireInside(!slope.abs().above(delta));
+      // The root is taken off, so that its lower bound gives the upper bound of the conjugate.
+      const root = rootOf(delta.square().sub(slope.square())).lower;
+      return r.mul(y).add(delta.div(m).mul(delta.sub(root)));
+    },
+    absolute: (r, m, y) => {
+      requireInside(!m.mul(r).abs().above(ONE));
+      return r.mul(y);
+    },
+    quantile: (r, m, y, q) => {
+      const slope = m.mul(r);
+      requireInside(!slope.below(q.neg()) && !slope.above(ONE.sub(q)));
+      return r.mul(y);
+    },
+    hinge: (r, m, y) => {
+      const slope = m.mul(r).mul(y); // between -1 and 0 for both labels
+      requireInside(slope.sign <= 0 && !slope.below(ONE.neg()));
+      return r.mul(y);
+    },
+    logistic: (r, m, y) => {
+      const p = m.mul(r).add(y);
+      requireInside(p.sign >= 0 && !p.above(ONE));
+      return entropyAbove(p)
+        .add(entropyAbove(ONE.sub(p)))
+        .div(m);
+    },
+    poisson: (r, m, y) => {
+      const p = m.mul(r).add(y);
+      requireInside(p.sign >= 0);
+      return entropyAbove(p).sub(p).div(m);
+    },
+  };
+
+  /** Conjugates of terms at nodes, at entry k with r a vector. */
+  const NODE_CONJUGATES = {
+    point: (term, k, r) => dot(r, term.a[k]).add(dot(r, r).half().half()),
+    ridge: (term, k, r) =>
+      sum(
+        r.map((x, j) => {
+          const mu = coefficient(term.mu, k, j);
+          if (mu.n !== 0n) return x.square().div(mu.times(2));
+          requireInside(x.n === 0n);
+          return ZERO;
+        }),
+      ),
+    l1: (term, k, r) => {
+      r.forEach((x, j) => requireInside(!x.abs().above(coefficient(term.kappa, k, j))));
+      return ZERO;
+    },
+    box: (term, k, r) =>
+      sum(r.map((x, j) => supportOfInterval(x, term.lower[k][j], term.upper[k][j]))),
+    simplex: (term, k, r) => term.total[k].mul(r.reduce(larger)),
+  };
+
+  function supportOfInterval(x, low, high) {
+    if (x.sign === 0) return ZERO;
+    const end = x.sign > 0 ? high : low;
+    requireInside(end instanceof Rational);
+    return end.mul(x);
+  }
+
+  function requireInside(holds) {
+    if (!holds) throw falseDocument("a multiplier is outside its domain");
+  }
+
+  /**
+   * The dual witness, read.
+   * @typedef {object} Dual
+   * @property {Rational[][]} u
+   * @property {Array} r - One list a term.
+   * @property {?Map} quadratic - Not read yet.
+   */
+
+  /** @returns {?Dual} */
+  function readDual(value, problem) {
+    if (value === null || value === undefined) return null;
+    const optional = problem.penalty.kind === "quadratic" ? ["quadratic"] : [];
+    const dual = objectWith(value, "dual", ["u", "r"], optional);
+    const { d, edges, terms } = problem;
+    const u = witnessTable(dual.get("u"), "dual.u", edges.length, d);
+    const r = listOf(dual.get("r"), "dual.r", terms.length).map((list, k) => {
+      const size = terms[k].node.length;
+      if (terms[k].rows) return witnesses(list, `dual.r[${k}]`, size);
+      return witnessTable(list, `dual.r[${k}]`, size, d);
+    });
+    return { u, r, quadratic: dual.get("quadratic") ?? null };
+  }
+
+  function readQuadratic(value, { d, edges }) {
+    const found = objectWith(value, "dual.quadratic", ["root", "null_space", "x"]);
+    return {
+      root: witnessTable(found.get("root"), "dual.quadratic.root", null, d),
+      nullSpace: witnessTable(found.get("null_space"), "dual.quadratic.null_space", null, d),
+      x: witnessTable(found.get("x"), "dual.quadratic.x", edges.length, d),
+    };
+  }
+
+  /** At every node and coordinate: what the blocks and the flow add up to, which must be zero. */
+  function requireConservation(problem, dual) {
+    const total = Array.from({ length: problem.n }, () => new Array(problem.d).fill(ZERO));
+    const add = (i, j, q) => {
+      total[i][j] = total[i][j].add(q);
+    };
+    problem.terms.forEach((term, t) =>
+      term.node.forEach((i, k) => {
+        for (let j = 0; j < problem.d; j += 1) {
+          add(i, j, term.rows ? term.X[k][j].mul(dual.r[t][k]) : dual.r[t][k][j]);
+        }
+      }),
+    );
+    problem.edges.forEach(([head, tail], e) =>
+      dual.u[e].forEach((x, j) => {
+        add(head, j, x);
+        add(tail, j, x.neg());
+      }),
+    );
+    total.forEach((row, i) =>
+      row.forEach((x, j) => {
+        if (x.n === 0n) return;
+        throw falseDocument(`the flow is not conserved at node ${i}, coordinate ${j}`);
+      }),
+    );
+  }
+
+  /** @returns {Rational} a lower bound on the minimum of P. */
+  function lowerBound(problem, dual) {
+    requireConservation(problem, dual);
+    const conjugates = new OneSidedSum("upper");
+    problem.terms.forEach((term, t) =>
+      term.node.forEach((_, k) => conjugates.add(conjugateAt(term, k, dual.r[t][k]))),
+    );
+    const { kind } = problem.penalty;
+    if (kind === "quadratic") addQuadraticConjugates(conjugates, problem, dual);
+    else {
+      dual.u.forEach((u, e) => {
+        const c = problem.capacities[e];
+        if (kind === "squared") conjugates.add(dot(u, u).div(c.times(2)));
+        else requireCapacity(kind, u, c, e);
+      });
+    }
+    return conjugates.total().neg();
+  }
+
+  function conjugateAt(term, k, r) {
+    if (!term.rows) return NODE_CONJUGATES[term.kind](term, k, r);
+    const beside = ROW_KINDS[term.kind];
+    return ROW_CONJUGATES[term.kind](r, term.m[k], term.y[k], beside ? term[beside][k] : null);
+  }
+
+  function requireCapacity(kind, u, c, e) {
+    let holds;
+    if (kind === "l1") holds = u.every((x) => !x.abs().above(c));
+    else if (kind === "l2") holds = !dot(u, u).above(c.square());
+    else holds = !sum(u.map((x) => x.abs())).above(c);
+    if (!holds) throw falseDocument(`the flow on edge ${e} is above its capacity`);
+  }
+
+  /** Conjugates of (c/2) z^T Q z from above: what was eliminated is in the witness. */
+  function addQuadraticConjugates(conjugates, problem, dual) {
+    if (dual.quadratic === null) throw unproved("the dual witness has no `quadratic`");
+    const { Q } = problem.penalty;
+    const { root, nullSpace, x } = readQuadratic(dual.quadratic, problem);
+    for (const n of nullSpace) {
+      if (Q.some((row) => dot(row, n).n !== 0n)) throw falseDocument("Q N^T is not zero");
+    }
+    const mu = rowMargins(plusGram(plusGram(Q, nullSpace, 1), root, -1), -1).reduce(smaller);
+    if (mu.sign <= 0) throw falseDocument("Q is not proved to be positive semidefinite");
+    dual.u.forEach((u, e) => {
+      if (nullSpace.some((n) => dot(n, u).n !== 0n)) {
+        throw falseDocument(`the flow on edge ${e} is not in the range of Q`);
+      }
+      const s = u.map((value, i) => value.sub(dot(Q[i], x[e])));
+      const above = dot(x[e], u).add(dot(x[e], s)).add(dot(s, s).div(mu));
+      conjugates.add(above.div(problem.capacities[e].times(2)));
+    });
+  }
+
+  /** H + sign R^T R, symmetric. */
+  function plusGram(H, R, sign) {
+    return H.map((row, i) =>
+      row.map((x, j) => R.reduce((total, v) => total.add(v[i].mul(v[j]).times(sign)), x)),
+    );
+  }
+
+  /** G_ii plus sign times the sum of the other |G_ij|, for every row: discs of Gershgorin. */
+  function rowMargins(G, sign) {
+    return G.map((row, i) =>
+      row.reduce((total, x, j) => (i === j ? total : total.add(x.abs().times(sign))), row[i]),
+    );
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // Certificates
+  // ------------------------------------------------------------------------------------------
+
+  /** @returns {Problem} of a document, the data being in it or given, with the hash that it states. */
+  function problemOf(doc, given) {
+    const embedded = doc.get("data") ?? null;
+    if (embedded === null && given === null) {
+      throw unproved("the document does not contain the problem data: pass them");
+    }
+    const problems = [embedded, given].filter((x) => x !== null).map(readProblem);
+    if (problems.some((problem) => problem.hash !== doc.get("sha256"))) {
+      throw falseDocument("the SHA-256 of the problem data is not the one stated");
+    }
+    return problems[0];
+  }
+
+  /** @returns {Map} the claim, with a tolerance that is one: it decides nothing. */
+  function readClaim(value) {
+    const claim = objectWith(value, "claim", ["rtol", "upper", "lower"]);
+    if (witness(claim.get("rtol")).sign < 0) throw malformed("rtol must not be negative");
+    return claim;
+  }
+
+  /**
+   * Check a certificate; what is found goes into `found`, for whatever the verdict is.
+   * @param {Map} doc
+   * @param {?Map} given - Problem data.
+   * @param {Rational} rtol - Of whoever checks.
+   * @param {{upper: ?Rational, lower: ?Rational, distanceSquared: ?Rational, warning: string}} found
+   */
+  function checkCertificate(doc, given, rtol, found) {
+    const keys = ["schema", "sha256", "claim", "w"];
+    objectWith(doc, "certificate", keys, ["data", "dual", "better", "producer"]);
+    const claim = readClaim(doc.get("claim"));
+    const problem = problemOf(doc, given);
+    const w = witnessTable(doc.get("w"), "w", problem.n, problem.d);
+    if (problem.noRule) throw unproved(problem.noRule);
+    const dual = readDual(doc.get("dual"), problem);
+    const lower = dual && lowerBound(problem, dual);
+    const wrong = infeasibility(problem, w);
+    if (wrong) {
+      found.lower = lower;
+      throw new Verdict("REFUTED", "w is not feasible", `${wrong}, where P is infinite`);
+    }
+    const value = objective(problem, w);
+    Object.assign(found, { upper: value.upper, lower, warning: scaleWarning(problem, value) });
+    if (lower !== null) found.distanceSquared = squaredDistance(problem, value.upper.sub(lower));
+    const better = doc.get("better") ?? null;
+    if (better !== null) {
+      refuteBy(witnessTable(better, "better", problem.n, problem.d), problem, value, rtol);
+    }
+    if (lower && lower.above(value.upper)) {
+      throw new Verdict("REFUTED", "defect", "the lower bound is above the upper one: report this");
+    }
+    requireClaim(claim, value, lower);
+    if (lower === null) throw unproved("the document has no dual witness");
+    const gap = value.upper.sub(lower);
+    const allowed = rtol.mul(larger(ONE, value.upper.abs()));
+    const size = gap.div(larger(ONE, value.upper.abs()));
+    const text = `relative gap ${upward(size)}, rtol ${nearest(rtol)}`;
+    if (gap.above(allowed)) throw unproved(text, "gap");
+    throw new Verdict("CERTIFIED", "certified", text);
+  }
+
+  /** Three digits, rounded up. */
+  function upward(q) {
+    const x = doubleAbove(q);
+    if (x === null) return "beyond doubles";
+    const [digits, exponent] = x.toExponential(2).split("e");
+    const near = `${digits}e${exponent}`;
+    return String(
+      Number(near) >= x
+        ? Number(near)
+        : Number(`${(Number(digits) + 0.01).toFixed(2)}e${exponent}`),
+    );
+  }
+
+  function refuteBy(better, problem, value, rtol) {
+    if (infeasibility(problem, better)) return;
+    const { upper } = objective(problem, better);
+    // x - rtol max(1, |x|) is least at one of the ends.
+    const ends = [value.lower, value.upper].map((x) => x.sub(rtol.mul(larger(ONE, x.abs()))));
+    if (upper.below(smaller(...ends))) {
+      const by = value.lower.sub(upper);
+      const text = `the attached point is better by at least ${doubleBelow(by)}`;
+      throw new Verdict("REFUTED", "w is not within rtol", text);
+    }
+  }
+
+  function requireClaim(claim, value, provedLower) {
+    const [lower, upper] = ["lower", "upper"].map((key) => {
+      return claim.get(key) === null ? null : witness(claim.get(key));
+    });
+    if (lower && provedLower && lower.above(provedLower)) {
+      throw falseDocument("the claimed lower bound is above what its witness proves");
+    }
+    if (upper && upper.below(value.lower)) {
+      throw falseDocument("the claimed upper bound is below P(w)");
+    }
+    if (upper && upper.below(value.upper)) {
+      throw unproved("the claimed upper bound is within the enclosure of P(w)");
+    }
+  }
+
+  /** Upper bound on ||w - w_hat||^2, where every coordinate of every node has a modulus. */
+  function squaredDistance(problem, gap) {
+    const moduli = Array.from({ length: problem.n }, () => new Array(problem.d).fill(ZERO));
+    for (const term of problem.terms) {
+      if (term.kind !== "point" && term.kind !== "ridge") continue;
+      term.node.forEach((i, k) => {
+        moduli[i] = moduli[i].map((x, j) =>
+          x.add(term.kind === "point" ? Rational.of(2) : coefficient(term.mu, k, j)),
+        );
+      });
+    }
+    const least = moduli.flat().reduce(smaller);
+    return least.sign > 0 ? gap.times(2).div(least) : null;
+  }
+
+  const SMALL = Rational.ratio(1n, 100n);
+
+  /** Where the objective is far below 1, gap / max(1, |P|) says little. */
+  function scaleWarning(problem, value) {
+    const isSmall = ({ lower, upper }) => upper.below(SMALL) && lower.above(SMALL.neg());
+    if (!isSmall(value)) return "";
+    const zero = Array.from({ length: problem.n }, () => new Array(problem.d).fill(ZERO));
+    if (infeasibility(problem, zero) || !isSmall(objective(problem, zero))) return "";
+    return "the objective is below 1/100 at w and at zero: look at the gap relative to |upper|";
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // Documents about partitions: is a cluster well-connected?
+  // ------------------------------------------------------------------------------------------
+
+  const YES = "well-connected";
+  const NO = "not well-connected";
+  /** The maximum over sign vectors is found by enumeration up to this dimension. */
+  const SIGN_DIMENSION = 8;
+
+  function claimOf(value, where) {
+    if (value !== YES && value !== NO) throw malformed(`${where} must be "${YES}" or "${NO}"`);
+    return value;
+  }
+
+  function checkPartition(doc, given) {
+    const keys = ["schema", "sha256", "claim", "clusters"];
+    objectWith(doc, "document", keys, ["data", "producer"]);
+    const problem = problemOf(doc, given);
+    const claim = claimOf(doc.get("claim"), "claim");
+    if (!Object.hasOwn(NORM_OF, problem.penalty.kind)) {
+      throw unproved("constants are known for the l1, l2 and linf norms only");
+    }
+    const taken = new Set();
+    const heads = listOf(doc.get("clusters"), "clusters").map((value, k) => {
+      return readHead(value, `clusters[${k}]`, problem, taken);
+    });
+    const incident = incidentEdges(problem);
+    // One after the other: the first that is not as it should be ends the check.
+    heads.forEach((head) => {
+      const cluster = readCluster(head, problem);
+      checkCluster(cluster, problem, insideOf(cluster, problem, incident));
+    });
+    const claims = heads.map((head) => head.claim);
+    if (claim === NO) {
+      if (!claims.includes(NO)) throw falseDocument(`no cluster is claimed ${NO}`);
+      throw new Verdict("CERTIFIED", "certified", `a cluster of the partition is ${NO}`);
+    }
+    if (claims.includes(NO)) throw falseDocument(`a cluster is claimed ${NO}`);
+    if (taken.size < problem.n) throw falseDocument("a node is in no cluster");
+    throw new Verdict("CERTIFIED", "certified", `every cluster of the partition is ${YES}`);
+  }
+
+  /**
+   * A witness about one cluster, read.
+   * @typedef {object} Cluster
+   * @property {string} claim
+   * @property {number[]} nodes
+   * @property {?Rational} alpha
+   * @property {Rational[]} beta
+   * @property {Rational[]} delta
+   * @property {?Rational[]} center
+   * @property {?Rational} modulus
+   * @property {object} roots
+   */
+
+  /** Its keys, its claim and its nodes. */
+  function readHead(value, where, problem, taken) {
+    const claim = claimOf(value instanceof Map ? value.get("claim") : null, `${where}.claim`);
+    const own = claim === YES ? ["sink", "flow", "scale"] : ["sets", "left_out"];
+    const keys = ["claim", "cluster", "alpha", "beta", "delta", "center", "modulus", ...own];
+    objectWith(value, where, keys, claim === YES ? ["roots"] : ["roots", "directions"]);
+    const nodes = distinctNodes(value.get("cluster"), `${where}.cluster`, (i) => i < problem.n);
+    if (!nodes.length) throw malformed(`${where}.cluster is empty`);
+    for (const i of nodes) {
+      if (taken.has(i)) throw malformed(`${where}.cluster: node ${i} is in two clusters`);
+      taken.add(i);
+    }
+    return { claim, nodes, where, value };
+  }
+
+  /** @returns {Cluster} */
+  function readCluster(head, problem) {
+    const { claim, nodes, value } = head;
+    const cluster = { ...head, ...readConstants(value, nodes.length, problem.d) };
+    return Object.assign(
+      cluster,
+      claim === YES ? readFlow(value, cluster) : readSets(value, cluster),
+    );
+  }
+
+  function distinctNodes(value, where, isNode) {
+    const seen = new Set();
+    for (const x of listOf(value, where)) {
+      spend(1);
+      const i = integerIn(x, where, 0, MOST);
+      if (!isNode(i)) throw malformed(`${where}: ${i} is no node of it`);
+      if (seen.has(i)) throw malformed(`${where}: node ${i} occurs twice`);
+      seen.add(i);
+    }
+    return [...seen];
+  }
+
+  function readConstants(value, size, d) {
+    const constants = (key) => witnesses(value.get(key), key, size).map((x) => notNegative(x, key));
+    const orNull = (key, read) => (value.get(key) === null ? null : read(value.get(key)));
+    return {
+      alpha: orNull("alpha", (x) => positive(witness(x), "alpha")),
+      beta: constants("beta"),
+      delta: constants("delta"),
+      center: orNull("center", (x) => witnesses(x, "center", d)),
+      modulus: orNull("modulus", (x) => notNegative(witness(x), "modulus")),
+      roots: readRoots(value, size, d),
+      directions: readDirections(value, size, d),
+    };
+  }
+
+  function notNegative(x, where) {
+    if (x.sign < 0) throw malformed(`${where} must not be negative`);
+    return x;
+  }
+
+  function positive(x, where) {
+    if (x.sign <= 0) throw malformed(`${where} must be positive`);
+    return x;
+  }
+
+  function readRoots(value, size, d) {
+    if (!value.has("roots")) return { total: null, inverse: null, local: null };
+    const roots = objectWith(value.get("roots"), "roots", [], ["total", "inverse", "local"]);
+    const optional = (key, read) => {
+      const found = roots.get(key) ?? null;
+      return found === null ? null : read(found, `roots.${key}`);
+    };
+    return {
+      total: optional("total", (x, where) => witnessTable(x, where, null, d)),
+      inverse: optional("inverse", (x, where) => witnessTable(x, where, d, d)),
+      local: optional("local", (list, where) =>
+        listOf(list, where, size).map((x) => (x === null ? null : witnessTable(x, where, null, d))),
+      ),
+    };
+  }
+
+  function readDirections(value, size, d) {
+    if (!value.has("directions")) return { alpha: null, beta: null };
+    const found = objectWith(value.get("directions"), "directions", [], ["alpha", "beta"]);
+    const vector = (x, where) => {
+      const v = witnesses(x, where, d);
+      if (v.every((c) => c.n === 0n)) throw malformed(`${where} is zero`);
+      return v;
+    };
+    return {
+      alpha: (found.get("alpha") ?? null) && vector(found.get("alpha"), "directions.alpha"),
+      beta: found.has("beta")
+        ? listOf(found.get("beta"), "directions.beta", size).map((x) =>
+            x === null ? null : vector(x, "directions.beta"),
+          )
+        : null,
+    };
+  }
+
+  function readFlow(value, { nodes }) {
+    const sink = integerIn(value.get("sink"), "sink", 0, MOST);
+    if (!nodes.includes(sink)) throw malformed(`sink: node ${sink} is not in the cluster`);
+    const flow = listOf(value.get("flow"), "flow").map((x) => wholeNumber(x, "flow"));
+    const scale = positive(wholeNumber(value.get("scale"), "scale"), "scale");
+    return { sink, flow, scale };
+  }
+
+  function wholeNumber(value, where) {
+    if (!(value instanceof JsonNumber && value.isInteger)) {
+      throw malformed(`${where}: expected an integer, got ${shown(value)}`);
+    }
+    spend(value.text.length >> 2);
+    return new Rational(BigInt(value.text));
+  }
+
+  function readSets(value, { nodes, where }) {
+    const members = new Set(nodes);
+    const isMember = (i) => members.has(i);
+    const sets = listOf(value.get("sets"), `${where}.sets`).map((list, k) => {
+      const set = distinctNodes(list, `${where}.sets[${k}]`, isMember);
+      if (!set.length || set.length === nodes.length) {
+        throw malformed(`${where}.sets[${k}] is empty or the whole cluster`);
+      }
+      return new Set(set);
+    });
+    const leftOut = distinctNodes(value.get("left_out"), `${where}.left_out`, isMember);
+    if (leftOut.length && nodes.length === 1) {
+      throw malformed(`${where}.left_out: a cluster of one node has no such set`);
+    }
+    const left = new Set(leftOut);
+    for (const i of nodes) {
+      const isInAll = !left.has(i) && sets.every((set) => set.has(i));
+      if (isInAll) throw falseSets(`node ${i} lies in every one of them`);
+    }
+    return { sets, leftOut };
+  }
+
+  /** @returns {number[][]} the edges at each node. */
+  function incidentEdges({ n, edges }) {
+    spend(n);
+    const found = Array.from({ length: n }, () => []);
+    edges.forEach(([i, j], e) => {
+      found[i].push(e);
+      found[j].push(e);
+    });
+    return found;
+  }
+
+  /** The edges inside a cluster, in the order of the data, and b_i for each of its nodes. */
+  function insideOf({ nodes, claim, flow }, problem, incident) {
+    const members = new Set(nodes);
+    const boundary = new Map(nodes.map((i) => [i, ZERO]));
+    const inside = new Set();
+    for (const i of nodes) {
+      for (const e of incident[i]) {
+        const isInside = problem.edges[e].every((node) => members.has(node));
+        if (isInside) inside.add(e);
+        else boundary.set(i, boundary.get(i).add(problem.weights[e]));
+      }
+    }
+    const edges = [...inside]
+      .sort((a, b) => a - b)
+      .map((e) => ({ i: problem.edges[e][0], j: problem.edges[e][1], weight: problem.weights[e] }));
+    if (claim === YES && flow.length !== edges.length) {
+      throw malformed(`flow must be a list of length ${edges.length}`);
+    }
+    return { edges, boundary };
+  }
+
+  /** First whether the claim follows from the constants, then whether these are right. */
+  function checkCluster(cluster, problem, inside) {
+    if (cluster.nodes.length === 1) {
+      if (cluster.claim === NO) throw falseSets("a cluster of one node is well-connected");
+    } else if (cluster.claim === YES) {
+      requireFlow(cluster, inside, demands(cluster, problem, inside));
+      requireUpperConstants(cluster, problem);
+    } else {
+      requireSets(cluster, inside, demands(cluster, problem, inside));
+      requireLowerConstants(cluster, problem);
+    }
+  }
+
+  /** d_i = b_i + beta_i |dC| / alpha + delta_i / lambda, alpha = null being infinite. */
+  function demands({ nodes, alpha, beta, delta }, problem, { boundary }) {
+    const total = sum([...boundary.values()]);
+    const factor = alpha === null ? ZERO : total.div(alpha);
+    return new Map(
+      nodes.map((i, k) => {
+        const spread = beta[k].mul(factor).add(delta[k].div(problem.lam));
+        return [i, boundary.get(i).add(spread)];
+      }),
+    );
+  }
+
+  const falseFlow = (text) => new Verdict("REFUTED", "false flow", text);
+  const falseSets = (text) => new Verdict("REFUTED", "false sets", text);
+  const falseConstant = (text) => new Verdict("REFUTED", "false constant", text);
+
+  function requireFlow({ nodes, flow, scale, sink }, { edges }, demand) {
+    const out = new Map(nodes.map((i) => [i, ZERO]));
+    edges.forEach(({ i, j, weight }, e) => {
+      if (flow[e].abs().above(weight.mul(scale))) {
+        throw falseFlow(`above the capacity of the edge (${i}, ${j})`);
+      }
+      out.set(i, out.get(i).add(flow[e]));
+      out.set(j, out.get(j).sub(flow[e]));
+    });
+    for (const i of nodes) {
+      if (i !== sink && !out.get(i).above(demand.get(i).mul(scale))) {
+        throw falseFlow(`node ${i} sends no more than its demand`);
+      }
+    }
+  }
+
+  function requireSets({ sets, leftOut }, { edges }, demand) {
+    for (const set of sets) {
+      spend(4 * (edges.length + set.size));
+      const crossing = edges.filter(({ i, j }) => set.has(i) !== set.has(j));
+      const needed = sum([...set].map((i) => demand.get(i)));
+      if (sum(crossing.map(({ weight }) => weight)).above(needed)) {
+        throw falseSets("one of them does not violate the condition");
+      }
+    }
+    const whole = sum([...demand.values()]);
+    for (const node of leftOut) {
+      spend(4 * edges.length);
+      const crossing = edges.filter(({ i, j }) => i === node || j === node);
+      if (sum(crossing.map(({ weight }) => weight)).above(whole.sub(demand.get(node)))) {
+        throw falseSets(`the one without node ${node} does not violate the condition`);
+      }
+    }
+  }
+
+  // Constants: alpha, beta and delta against the data, from the side that the claim needs.
+
+  /**
+   * Hessians and gradients at v of the losses of a cluster.
+   * @returns {{hessians: Rational[][][], gradients: ?Rational[][]}}
+   */
+  function derivatives({ nodes, center }, problem) {
+    const place = new Map(nodes.map((i, k) => [i, k]));
+    const { d } = problem;
+    spend(nodes.length * d * (d + 1));
+    const zeros = () => new Array(d).fill(ZERO);
+    const hessians = nodes.map(() => Array.from({ length: d }, zeros));
+    const gradients = center && nodes.map(zeros);
+    for (const term of problem.terms) {
+      term.node.forEach((i, k) => {
+        const at = place.get(i);
+        if (at === undefined) return;
+        const derive = DERIVATIVES[term.kind];
+        if (derive === undefined) throw unproved(`no exact rule for the curvature of ${term.kind}`);
+        derive(term, k, hessians[at], gradients && gradients[at], center);
+      });
+    }
+    return { hessians, gradients };
+  }
+
+  /** Add the Hessian and the gradient at v of entry k of a term. */
+  const DERIVATIVES = {
+    squared: (term, k, H, g, v) => {
+      const x = term.X[k];
+      const factor = Rational.of(2).div(term.m[k]);
+      const slope = v && dot(x, v).sub(term.y[k]).mul(factor);
+      x.forEach((a, i) => {
+        x.forEach((b, j) => {
+          H[i][j] = H[i][j].add(a.mul(b).mul(factor));
+        });
+        if (g) g[i] = g[i].add(slope.mul(a));
+      });
+    },
+    point: (term, k, H, g, v) => {
+      H.forEach((row, j) => {
+        row[j] = row[j].add(Rational.of(2));
+        if (g) g[j] = g[j].add(v[j].sub(term.a[k][j]).times(2));
+      });
+    },
+    ridge: (term, k, H, g, v) => {
+      H.forEach((row, j) => {
+        const mu = coefficient(term.mu, k, j);
+        row[j] = row[j].add(mu);
+        if (g) g[j] = g[j].add(mu.mul(v[j]));
+      });
+    },
+  };
+
+  const addVectors = (a, b) => a.map((x, j) => x.add(b[j]));
+  const addMatrices = (A, B) => A.map((row, i) => addVectors(row, B[i]));
+  const diagonalOf = (H) => H.map((row, j) => row[j]);
+
+  /** max over sign vectors s of s^T M s; in more dimensions the sum of |M_jk|, which is above. */
+  function signMaximumAbove(M) {
+    const d = M.length;
+    if (d > SIGN_DIMENSION) return sum(M.flat().map((x) => x.abs()));
+    let most = null;
+    for (let bits = 0; bits < 2 ** (d - 1); bits += 1) {
+      const sign = (j) => ((bits >> j) & 1 ? -1 : 1);
+      const value = sum(M.flatMap((row, i) => row.map((x, j) => x.times(sign(i) * sign(j)))));
+      most = most === null ? value : larger(most, value);
+    }
+    return most;
+  }
+
+  /** @returns {{bound: Rational, final: boolean}} beta_i is at most that; final: no root betters it. */
+  function betaAbove(kind, H, root) {
+    if (kind === "l1") return { bound: diagonalOf(H).reduce(larger), final: true };
+    if (kind === "linf" && H.length <= SIGN_DIMENSION) {
+      return { bound: signMaximumAbove(H), final: true };
+    }
+    const t = rowMargins(plusGram(H, root ?? [], 1), 1);
+    const final = root !== null || H.length === 1; // a 1 x 1 matrix is its own diagonal
+    return { bound: kind === "l2" ? t.reduce(larger) : sum(t), final };
+  }
+
+  /** Whether alpha is proved to be at most the strong convexity of a sum of losses. */
+  function isAlphaBelow(kind, H, alpha, { total, inverse }) {
+    const t = rowMargins(plusGram(H, total ?? [], -1), -1);
+    const least = t.reduce(smaller);
+    if (kind !== "l1" && !alpha.above(least)) return true;
+    if (least.sign <= 0) return false;
+    if (kind === "l1" && !alpha.mul(sum(t.map((x) => x.inverse()))).above(ONE)) return true;
+    if (kind === "l2" || inverse === null) return false;
+    const M = inverseAbove(H, inverse, least);
+    const most = kind === "l1" ? signMaximumAbove(M) : diagonalOf(M).reduce(larger);
+    return !alpha.mul(most).above(ONE);
+  }
+
+  /** M = X + X^T - X^T H X + S^T S / mu with S = I - H X: as a form, at least H^-1. */
+  function inverseAbove(H, X, mu) {
+    const columns = (A) => A[0].map((_, j) => A.map((row) => row[j]));
+    const times = (A, B) => {
+      const b = columns(B);
+      return A.map((row) => b.map((column) => dot(row, column)));
+    };
+    const HX = times(H, X);
+    const S = HX.map((row, i) => row.map((x, j) => (i === j ? ONE.sub(x) : x.neg())));
+    const XHX = times(columns(X), HX);
+    const SS = times(columns(S), S);
+    return X.map((row, i) =>
+      row.map((x, j) => x.add(X[j][i]).sub(XHX[i][j]).add(SS[i][j].div(mu))),
+    );
+  }
+
+  /** Why alpha (or the modulus) is not proved to be a lower bound, if so. */
+  function alphaBelowFault(kind, H, alpha, roots, what) {
+    if (isAlphaBelow(kind, H, alpha, roots)) return null;
+    const text = `${what} is not proved to be below the strong convexity of the cluster's losses`;
+    return faultOf(text, roots.total !== null || H.length === 1);
+  }
+
+  /** A constant that is not proved is false where no root could better its bound. */
+  function faultOf(text, final) {
+    return final ? falseConstant(text) : unproved(`${text}: that may need a root`);
+  }
+
+  /** End with the first that is false, else with the first that is not proved. */
+  function requireNone(faults) {
+    const found = faults.filter((fault) => fault !== null);
+    if (found.length) throw found.find((fault) => fault.status === "REFUTED") ?? found[0];
+  }
+
+  /** Of a positive claim: beta and delta from above, alpha from below. */
+  function requireUpperConstants(cluster, problem) {
+    const { nodes, alpha, beta, delta, center, roots } = cluster;
+    const { kind } = problem.penalty;
+    const { hessians, gradients } = derivatives(cluster, problem);
+    const faults = nodes.map((i, k) => {
+      const { bound, final } = betaAbove(kind, hessians[k], roots.local && roots.local[k]);
+      if (!beta[k].below(bound)) return null;
+      return faultOf(`beta of node ${i} is below the smoothness of its loss`, final);
+    });
+    if (alpha === null) throw falseConstant("alpha is infinite");
+    faults.push(alphaBelowFault(kind, hessians.reduce(addMatrices), alpha, roots, "alpha"));
+    requireNone(faults);
+    if (center === null) throw malformed("the constants need a center");
+    const norm = NORM_OF[DUAL_NORM[kind]];
+    const residual = norm(gradients.reduce(addVectors)).upper;
+    nodes.forEach((i, k) => {
+      const least = norm(gradients[k]).upper.add(beta[k].mul(residual).div(alpha));
+      if (delta[k].below(least)) throw falseConstant(`delta of node ${i} is too small`);
+    });
+  }
+
+  /** Of a negative claim: beta and delta from below, alpha from above. */
+  function requireLowerConstants(cluster, problem) {
+    const { nodes, alpha, beta, delta, center, directions } = cluster;
+    const { kind } = problem.penalty;
+    const some = (list) => list.some((x) => x.n !== 0n);
+    if (alpha === null && !some(beta) && !some(delta)) return;
+    const { hessians, gradients } = derivatives(cluster, problem);
+    const faults = nodes.map((i, k) => {
+      const v = directions.beta && directions.beta[k];
+      if (beta[k].n === 0n) return null;
+      if (!v) return unproved(`beta of node ${i} needs a direction`);
+      if (!beta[k].mul(squaredNorm(kind, v)).above(quadraticForm(hessians[k], v))) return null;
+      return falseConstant(`beta of node ${i} is above the smoothness of its loss`);
+    });
+    const H = hessians.reduce(addMatrices);
+    if (alpha !== null) faults.push(alphaAboveFault(kind, H, alpha, directions.alpha));
+    requireNone(faults);
+    if (!some(delta)) return;
+    if (center === null) throw malformed("the constants need a center");
+    requireLowerDeltas(cluster, kind, hessians, gradients);
+  }
+
+  function alphaAboveFault(kind, H, alpha, v) {
+    if (!v) return unproved("alpha needs a direction");
+    if (!alpha.mul(squaredNorm(kind, v)).below(quadraticForm(H, v))) return null;
+    return falseConstant("alpha is below the strong convexity of the cluster's losses");
+  }
+
+  const quadraticForm = (H, v) => dot(v, H.map((row) => dot(row, v))); // prettier-ignore
+
+  /** ||v||^2 in the norm of the penalty. */
+  function squaredNorm(kind, v) {
+    return kind === "l2" ? dot(v, v) : NORM_OF[kind](v).lower.square();
+  }
+
+  function requireLowerDeltas({ nodes, delta, modulus, roots }, kind, hessians, gradients) {
+    const norm = NORM_OF[DUAL_NORM[kind]];
+    const residual = norm(gradients.reduce(addVectors)).upper;
+    const isMinimizer = residual.n === 0n;
+    if (!isMinimizer) {
+      if (modulus === null || modulus.n === 0n) {
+        throw malformed("a center that is not the minimizer needs a modulus");
+      }
+      const H = hessians.reduce(addMatrices);
+      requireNone([alphaBelowFault(kind, H, modulus, roots, "modulus")]);
+    }
+    nodes.forEach((i, k) => {
+      if (delta[k].n === 0n) return;
+      let most = norm(gradients[k]).lower;
+      if (!isMinimizer) {
+        const { bound } = betaAbove(kind, hessians[k], roots.local && roots.local[k]);
+        most = most.sub(bound.mul(residual).div(modulus));
+      }
+      if (delta[k].above(most)) throw falseConstant(`delta of node ${i} is too large`);
+    });
+  }
+
+  // ------------------------------------------------------------------------------------------
+  // The door, and figures
+  // ------------------------------------------------------------------------------------------
+
+  /**
+   * @typedef {object} Answer
+   * @property {"CERTIFIED"|"REFUTED"|"UNPROVED"} status
+   * @property {string} kind - Class of the reason, such as "malformed", "false document", "budget".
+   * @property {string} reason
+   * @property {number} exitStatus
+   * @property {?Rational} upper - At least P(w).
+   * @property {?Rational} lower - At most the minimum of P.
+   * @property {Rational} rtol
+   * @property {?Rational} distanceSquared
+   * @property {string} warning
+   * @property {string} claim - What is proved about, "solution" or "partition".
+   * @property {?string} sha256 - Of the problem data, as the document states it.
+   */
+
+  const NOTHING = { upper: null, lower: null, distanceSquared: null, warning: "" };
+
+  /**
+   * Check a document.
+   * @param {Uint8Array|string} source - Bytes or text of a JSON document.
+   * @param {{data?: Uint8Array|string, rtol?: number, budget?: number}} [options]
+   * @returns {Answer}
+   */
+  function check(source, { data = null, rtol = 1e-6, budget = null } = {}) {
+    if (!(rtol >= 0 && rtol < Infinity)) throw new RangeError("rtol must be finite and >= 0");
+    const size = source.length + (data === null ? 0 : data.length);
+    stepsAllowed = budget ?? Math.max(STEPS, Math.ceil((STEPS * size) / MEGABYTE));
+    stepsLeft = stepsAllowed;
+    const found = { ...NOTHING };
+    const about = { claim: "solution", sha256: null };
+    let verdict;
+    try {
+      decide(source, data, Rational.double(rtol), found, about);
+    } catch (error) {
+      if (!(error instanceof Verdict)) throw error;
+      verdict = error;
+    }
+    if (["false document", "malformed"].includes(verdict.kind)) Object.assign(found, NOTHING);
+    const { status, kind, message: reason } = verdict;
+    const exitStatus = kind === "malformed" ? EXIT.MALFORMED : EXIT[status];
+    return { status, kind, reason, exitStatus, ...found, ...about, rtol: Rational.double(rtol) };
+  }
+
+  /** Ends with a verdict. */
+  function decide(source, data, rtol, found, about) {
+    const doc = readJson(source);
+    if (!(doc instanceof Map)) throw malformed("the document must be an object");
+    const schema = doc.get("schema");
+    if (typeof doc.get("sha256") === "string") about.sha256 = doc.get("sha256");
+    const given = data === null ? null : readJson(data, "data: ");
+    if (schema === "gtv-certificate/1") {
+      checkCertificate(doc, given, rtol, found);
+    } else if (schema === "gtv-connectivity/1") {
+      about.claim = "partition";
+      checkPartition(doc, given);
+    }
+    throw malformed(`schema must be "gtv-certificate/1", got ${shown(schema)}`);
+  }
+
+  /** A bound as a double by `round`; null where there is none, or it takes too long to say. */
+  function figure(q, round) {
+    stepsLeft = stepsAllowed = STEPS;
+    try {
+      const value = q();
+      return value === null ? null : round(value);
+    } catch (error) {
+      if (error instanceof Verdict) return null;
+      throw error;
+    }
+  }
+
+  /** Figures of an answer, rounded outward to doubles; null beyond them or where not proved. */
+  function figures({ status, reason, upper, lower, distanceSquared, rtol, warning }) {
+    const gap = () => (upper && lower ? upper.sub(lower) : null);
+    const relativeTo = (size) => () => {
+      return upper && lower && size().n !== 0n ? gap().div(size()) : null;
+    };
+    const distance = () => distanceSquared && rootOf(larger(distanceSquared, ZERO)).upper;
+    return {
+      status,
+      reason,
+      rel_gap: figure(
+        relativeTo(() => larger(ONE, upper.abs())),
+        doubleAbove,
+      ),
+      plain_gap: figure(
+        relativeTo(() => upper.abs()),
+        doubleAbove,
+      ),
+      upper: figure(() => upper, doubleAbove),
+      gap: figure(gap, doubleAbove),
+      rtol: nearest(rtol),
+      lower: figure(() => lower, doubleBelow),
+      distance_bound: figure(distance, doubleAbove),
+      warning,
+    };
+  }
+
+  /** @returns {string[]} the lines that say what is proved, after the verdict. */
+  function proved(answer) {
+    const f = figures(answer);
+    const lines = [];
+    const line = (name, value, text) => {
+      if (value !== null)
+        lines.push(`  ${name.padEnd(15)}${String(value).padEnd(25)}${text}`.trimEnd());
+    };
+    line("rel_gap", f.rel_gap, "gap / max(1, |upper|)");
+    line("plain_gap", f.plain_gap, "gap / |upper|");
+    line("gap", f.gap, "upper - lower");
+    line("upper", f.upper, "P(w) is at most that");
+    line("lower", f.lower, "the optimum is at least that");
+    line("distance_bound", f.distance_bound, "w is at most that far from the solution");
+    if (f.warning) lines.push(`warning: ${f.warning}`);
+    return lines;
+  }
+
+  /** For tests alone. */
+  const internals = { Rational, rootOf, logarithmOf, exponentialOf, doubleOf, hexOf };
+  const api = Object.freeze({ check, figures, proved, sha256, EXIT, internals });
+
+  // ------------------------------------------------------------------------------------------
+  // Command line
+  // ------------------------------------------------------------------------------------------
+
+  const USAGE = "usage: checker.js FILE [--data FILE] [--rtol R] [--budget STEPS] [--json]";
+
+  class BadUsage extends Error {}
+
+  function readArguments(list) {
+    const options = { json: false, file: null };
+    const rest = [...list];
+    while (rest.length) {
+      const word = rest.shift();
+      if (word === "--json") options.json = true;
+      else if (word === "--help" || word === "-h") options.help = true;
+      else if (["--data", "--rtol", "--budget"].includes(word)) {
+        if (!rest.length) throw new BadUsage(`${word} needs a value`);
+        options[word.slice(2)] = rest.shift();
+      } else if (options.file === null && !word.startsWith("-")) options.file = word;
+      else throw new BadUsage(`unexpected ${word}`);
+    }
+    if (options.file === null && !options.help) throw new BadUsage("expected a FILE");
+    options.rtol = numberIn(options.rtol ?? "1e-6", "--rtol", (x) => x >= 0);
+    if (options.budget !== undefined) {
+      options.budget = numberIn(options.budget, "--budget", (x) => x >= 1);
+    }
+    return options;
+  }
+
+  function numberIn(text, name, holds) {
+    const x = text.trim() === "" ? NaN : Number(text);
+    if (!(Number.isFinite(x) && holds(x))) throw new BadUsage(`${name}: not allowed: ${text}`);
+    return x;
+  }
+
+  function readFile(path) {
+    try {
+      return require("node:fs").readFileSync(path);
+    } catch (error) {
+      throw new BadUsage(`cannot read ${path}: ${error.code}`);
+    }
+  }
+
+  /** @returns {number} the exit status. */
+  function main(list) {
+    try {
+      const options = readArguments(list);
+      if (options.help) {
+        console.log(USAGE);
+        return 0;
+      }
+      const data = options.data === undefined ? null : readFile(options.data);
+      const { rtol, budget = null } = options;
+      const answer = check(readFile(options.file), { data, rtol, budget });
+      if (options.json) console.log(JSON.stringify(figures(answer)));
+      else console.log([`${answer.status}: ${answer.reason}`, ...proved(answer)].join("\n"));
+      return answer.exitStatus;
+    } catch (error) {
+      const bad = error instanceof BadUsage;
+      console.error(
+        bad ? `${USAGE}\nchecker.js: ${error.message}` : `internal error: ${error.stack}`,
+      );
+      return bad ? EXIT.USAGE : EXIT.INTERNAL;
+    }
+  }
+
+  scope.gtvChecker = api;
+  if (typeof module === "object" && typeof require === "function") {
+    module.exports = api;
+    if (require.main === module) process.exitCode = main(process.argv.slice(2));
+  }
+})(globalThis);
