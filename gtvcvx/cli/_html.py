@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import warnings
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #17202a; background: #fff;
        max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.7rem; margin: 0 0 1rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.25rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid #b8c0c8; }
+h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; white-space: nowrap; }
 th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top;
@@ -32,25 +34,43 @@ figure { margin: 1rem 0 1.6rem; break-inside: avoid; }
 figure img { max-width: 100%; height: auto; }
 figcaption { color: #4a5560; font-size: .9rem; }
 code { font-size: .92em; background: #f1f3f5; padding: 0 .2em; overflow-wrap: anywhere; }
-@media print { body { font-size: 10pt; margin: 0; max-width: none; } .wide { overflow: visible; }
+button { font: inherit; font-weight: 600; color: #fff; background: #1f4e79;
+         border: 1px solid #1f4e79; border-radius: .25rem; padding: .35rem 1rem;
+         margin-right: 1rem; cursor: pointer; }
+button:hover { background: #163a5b; }
+button.quiet { color: #1f4e79; background: #fff; margin-left: 1rem; }
+button:focus-visible, input:focus-visible { outline: 3px solid #e0a100; outline-offset: 1px; }
+label { white-space: nowrap; }
+input { font: inherit; padding: .3rem .5rem; border: 1px solid #8a949e; border-radius: .25rem; }
+@media print { #proof-tools button, #proof-tools label { display: none; }
+               body { font-size: 10pt; margin: 0; max-width: none; } .wide { overflow: visible; }
                h2 { break-after: avoid; } tr { break-inside: avoid; } }
 """
 
-# Nothing may be fetched, and no script may run, whatever the page holds.
+# Nothing may be fetched, and no script may run but those of the page, whatever else it holds.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
-def page(title: str, parts: Iterable[str]) -> str:
-    """Return a whole document; the title is text, the parts are HTML."""
+def page(title: str, parts: Iterable[str], scripts: Sequence[str] = ()) -> str:
+    """Return a whole document; the title is text, the parts are HTML, the scripts come last."""
     heading = escape(title)
-    body = "\n".join(parts)
+    body = "\n".join([*parts, *(f"<script>{script}</script>" for script in scripts)])
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{heading}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f"<h1>{heading}</h1>\n{body}\n</body>\n</html>\n"
     )
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Return what the page may do: of scripts, these alone, letter by letter."""
+    if not scripts:
+        return _POLICY
+    digests = [hashlib.sha256(script.encode("utf-8")).digest() for script in scripts]
+    sources = [f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests]
+    return f"{_POLICY}; script-src {' '.join(sources)}"
 
 
 def section(title: str, *parts: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 import verify
 from gtvcvx.cli import _html as html
+from gtvcvx.cli import _html_proof
 from gtvcvx.cli import _html_sections as sections
 from gtvcvx.cli._arguments import (
     DEFAULT_RTOL,
@@ -39,8 +40,9 @@ _COEFFICIENT_PICTURES = 2
 
 _DESCRIPTION = """\
 Write one HTML page about a solution: the verdict of the certificate and its bounds, the problem,
-clusters, the largest shares in the gap, coefficients, pictures. The page needs no other file, no
-network and no script, and can be printed.
+clusters, the largest shares in the gap, coefficients, pictures. The page needs no other file and
+no network, and can be printed. A button in it checks the proof on the spot, by a second checker
+that is part of the page, as is the certificate (unless that is very large).
 
 The certificate is CERTIFICATE, checked here by the exact kernel against PROBLEM, or else one that
 is built from the flow of SOLUTION, without solving anything anew. Pictures need matplotlib, which
@@ -121,14 +123,26 @@ def _content(args: Namespace, problem: GTVProblem, solution: Solution) -> sectio
         with working(args, "checking"):
             proof = _checked(args.certificate, problem, solution, args.rtol)
         node, edge = solution.node_gaps, solution.edge_gaps
-        return sections.Content(problem, solution, proof, *_finite(node, edge), "the solver")
+        text = _embeddable(args.certificate)
+        return sections.Content(problem, solution, proof, *_finite(node, edge), "the solver", text)
     with working(args, "certifying"):
         certificate = verify.certify(
             problem.to_data(), *exact_pair(solution), args.rtol or DEFAULT_RTOL, search=False
         )
     proof = certificate_data(certificate)
     shares = _finite(certificate.node_gaps, certificate.edge_gaps)
-    return sections.Content(problem, solution, proof, *shares, "the certificate")
+    text = json.dumps(certificate.document, separators=(",", ":"), allow_nan=False)
+    return sections.Content(problem, solution, proof, *shares, "the certificate", text)
+
+
+def _embeddable(path: str) -> str | None:
+    """Return the text of a certificate file as it is, if it has the data in it."""
+    with open(path, "rb") as file:
+        try:
+            text = file.read().decode("utf-8")
+            return text if json.loads(text).get("data") is not None else None
+        except (ValueError, AttributeError, RecursionError):
+            return None
 
 
 def _finite(node: Any, edge: Any) -> tuple[Any, Any]:
@@ -172,7 +186,7 @@ def _rounded(number: str | float) -> float:
 def _page(args: Namespace, content: sections.Content, problem_path: str) -> str:
     title = args.title or f"Solution {os.path.basename(args.solution)}"
     certificate = args.certificate or "certificate.json"
-    how = f"To check it: gtvcvx check {certificate}, or python -m verify check {certificate}."
+    how = f"To check it: gtvcvx check {certificate}, or python -I -m verify check {certificate}."
     if args.certificate is None:
         how = (
             f"To have it as a file: gtvcvx certify {problem_path} {args.solution} "
@@ -182,11 +196,12 @@ def _page(args: Namespace, content: sections.Content, problem_path: str) -> str:
     if args.certificate is not None:
         files["Certificate"] = args.certificate
     graph = _GraphPictures(content)
+    tools, scripts = _html_proof.tools(content.certificate, args.rtol or DEFAULT_RTOL)
     clusters, found = sections.clusters_section(content)
     return html.page(
         title,
         [
-            sections.proof_section(content, how),
+            sections.proof_section(content, tools, how),
             sections.problem_section(content),
             html.section("The graph and its clusters", *graph.clusters()),
             clusters,
@@ -197,6 +212,7 @@ def _page(args: Namespace, content: sections.Content, problem_path: str) -> str:
             html.section("Convergence", *_convergence(content.solution)),
             sections.versions_section(files),
         ],
+        scripts,
     )
 
 

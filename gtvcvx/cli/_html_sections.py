@@ -55,6 +55,8 @@ class Content:
         (n,) and (m,), shares in the gap; None if it is infinite.
     shares_of
         Whose shares these are.
+    certificate
+        Text of the certificate with its data; None if it is no such text.
     """
 
     problem: GTVProblem
@@ -63,6 +65,7 @@ class Content:
     node_gaps: FloatArray | None
     edge_gaps: FloatArray | None
     shares_of: str
+    certificate: str | None
 
     @property
     def names(self) -> list[str]:
@@ -71,8 +74,8 @@ class Content:
         return found or [f"w{k}" for k in range(self.problem.dim)]
 
 
-def proof_section(content: Content, how_to_check: str) -> str:
-    """Return the verdict and the bounds."""
+def proof_section(content: Content, tools: str, how_to_check: str) -> str:
+    """Return the verdict, the bounds, and what checks them."""
     proof = content.proof
     kind = {"CERTIFIED": "proved", "REFUTED": "refuted"}.get(proof["status"], "unproved")
     rows = []
@@ -94,6 +97,7 @@ def proof_section(content: Content, how_to_check: str) -> str:
         "Certificate",
         html.verdict(proof["status"], proof["reason"], kind),
         html.facts(rows),
+        tools,
         html.paragraph(how_to_check, "note"),
     )
 

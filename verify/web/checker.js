@@ -1631,7 +1631,7 @@
     const gap = value.upper.sub(lower);
     const allowed = rtol.mul(larger(ONE, value.upper.abs()));
     const size = gap.div(larger(ONE, value.upper.abs()));
-    const text = `relative gap ${upward(size)}, rtol ${nearest(rtol)}`;
+    const text = `relative gap ${upward(size)}, rtol ${short(nearest(rtol))}`;
     if (gap.above(allowed)) throw unproved(text, "gap");
     throw new Verdict("CERTIFIED", "certified", text);
   }
@@ -1641,12 +1641,14 @@
     const x = doubleAbove(q);
     if (x === null) return "beyond doubles";
     const [digits, exponent] = x.toExponential(2).split("e");
-    const near = `${digits}e${exponent}`;
-    return String(
-      Number(near) >= x
-        ? Number(near)
-        : Number(`${(Number(digits) + 0.01).toFixed(2)}e${exponent}`),
-    );
+    const isAbove = Number(`${digits}e${exponent}`) >= x;
+    const rounded = isAbove ? digits : (Number(digits) + 0.01).toFixed(2);
+    return short(Number(`${rounded}e${exponent}`));
+  }
+
+  /** Small numbers with an exponent. */
+  function short(x) {
+    return x !== 0 && Math.abs(x) < 1e-3 ? x.toExponential() : String(x);
   }
 
   function refuteBy(better, problem, value, rtol) {

@@ -39,7 +39,7 @@ def run(node: str, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[
 @pytest.mark.parametrize(
     ("arguments", "status", "word"),
     [
-        ([GOOD], 0, "CERTIFIED: relative gap 0, rtol 0.000001"),
+        ([GOOD], 0, "CERTIFIED: relative gap 0, rtol 1e-6"),
         ([GOOD, "--data", DATA], 0, "CERTIFIED"),
         ([GOOD, "--rtol", "0"], 0, "rel_gap"),
         ([GOOD, "--budget", "100"], 3, "--budget"),

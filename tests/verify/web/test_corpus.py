@@ -109,13 +109,13 @@ def test_figures_are_rounded_outward(
         ours, theirs = of_javascript[name], result.to_json()
         if [rational(ours[key]) for key in ("upper", "lower")] != [result.upper, result.lower]:
             continue  # enclosed, each in its own way
-        for key in ("upper", "lower", "gap", "rel_gap", "plain_gap", "rtol"):
+        for key in ("upper", "lower", "gap", "rel_gap", "plain_gap"):
             assert ours["figures"][key] == theirs[key], (name, key)
             compared += theirs[key] is not None
         distances = [f["distance_bound"] or 0.0 for f in (ours["figures"], theirs)]
         assert distances[0] == pytest.approx(distances[1], rel=1e-15), name  # roots, from above
         assert bool(ours["figures"]["warning"]) == bool(theirs["warning"]), name
-    assert compared > 1000
+    assert compared > 900
 
 
 def test_the_corpus_has_every_kind_of_answer() -> None:
