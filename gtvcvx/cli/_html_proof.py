@@ -40,7 +40,8 @@ def tools(certificate: str | None, rtol: float) -> tuple[str, Sequence[str]]:
         return _note("it is no text that has the problem data in it"), ()
     if len(certificate) > MOST_CHARACTERS:
         return _note(f"its {len(certificate) / 1e6:.0f} MB are too many to be part of it"), ()
-    button = files("gtvcvx.cli").joinpath("proof_button.js").read_text(encoding="utf-8")
+    folder = files(__name__.rpartition(".")[0])
+    button = folder.joinpath("proof_button.js").read_text(encoding="utf-8")
     part = _SECTION.format(rtol=repr(rtol), certificate=inert(certificate))
     return part, (checker_source(), button)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from _accepted import tiny
 from _cases import Case, case, changed, encoded, put, without
-from _numbers import Document, digest, double, number
+from _numbers import Document, digest, double, hashed, number
 from _partitions import parsed
 from _plants import PENALTIES, Plant
 
@@ -87,11 +87,11 @@ def flip(text: str) -> str:
     return text.removeprefix("-") if text.startswith("-") else f"-{text}"
 
 
-def moved(plant: Plant, path: list[Any], i: int, along: list[F]) -> Document:
-    """Add a unit to a multiplier of the first term, and take it from the point's of the node."""
-    document = put(plant.document(), ["dual", "r", 0, *path], lambda x: added(x, F(7)))
+def moved(plant: Plant, path: list[Any], i: int, along: list[F], by: F = F(7)) -> Document:
+    """Add to a multiplier of the first term, and take it from the point's of the node."""
+    document = put(plant.document(), ["dual", "r", 0, *path], lambda x: added(x, by))
     for j, a in enumerate(along):
-        document = put(document, ["dual", "r", 1, i, j], lambda x, a=a: added(x, -7 * a))
+        document = put(document, ["dual", "r", 1, i, j], lambda x, a=a: added(x, -by * a))
     return document
 
 
@@ -102,7 +102,9 @@ def domains() -> Iterator[Case]:
             plant = Plant(kind, "l2", 2, seed)
             term = plant.terms[0]
             x = [F(float.fromhex(c)) for c in term["X"][0]]
-            yield case(f"domain-{kind}-{seed}", LIE, moved(plant, [0], term["node"][0], x))
+            for name, by in (("", F(7)), ("-down", F(-7))):
+                lie = moved(plant, [0], term["node"][0], x, by)
+                yield case(f"domain-{kind}-{seed}{name}", LIE, lie)
     poisson = Plant("poisson", "l2", 2)
     term = poisson.terms[0]
     x = [F(float.fromhex(c)) for c in term["X"][0]]
@@ -147,6 +149,26 @@ def overloaded(plant: Plant, amount: F) -> Document:
     return put(document, ["dual", "r", 0, tail, 0], lambda x: added(x, amount))
 
 
+NO_NULL_SPACE: Document = {"root": [], "null_space": [], "x": [[0, 0]]}
+
+
+def two_equal_nodes() -> Document:
+    """Return an instance whose flow is zero."""
+    data = Plant("none", "quadratic", 2).data()
+    a = [[double(1), double(2)]] * 2
+    point = {"kind": "point", "node": [0, 1], "a": a}
+    data |= {"n_nodes": 2, "edges": [[0, 1]], "weights": [double(1)], "terms": [point]}
+    return hashed(
+        {
+            "schema": "gtv-certificate/1",
+            "data": data,
+            "claim": {"rtol": 0, "upper": None, "lower": None},
+            "w": [[1, 2]] * 2,
+            "dual": {"u": [[0, 0]], "r": [[[0, 0]] * 2], "quadratic": None},
+        }
+    )
+
+
 def quadratics() -> Iterator[Case]:
     inside = ["dual", "quadratic"]
     singular = Plant("none", "singular", 2).document()
@@ -157,6 +179,10 @@ def quadratics() -> Iterator[Case]:
     yield case("null-space-too-much", LIE, put(regular, [*inside, "null_space"], [["0x1p-90", 0]]))
     negative = changed(regular, ["penalty", "Q", 0, 0], double(-2))
     yield case("indefinite", LIE, negative)
+    still = two_equal_nodes()
+    yield case("null-space-of-no-use", "certified", put(still, inside, NO_NULL_SPACE), rtol=0.0)
+    false_space = {**NO_NULL_SPACE, "null_space": [[1, 0]]}
+    yield case("null-space-wrong-without-flow", LIE, put(still, inside, false_space))
     corner = [[double(1), double(0)], [double(0), double(0)]]
     across = changed(regular, ["penalty", "Q"], corner)
     yield case("null-space-askew", LIE, put(across, [*inside, "null_space"], [["0x1p-1", 2]]))

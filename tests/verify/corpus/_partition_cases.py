@@ -7,7 +7,7 @@ from fractions import Fraction as F
 from typing import Any
 
 from _cases import Case, case, changed, encoded, put, text_with, without
-from _numbers import Document, double, number
+from _numbers import Document, double, hashed, number
 from _partitions import NO, SCALE, WEIGHTS, YES, Partitioned, form, numbers, parsed, squared_norm
 
 BAD = "malformed"
@@ -23,6 +23,12 @@ def true() -> Iterator[Case]:
             yield case(f"yes-{norm}-{d}", "certified", yes.document())
             no = Partitioned(norm, d, FLAT, coupled, moved)
             yield case(f"no-{norm}-{d}", "certified", no.document([NO, NO]))
+        for name, lam, claims in (("yes", STEEP, None), ("no", FLAT, [NO, NO])):
+            ridges = Partitioned(norm, 2, lam, True, True, ridge=True)
+            yield case(f"{name}-{norm}-ridge", "certified", ridges.document(claims))
+            bent = put(ridges.document(claims), ["data", "terms", -1, "mu", 0, 1], double(4))
+            lie = "root" if (name, norm) == ("yes", "l2") else "false constant"
+            yield case(f"{name}-{norm}-other-ridge", lie, hashed(bent))
     mixed = Partitioned("l2", 2, STEEP)
     yield case(
         "data-given", "certified", without(mixed.document(), ["data"]), data=encoded(mixed.data())
@@ -56,6 +62,8 @@ def others() -> Iterator[Case]:
         "certified",
         put(apart, ["clusters", 0], bare([0, 4], left_out=[0, 4])),
     )
+    slopes = bare([0, 4], sets=[[0], [4]], beta=[1, 0])
+    yield case("disconnected-with-beta", "direction", {**apart, "clusters": [slopes]})
     single = {"claim": YES, "cluster": [0], "alpha": None, "beta": [0], "delta": [0],
     "center": None,
               "modulus": None, "sink": 0, "flow": [], "scale": 1}  # fmt: skip
@@ -75,7 +83,7 @@ def false_constants() -> Iterator[Case]:
             at = ["clusters", 0]
             edits = (
                 ("yes-alpha", yes, ["alpha"], lambda x: scaled(x, F(3))),
-                ("yes-beta", yes, ["beta", 1], lambda x: scaled(x, F(1, 2))),
+                ("yes-beta", yes, ["beta", 1], lambda x: scaled(x, F(99, 100))),
                 ("yes-delta", yes, ["delta", 0], lambda x: scaled(x, F(99, 100))),
                 ("no-alpha", no, ["alpha"], lambda x: scaled(x, 1 - F(1, 2**99))),
                 ("no-beta", no, ["beta", 0], lambda x: scaled(x, 1 + F(1, 2**99))),
@@ -193,6 +201,8 @@ def false_sets() -> Iterator[Case]:
     steep = Partitioned("l2", 2, STEEP, True, False).document([NO, NO])
     yield case("sets-that-do-not-violate", lie, steep)
     yield case("left-out-that-does-not-violate", lie, put(steep, [*at, "sets"], []))
+    every = put(put(steep, [*at, "sets"], []), [*at, "left_out"], [0, 1, 2])
+    yield case("left-out-all-that-do-not-violate", lie, every)
     for node, answer in ((1, lie), (2, "certified")):
         sets = put(put(no, [*at, "sets"], [[node]]), [*at, "left_out"], [node])
         yield case(f"left-out-{node}", answer, sets)

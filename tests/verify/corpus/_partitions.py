@@ -60,8 +60,15 @@ class Partitioned:
     """
 
     def __init__(
-        self, norm: str, d: int, lam: F, coupled: bool = True, moved: bool = False
+        self,
+        norm: str,
+        d: int,
+        lam: F,
+        coupled: bool = True,
+        moved: bool = False,
+        ridge: bool = False,
     ) -> None:
+        self.ridge = ridge  # at node 3, in all coordinates but the first
         self.norm, self.d, self.lam = norm, d, lam
         self.coupled, self.moved = coupled, moved
         self.x = [F(1), *[F((-1) ** j, 2) for j in range(d - 1)]]
@@ -76,6 +83,8 @@ class Partitioned:
         if self.coupled:
             rows = {"kind": "squared", "node": [1], "X": [doubles(self.x)], "y": [double(y)]}
             terms.append(rows)
+        if self.ridge:
+            terms.append({"kind": "ridge", "node": [0, 3], "mu": doubles([self.mu(0), self.mu(3)])})
         return {
             "schema": "gtv-problem/1",
             "n_nodes": 5,
@@ -87,14 +96,20 @@ class Partitioned:
             "terms": terms,
         }
 
+    def mu(self, i: int) -> Vector:
+        """Return the moduli of a ridge at node 3: one that is there, at node 0, is zero."""
+        own = F(1, 8) * (self.ridge and i == 3)
+        return [own * (j > 0) for j in range(self.d)]
+
     def hessian(self, i: int) -> Matrix:
-        H = [[F(2) * (j == k) for k in range(self.d)] for j in range(self.d)]
+        diagonal = [2 + x for x in self.mu(i)]
+        H = [[diagonal[j] * (j == k) for k in range(self.d)] for j in range(self.d)]
         if i == 1 and self.coupled:
             H = plus(H, [[2 * a * b for b in self.x] for a in self.x])
         return H
 
     def gradient(self, i: int, v: Vector) -> Vector:
-        g = [2 * (x - a) for x, a in zip(v, self.a[i], strict=True)]
+        g = [2 * (x - a) + m * x for x, a, m in zip(v, self.a[i], self.mu(i), strict=True)]
         if i == 1 and self.coupled:
             slope = 2 * sum((a * (b - 1) for a, b in zip(self.x, v, strict=True)), F(0))
             g = [b + slope * a for a, b in zip(self.x, g, strict=True)]
