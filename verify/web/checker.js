@@ -1450,6 +1450,7 @@
    * @typedef {object} Dual
    * @property {Rational[][]} u
    * @property {Array} r - One list a term.
+   * @property {OneSidedSum} conjugates - Of the terms, whose domains r is in.
    * @property {?Map} quadratic - Not read yet.
    */
 
@@ -1460,12 +1461,16 @@
     const dual = objectWith(value, "dual", ["u", "r"], optional);
     const { d, edges, terms } = problem;
     const u = witnessTable(dual.get("u"), "dual.u", edges.length, d);
-    const r = listOf(dual.get("r"), "dual.r", terms.length).map((list, k) => {
-      const size = terms[k].node.length;
-      if (terms[k].rows) return witnesses(list, `dual.r[${k}]`, size);
-      return witnessTable(list, `dual.r[${k}]`, size, d);
+    const conjugates = new OneSidedSum("upper");
+    const r = listOf(dual.get("r"), "dual.r", terms.length).map((list, t) => {
+      const term = terms[t];
+      const found = term.rows
+        ? witnesses(list, `dual.r[${t}]`, term.node.length)
+        : witnessTable(list, `dual.r[${t}]`, term.node.length, d);
+      found.forEach((x, k) => conjugates.add(conjugateAt(term, k, x)));
+      return found;
     });
-    return { u, r, quadratic: dual.get("quadratic") ?? null };
+    return { u, r, conjugates, quadratic: dual.get("quadratic") ?? null };
   }
 
   function readQuadratic(value, { d, edges }) {
@@ -1507,10 +1512,7 @@
   /** @returns {Rational} a lower bound on the minimum of P. */
   function lowerBound(problem, dual) {
     requireConservation(problem, dual);
-    const conjugates = new OneSidedSum("upper");
-    problem.terms.forEach((term, t) =>
-      term.node.forEach((_, k) => conjugates.add(conjugateAt(term, k, dual.r[t][k]))),
-    );
+    const { conjugates } = dual;
     const { kind } = problem.penalty;
     if (kind === "quadratic") addQuadraticConjugates(conjugates, problem, dual);
     else {
@@ -1664,12 +1666,12 @@
   }
 
   function requireClaim(claim, value, provedLower) {
-    const [lower, upper] = ["lower", "upper"].map((key) => {
-      return claim.get(key) === null ? null : witness(claim.get(key));
-    });
-    if (lower && provedLower && lower.above(provedLower)) {
+    const bound = (key) => (claim.get(key) === null ? null : witness(claim.get(key)));
+    const lower = bound("lower");
+    if (lower && (provedLower === null || lower.above(provedLower))) {
       throw falseDocument("the claimed lower bound is above what its witness proves");
     }
+    const upper = bound("upper");
     if (upper && upper.below(value.lower)) {
       throw falseDocument("the claimed upper bound is below P(w)");
     }
@@ -1723,13 +1725,13 @@
     objectWith(doc, "document", keys, ["data", "producer"]);
     const problem = problemOf(doc, given);
     const claim = claimOf(doc.get("claim"), "claim");
-    if (!Object.hasOwn(NORM_OF, problem.penalty.kind)) {
-      throw unproved("constants are known for the l1, l2 and linf norms only");
-    }
     const taken = new Set();
     const heads = listOf(doc.get("clusters"), "clusters").map((value, k) => {
       return readHead(value, `clusters[${k}]`, problem, taken);
     });
+    if (!Object.hasOwn(NORM_OF, problem.penalty.kind)) {
+      throw unproved("constants are known for the l1, l2 and linf norms only");
+    }
     const incident = incidentEdges(problem);
     // One after the other: the first that is not as it should be ends the check.
     heads.forEach((head) => {
@@ -1778,10 +1780,7 @@
   function readCluster(head, problem) {
     const { claim, nodes, value } = head;
     const cluster = { ...head, ...readConstants(value, nodes.length, problem.d) };
-    return Object.assign(
-      cluster,
-      claim === YES ? readFlow(value, cluster) : readSets(value, cluster),
-    );
+    return claim === YES ? { ...cluster, ...readFlow(value, cluster) } : cluster;
   }
 
   function distinctNodes(value, where, isNode) {
@@ -1830,10 +1829,14 @@
     return {
       total: optional("total", (x, where) => witnessTable(x, where, null, d)),
       inverse: optional("inverse", (x, where) => witnessTable(x, where, d, d)),
-      local: optional("local", (list, where) =>
-        listOf(list, where, size).map((x) => (x === null ? null : witnessTable(x, where, null, d))),
-      ),
+      local: roots.has("local") ? readLocal(roots.get("local"), size, d) : null,
     };
+  }
+
+  function readLocal(value, size, d) {
+    return listOf(value, "roots.local", size).map((x) => {
+      return x === null ? null : witnessTable(x, "roots.local", null, d);
+    });
   }
 
   function readDirections(value, size, d) {
@@ -1870,28 +1873,6 @@
     return new Rational(BigInt(value.text));
   }
 
-  function readSets(value, { nodes, where }) {
-    const members = new Set(nodes);
-    const isMember = (i) => members.has(i);
-    const sets = listOf(value.get("sets"), `${where}.sets`).map((list, k) => {
-      const set = distinctNodes(list, `${where}.sets[${k}]`, isMember);
-      if (!set.length || set.length === nodes.length) {
-        throw malformed(`${where}.sets[${k}] is empty or the whole cluster`);
-      }
-      return new Set(set);
-    });
-    const leftOut = distinctNodes(value.get("left_out"), `${where}.left_out`, isMember);
-    if (leftOut.length && nodes.length === 1) {
-      throw malformed(`${where}.left_out: a cluster of one node has no such set`);
-    }
-    const left = new Set(leftOut);
-    for (const i of nodes) {
-      const isInAll = !left.has(i) && sets.every((set) => set.has(i));
-      if (isInAll) throw falseSets(`node ${i} lies in every one of them`);
-    }
-    return { sets, leftOut };
-  }
-
   /** @returns {number[][]} the edges at each node. */
   function incidentEdges({ n, edges }) {
     spend(n);
@@ -1926,9 +1907,8 @@
 
   /** First whether the claim follows from the constants, then whether these are right. */
   function checkCluster(cluster, problem, inside) {
-    if (cluster.nodes.length === 1) {
-      if (cluster.claim === NO) throw falseSets("a cluster of one node is well-connected");
-    } else if (cluster.claim === YES) {
+    if (cluster.claim === YES) {
+      if (cluster.nodes.length === 1) return;
       requireFlow(cluster, inside, demands(cluster, problem, inside));
       requireUpperConstants(cluster, problem);
     } else {
@@ -1969,22 +1949,36 @@
     }
   }
 
-  function requireSets({ sets, leftOut }, { edges }, demand) {
-    for (const set of sets) {
-      spend(4 * (edges.length + set.size));
-      const crossing = edges.filter(({ i, j }) => set.has(i) !== set.has(j));
-      const needed = sum([...set].map((i) => demand.get(i)));
-      if (sum(crossing.map(({ weight }) => weight)).above(needed)) {
-        throw falseSets("one of them does not violate the condition");
+  /** Sets and nodes left out are read here, one after the other. */
+  function requireSets({ value, nodes, where }, { edges }, demand) {
+    const members = new Set(nodes);
+    const isMember = (i) => members.has(i);
+    const sets = listOf(value.get("sets"), `${where}.sets`).map((list, k) => {
+      const set = new Set(distinctNodes(list, `${where}.sets[${k}]`, isMember));
+      if (!set.size || set.size === nodes.length) {
+        throw malformed(`${where}.sets[${k}] is empty or the whole cluster`);
       }
-    }
+      requireCut(set, edges, sum([...set].map((i) => demand.get(i))));
+      return set;
+    });
     const whole = sum([...demand.values()]);
-    for (const node of leftOut) {
-      spend(4 * edges.length);
-      const crossing = edges.filter(({ i, j }) => i === node || j === node);
-      if (sum(crossing.map(({ weight }) => weight)).above(whole.sub(demand.get(node)))) {
-        throw falseSets(`the one without node ${node} does not violate the condition`);
-      }
+    const left = distinctNodes(value.get("left_out"), `${where}.left_out`, isMember);
+    if (left.length && nodes.length === 1) {
+      throw malformed(`${where}.left_out: the rest of a cluster of one node is empty`);
+    }
+    // The cut of C - {i} is that of {i}.
+    for (const i of left) requireCut(new Set([i]), edges, whole.sub(demand.get(i)));
+    for (const i of nodes) {
+      const isInAll = !left.includes(i) && sets.every((set) => set.has(i));
+      if (isInAll) throw falseSets(`node ${i} lies in every one of them`);
+    }
+  }
+
+  function requireCut(set, edges, demanded) {
+    spend(4 * (edges.length + set.size));
+    const crossing = edges.filter(({ i, j }) => set.has(i) !== set.has(j));
+    if (sum(crossing.map(({ weight }) => weight)).above(demanded)) {
+      throw falseSets("one of them does not violate the condition");
     }
   }
 

@@ -203,6 +203,9 @@ def unproved() -> Iterator[Case]:
     yield case("data-null", "problem data", {**base, "data": None})
     yield case("no-dual", "no dual witness", without(base, ["dual"]))
     yield case("dual-null", "no dual witness", {**base, "dual": None})
+    claim = {"rtol": 0, "upper": None, "lower": number(-(10**9))}
+    alone = {**base, "dual": None, "claim": claim}
+    yield case("claimed-lower-without-dual", "false document", alone)
     opaque: dict[str, Any] = {"kind": "opaque", "name": "something"}
     yield case("opaque-penalty", "no exact rule", changed(base, ["penalty"], opaque))
     loss = changed(base, ["terms"], lambda terms: [*terms, {**opaque, "node": [0]}])

@@ -71,6 +71,16 @@ def others() -> Iterator[Case]:
     yield case("one-node-each", "certified", {**base, "clusters": singles})
     lonely = {**base, "claim": NO, "clusters": [bare([0])]}
     yield case("one-node-is-well-connected", "false set", lonely)
+    for k, more in enumerate(({"left_out": [0]}, {"sets": [[0]]}, {"sets": [[]]})):
+        empty = {**lonely, "clusters": [bare([0], **more)]}
+        yield case(f"one-node-and-the-empty-set-{k}", BAD, empty)
+    constants = {"alpha": 1, "beta": [1], "delta": [1], "center": [0, 0], "modulus": 1}
+    lonely = {**lonely, "clusters": [bare([0], **constants)]}
+    yield case("one-node-with-constants", "false set", lonely)
+    null = put(base, ["clusters", 0, "roots", "local"], None)
+    yield case("roots-local-null", BAD, null)
+    null = put(base, ["clusters", 0, "roots", "inverse"], None)
+    yield case("roots-inverse-null", "certified", null)
     connected = put(apart, ["clusters", 0], bare([0, 1], sets=[[0], [1]]))
     yield case("connected-without-constants", "false set", connected)
 
