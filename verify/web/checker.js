@@ -1,10 +1,10 @@
 /**
  * A second checker of proofs about generalized total variation solutions, for Node and browsers.
  *
- * Written from verify/SCHEMA.md (certificates) and docs/theorem2.md (partitions), not from the
- * kernel in Python: where both say CERTIFIED, two programs that share no code have multiplied the
- * same witness out. One file, no dependency, no network; every number is an exact rational on
- * BigInt, and whatever is irrational is enclosed from both sides.
+ * Written from verify/SCHEMA.md (certificates, as JSON and as arrays) and docs/theorem2.md
+ * (partitions), not from the kernel in Python: where both say CERTIFIED, two programs that share no
+ * code have multiplied the same witness out. One file, no dependency, no network; every number is
+ * an exact rational on BigInt, and whatever is irrational is enclosed from both sides.
  *
  *   node checker.js FILE [--data FILE] [--rtol R] [--budget STEPS] [--json]
  *
@@ -250,6 +250,9 @@
     return text.length > 40 ? `${text.slice(0, 40)}...` : text;
   }
 
+  /** Where a document that was read from arrays has the hash of its data: no key of JSON is that. */
+  const ARRAYS_HASH = Symbol("hash of arrays");
+
   /** @returns {Map} the value, an object with these keys and no others. */
   function objectWith(value, where, required, optional = []) {
     if (!(value instanceof Map)) throw malformed(`${where} must be an object`);
@@ -257,6 +260,7 @@
       if (!value.has(key)) throw malformed(`${where}: missing ${key}`);
     }
     for (const key of value.keys()) {
+      if (key === ARRAYS_HASH) continue;
       if (!required.includes(key) && !optional.includes(key)) {
         throw malformed(`${where}: unknown ${shown(key)}`);
       }
@@ -275,7 +279,8 @@
 
   /** @returns {number} an integer with low <= value < high. */
   function integerIn(value, where, low, high) {
-    const found = value instanceof JsonNumber && value.isInteger ? Number(value.text) : NaN;
+    const isJson = value instanceof JsonNumber && value.isInteger;
+    const found = isJson ? Number(value.text) : typeof value === "number" ? value : NaN;
     // Numbers above 2^53 may be rounded, but are then above every bound that is used here.
     if (!(low <= found && found < high)) {
       throw malformed(`${where}: expected an integer in [${low}, ${high}), got ${shown(value)}`);
@@ -794,15 +799,20 @@
     });
   }
 
-  /** @returns {string} the digest in hexadecimal digits. */
-  function sha256(text) {
-    spend(4 * text.length);
-    const blocks = (text.length + 72) >> 6; // with the bit after the end and the length, 9 bytes
+  /**
+   * The digest of bytes, or of ASCII text, in hexadecimal digits.
+   * @param {Uint8Array|string} source
+   */
+  function sha256(source) {
+    const { length } = source;
+    spend(4 * length);
+    const blocks = Math.floor((length + 72) / 64); // with the bit after the end and the length
     const bytes = new Uint8Array(64 * blocks);
-    for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
-    bytes[text.length] = 0x80;
+    if (typeof source !== "string") bytes.set(source);
+    else for (let i = 0; i < length; i += 1) bytes[i] = source.charCodeAt(i);
+    bytes[length] = 0x80;
     const view = new DataView(bytes.buffer);
-    view.setBigUint64(bytes.length - 8, BigInt(text.length) * 8n);
+    view.setBigUint64(bytes.length - 8, BigInt(length) * 8n);
     const state = Uint32Array.from(SHA_START);
     const w = new Uint32Array(64);
     for (let at = 0; at < bytes.length; at += 64) shaBlock(state, bytes, at, w);
@@ -860,6 +870,7 @@
    */
   function real(value, where, infinite = null) {
     spend(4);
+    if (typeof value === "number") return realFromArray(value, where, infinite);
     if (value instanceof JsonNumber) return realFromJson(value, where, infinite);
     if (typeof value !== "string")
       throw malformed(`${where}: expected a double, got ${shown(value)}`);
@@ -869,6 +880,15 @@
       throw malformed(`${where}: ${shown(value)} is not the canonical form of a finite double`);
     }
     return new Real(found, value);
+  }
+
+  /** An entry of an array: the double itself. */
+  function realFromArray(x, where, infinite) {
+    const isInfinite = x === Infinity || x === -Infinity;
+    if (Number.isNaN(x) || Object.is(x, -0) || (isInfinite && hexOf(x) !== infinite)) {
+      throw malformed(`${where}: expected a finite double and no -0, got ${x}`);
+    }
+    return new Real(isInfinite ? x : Rational.double(x), String(x));
   }
 
   function realFromJson(value, where, infinite) {
@@ -963,7 +983,7 @@
    * @property {{kind: string, Q: ?Rational[][]}} penalty - With p-norms by their own names.
    * @property {object[]} terms
    * @property {?string} noRule - Why nothing can be proved, if so.
-   * @property {string} hash
+   * @property {Map} canonical - What is hashed.
    */
 
   /** @returns {Problem} */
@@ -999,7 +1019,7 @@
       penalty,
       terms,
       noRule: opaque ? `no exact rule for the loss ${shown(opaque.name)}` : penalty.noRule,
-      hash: sha256(canonicalText(canonical)),
+      canonical,
     };
   }
 
@@ -1221,11 +1241,13 @@
   }
 
   function witnesses(value, where, length) {
+    if (value instanceof ReadRows) return value.rows; // of the right shape
     return listOf(value, where, length).map(witness);
   }
 
   /** @returns {Rational[][]} of any number of rows, if none is given. */
   function witnessTable(value, where, rows, columns) {
+    if (value instanceof ReadRows) return value.rows;
     return listOf(value, where, rows).map((row) => witnesses(row, where, columns));
   }
 
@@ -1583,11 +1605,17 @@
     if (embedded === null && given === null) {
       throw unproved("the document does not contain the problem data: pass them");
     }
-    const problems = [embedded, given].filter((x) => x !== null).map(readProblem);
-    if (problems.some((problem) => problem.hash !== doc.get("sha256"))) {
+    const [own, other] = [embedded, given].map((data) => data && readProblem(data));
+    const isArrays = doc.has(ARRAYS_HASH);
+    const hashOf = (problem) => {
+      return isArrays ? arraysHash(problem) : sha256(canonicalText(problem.canonical));
+    };
+    const hashes = other ? [hashOf(other)] : [];
+    if (own) hashes.push(isArrays ? doc.get(ARRAYS_HASH) : hashOf(own));
+    if (hashes.some((hash) => hash !== doc.get("sha256"))) {
       throw falseDocument("the SHA-256 of the problem data is not the one stated");
     }
-    return problems[0];
+    return own ?? other;
   }
 
   /** @returns {Map} the claim, with a tolerance that is one: it decides nothing. */
@@ -2190,6 +2218,577 @@
   }
 
   // ------------------------------------------------------------------------------------------
+  // Certificates as raw arrays in a zip file (SCHEMA.md, section 8): inflated, read into memory
+  // ------------------------------------------------------------------------------------------
+
+  const MOST_MEMBERS = 4096;
+  const MOST_LABELS = 2 ** 26;
+  const ARRAYS = 2 ** 32; // numbers of nodes, dimensions and edges are below
+  const isZip = (bytes) =>
+    typeof bytes !== "string" && [0x50, 0x4b, 3, 4].every((byte, k) => bytes[k] === byte);
+
+  /** Reads bits, least significant first, and the codes of Huffman. */
+  class BitReader {
+    constructor(bytes) {
+      this.bytes = bytes;
+      this.at = 0;
+      this.buffer = 0;
+      this.count = 0;
+    }
+
+    bits(need) {
+      while (this.count < need) {
+        if (this.at >= this.bytes.length) throw malformed("a deflate stream that is cut");
+        this.buffer |= this.bytes[this.at] << this.count;
+        this.at += 1;
+        this.count += 8;
+      }
+      const value = this.buffer & ((1 << need) - 1);
+      this.buffer >>>= need;
+      this.count -= need;
+      return value;
+    }
+
+    symbol({ counts, symbols }) {
+      let [code, first, index] = [0, 0, 0];
+      for (let length = 1; length <= 15; length += 1) {
+        code |= this.bits(1);
+        if (code - counts[length] < first) return symbols[index + code - first];
+        index += counts[length];
+        first = (first + counts[length]) << 1;
+        code <<= 1;
+      }
+      throw malformed("a code of a deflate stream that is none");
+    }
+  }
+
+  /**
+   * Canonical codes of given lengths.
+   * @returns {{counts: Uint16Array, symbols: Uint16Array, left: number}} left: unused codes.
+   */
+  function huffman(lengths) {
+    const counts = new Uint16Array(16);
+    for (const length of lengths) counts[length] += 1;
+    let left = 1;
+    for (let length = 1; length <= 15; length += 1) {
+      left = 2 * left - counts[length];
+      if (left < 0) throw malformed("a deflate stream with too many codes");
+    }
+    if (counts[0] === lengths.length) left = 0;
+    const next = new Uint16Array(16);
+    for (let length = 1; length < 15; length += 1) next[length + 1] = next[length] + counts[length];
+    const symbols = new Uint16Array(lengths.length);
+    lengths.forEach((length, symbol) => {
+      if (length) symbols[next[length]++] = symbol;
+    });
+    counts[0] = 0;
+    return { counts, symbols, left };
+  }
+
+  const LENGTH_CODES = [3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258]; // prettier-ignore
+  const LENGTH_BITS = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0]; // prettier-ignore
+  const CODE_ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
+  const FIXED = {
+    literals: huffman([...Array(144).fill(8), ...Array(112).fill(9), ...Array(24).fill(7), ...Array(8).fill(8)]), // prettier-ignore
+    distances: huffman(Array(30).fill(5)),
+  };
+
+  /** One raw deflate stream that fills the size exactly and uses all bytes. */
+  function inflate(bytes, size) {
+    // No stream grows more than 1032 times: what claims to is refused before there is room for it.
+    if (size > 1032 * bytes.length) throw malformed("a deflate stream of a wrong size");
+    spend(size + bytes.length);
+    const reader = new BitReader(bytes);
+    const out = { bytes: new Uint8Array(size), at: 0 };
+    let isLast = 0;
+    while (!isLast) {
+      isLast = reader.bits(1);
+      const type = reader.bits(2);
+      if (type === 0) copyStored(reader, out);
+      else if (type === 1) inflateBlock(reader, out, FIXED);
+      else if (type === 2) inflateBlock(reader, out, readCodes(reader));
+      else throw malformed("a deflate block of no known type");
+    }
+    if (out.at !== size || reader.at !== bytes.length) {
+      throw malformed("a deflate stream of a wrong size");
+    }
+    return out.bytes;
+  }
+
+  function push(out, byte) {
+    if (out.at >= out.bytes.length) throw malformed("a deflate stream of a wrong size");
+    out.bytes[out.at] = byte;
+    out.at += 1;
+  }
+
+  function copyStored(reader, out) {
+    [reader.buffer, reader.count] = [0, 0];
+    const length = reader.bits(16);
+    if ((reader.bits(16) ^ 0xffff) !== length) throw malformed("a deflate block of a wrong length");
+    for (let k = 0; k < length; k += 1) push(out, reader.bits(8));
+  }
+
+  function readCodes(reader) {
+    const literals = reader.bits(5) + 257;
+    const distances = reader.bits(5) + 1;
+    const codes = reader.bits(4) + 4;
+    if (literals > 286 || distances > 30) throw malformed("a deflate stream with too many codes");
+    const lengths = new Array(19).fill(0);
+    for (let k = 0; k < codes; k += 1) lengths[CODE_ORDER[k]] = reader.bits(3);
+    const first = complete(huffman(lengths), false);
+    const all = [];
+    while (all.length < literals + distances) {
+      const symbol = reader.symbol(first);
+      if (symbol < 16) {
+        all.push(symbol);
+        continue;
+      }
+      if (symbol === 16 && !all.length) throw malformed("a deflate stream that repeats nothing");
+      const value = symbol === 16 ? all[all.length - 1] : 0;
+      let times = 3 + reader.bits(symbol === 16 ? 2 : 3);
+      if (symbol === 18) times += 8 + (reader.bits(4) << 3);
+      while (times--) all.push(value);
+    }
+    if (all.length > literals + distances || !all[256]) {
+      throw malformed("a deflate stream with wrong codes");
+    }
+    return {
+      literals: complete(huffman(all.slice(0, literals)), true),
+      distances: complete(huffman(all.slice(literals)), true),
+    };
+  }
+
+  /** Codes must be complete, but that a single one may have the length 1. */
+  function complete(codes, mayBeSingle) {
+    const isSingle = codes.counts[1] === 1 && codes.counts.slice(2).every((count) => count === 0);
+    if (codes.left > 0 && !(mayBeSingle && isSingle)) {
+      throw malformed("a deflate stream with unused codes");
+    }
+    return codes;
+  }
+
+  function inflateBlock(reader, out, { literals, distances }) {
+    for (;;) {
+      const symbol = reader.symbol(literals);
+      if (symbol === 256) return;
+      if (symbol < 256) {
+        push(out, symbol);
+        continue;
+      }
+      const k = symbol - 257;
+      if (k >= 29) throw malformed("a deflate code of no known length");
+      const length = LENGTH_CODES[k] + reader.bits(LENGTH_BITS[k]);
+      const code = reader.symbol(distances);
+      if (code >= 30) throw malformed("a deflate code of no known distance");
+      const extra = code < 4 ? 0 : (code >> 1) - 1;
+      const start = code < 4 ? code + 1 : ((2 + (code & 1)) << extra) + 1;
+      const distance = start + reader.bits(extra);
+      if (distance > out.at) throw malformed("a deflate distance before the beginning");
+      for (let i = 0; i < length; i += 1) push(out, out.bytes[out.at - distance]);
+    }
+  }
+
+  const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
+    let c = n;
+    for (let k = 0; k < 8; k += 1) c = c & 1 ? 0xedb88320 ^ (c >>> 1) : c >>> 1;
+    return c;
+  });
+
+  function crc32(bytes) {
+    let c = 0xffffffff;
+    for (const byte of bytes) c = CRC_TABLE[(c ^ byte) & 255] ^ (c >>> 8);
+    return (c ^ 0xffffffff) >>> 0;
+  }
+
+  /** Fields of a record, little-endian: their sizes in bytes by their names. */
+  function record(bytes, at, signature, sizes) {
+    const length = Object.values(sizes).reduce((a, b) => a + b, 4);
+    if (at < 0 || at + length > bytes.length) throw malformed("a zip file that is cut");
+    const view = new DataView(bytes.buffer, bytes.byteOffset + at, length);
+    if (view.getUint32(0, true) !== signature) throw malformed("a zip record that is none");
+    const found = { end: at + length };
+    let k = 4;
+    for (const [name, size] of Object.entries(sizes)) {
+      found[name] = size === 2 ? view.getUint16(k, true) : view.getUint32(k, true);
+      k += size;
+    }
+    return found;
+  }
+
+  const COMMON = { flags: 2, method: 2, time: 2, date: 2, crc: 4, packed: 4, size: 4, name: 2, extra: 2 }; // prettier-ignore
+  const LOCAL = { version: 2, ...COMMON };
+  const CENTRAL = { maker: 2, version: 2, ...COMMON, comment: 2, disk: 2, inside: 2, outside: 4, offset: 4 }; // prettier-ignore
+  const END = { disk: 2, first: 2, here: 2, count: 2, size: 4, offset: 4, comment: 2 };
+  const END_BYTES = 22;
+
+  /** @returns {{name: string, size: number, contents: function(): Uint8Array}[]} of a plain zip file. */
+  function readZip(bytes) {
+    const end = record(bytes, bytes.length - END_BYTES, 0x06054b50, END);
+    const isPlain = end.disk === 0 && end.first === 0 && end.here === end.count && !end.comment;
+    if (!isPlain || end.offset + end.size !== bytes.length - END_BYTES) {
+      throw malformed("a zip file with a wrong end");
+    }
+    if (end.count > MOST_MEMBERS) throw malformed(`more than ${MOST_MEMBERS} members`);
+    const members = [];
+    let [at, start] = [end.offset, 0];
+    for (let k = 0; k < end.count; k += 1) {
+      const central = record(bytes, at, 0x02014b50, CENTRAL);
+      const local = record(bytes, start, 0x04034b50, LOCAL);
+      const { method, crc, packed, size, name } = central;
+      const same = ["flags", "method", "crc", "packed", "size", "name", "extra"];
+      const none = central.flags | central.extra | central.comment | central.disk;
+      const texts = [central, local].map((r) => bytes.subarray(r.end, r.end + name));
+      if (
+        same.some((key) => central[key] !== local[key]) ||
+        none !== 0 ||
+        (method !== 0 && method !== 8) ||
+        central.offset !== start ||
+        Math.max(packed, size, start) >= 2 ** 32 - 1 ||
+        (method === 0 && packed !== size) ||
+        texts[0].some((byte, i) => byte !== texts[1][i])
+      ) {
+        throw malformed("a zip file that is not in the plainest form");
+      }
+      const from = local.end + name;
+      [at, start] = [central.end + name, from + packed];
+      if (start > end.offset) throw malformed("a zip file whose members overlap");
+      const raw = bytes.subarray(from, start);
+      members.push({
+        name: String.fromCharCode(...texts[0]),
+        size,
+        contents: () => checkedContents(raw, method, size, crc),
+      });
+    }
+    if (start !== end.offset || at !== bytes.length - END_BYTES) {
+      throw malformed("a zip file with more in it than its members");
+    }
+    return members;
+  }
+
+  function checkedContents(raw, method, size, crc) {
+    spend(raw.length);
+    const contents = method === 0 ? raw : inflate(raw, size);
+    if (crc32(contents) !== crc) throw malformed("a member with a wrong CRC-32");
+    return contents;
+  }
+
+  /** Rows that are read already, where a list of lists is expected. */
+  class ReadRows {
+    constructor(rows) {
+      this.rows = rows;
+    }
+  }
+
+  /** Members that the manifest asks for, one after the other. */
+  class Members {
+    constructor(members) {
+      this.members = members;
+      this.at = 1; // after the manifest
+      this.hashes = [];
+    }
+
+    /** @returns {Uint8Array} */
+    next(name, size) {
+      const member = this.members[this.at];
+      if (member === undefined || member.name !== name)
+        throw malformed(`expected a member ${name}`);
+      if (size !== null && member.size !== size) {
+        throw malformed(`${name} must have ${size} bytes, it has ${member.size}`);
+      }
+      this.at += 1;
+      return member.contents();
+    }
+
+    /** Of the data: its hash is part of theirs. */
+    data(name, size) {
+      const contents = this.next(name, size);
+      this.hashes.push(sha256(contents));
+      return contents;
+    }
+
+    indices(name, count) {
+      const view = viewOf(this.data(name, 4 * count));
+      return Array.from({ length: count }, (_, k) => view.getUint32(4 * k, true));
+    }
+
+    doubles(name, count) {
+      return doublesOf(this.data(name, 8 * count), count);
+    }
+
+    /** Rows of doubles. */
+    table(name, rows, columns) {
+      const flat = this.doubles(name, rows * columns);
+      return Array.from({ length: rows }, (_, k) => flat.slice(k * columns, (k + 1) * columns));
+    }
+
+    end() {
+      if (this.at !== this.members.length) throw malformed("members that nothing asks for");
+    }
+  }
+
+  const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+
+  function doublesOf(bytes, count) {
+    const view = viewOf(bytes);
+    return Array.from({ length: count }, (_, k) => view.getFloat64(8 * k, true));
+  }
+
+  /** The fields of a kind of term, with their columns: d, or 1 for a number a row. */
+  function fieldsOf(term, d) {
+    const kind = term.get("kind");
+    if (Object.hasOwn(ROW_KINDS, kind)) {
+      return [["X", d, true], ["y", 1, false], ...(ROW_KINDS[kind] ? [[ROW_KINDS[kind], 1, false]] : [])]; // prettier-ignore
+    }
+    if (kind === "opaque") return [];
+    const isWide = kind === "ridge" || kind === "l1" ? term.get("wide") : kind !== "simplex";
+    return NODE_KINDS[kind].map((key) => [key, isWide ? d : 1, isWide]);
+  }
+
+  function readTermHead(value, where) {
+    const kind = value instanceof Map ? value.get("kind") : null;
+    const isKnown = typeof kind === "string" && [ROW_KINDS, NODE_KINDS].some((t) => Object.hasOwn(t, kind)); // prettier-ignore
+    if (!isKnown) throw malformed(`${where}: unknown kind ${shown(kind)}`);
+    const hasWidth = kind === "ridge" || kind === "l1";
+    const own = hasWidth ? ["wide"] : kind === "opaque" ? ["name"] : [];
+    objectWith(value, where, ["kind", "rows", ...own]);
+    const rows = integerIn(value.get("rows"), `${where}.rows`, 0, MOST);
+    const wide = value.get("wide");
+    if (hasWidth && (typeof wide !== "boolean" || (wide && rows === 0))) {
+      throw malformed(`${where}.wide must be true or false, false where there are no rows`);
+    }
+    if (kind === "opaque") textOf(value.get("name"), `${where}.name`);
+    return new Map(value).set("rows", rows);
+  }
+
+  /** Reals of a head are texts: the JSON number of one has several forms. */
+  function withoutNumbers(value, where) {
+    if (value instanceof JsonNumber) throw malformed(`${where}: reals must be hexadecimal texts`);
+    if (value instanceof Map) value.forEach((x) => withoutNumbers(x, where));
+    if (Array.isArray(value)) value.forEach((x) => withoutNumbers(x, where));
+    return value;
+  }
+
+  /** @returns {{data: Map, hash: string}} problem data as in section 1, with numbers for texts. */
+  function readArrayData(value, members) {
+    const keys = ["schema", "n_nodes", "dim", "n_edges", "lam", "penalty", "terms"];
+    const head = new Map(objectWith(value, "data", keys, ["nodes"]));
+    const n = integerIn(head.get("n_nodes"), "n_nodes", 1, ARRAYS);
+    const d = integerIn(head.get("dim"), "dim", 1, ARRAYS);
+    const m = integerIn(head.get("n_edges"), "n_edges", 0, ARRAYS);
+    ["lam", "penalty"].forEach((key) => withoutNumbers(head.get(key), key));
+    const terms = listOf(head.get("terms"), "terms").map((t, k) => readTermHead(t, `terms[${k}]`));
+    head.set("n_nodes", n).set("dim", d).set("n_edges", m).set("terms", terms);
+    const columns = ["head", "tail"].map((name) => members.indices(name, m));
+    const data = new Map([
+      ["schema", head.get("schema")],
+      ["n_nodes", n],
+      ["dim", d],
+      ["edges", columns[0].map((i, e) => [i, columns[1][e]])],
+      ["weights", members.doubles("weights", m)],
+      ["lam", head.get("lam")],
+      ["penalty", head.get("penalty")],
+    ]);
+    if (head.has("nodes")) data.set("nodes", readLabelMember(head.get("nodes"), members, n));
+    data.set("terms", terms.map((term, t) => readArrayTerm(term, `terms/${t}`, members, d))); // prettier-ignore
+    const hashed = new Map([
+      ["data", head],
+      ["sha256", members.hashes],
+    ]);
+    return { data, hash: sha256(canonicalText(hashed)) };
+  }
+
+  function readLabelMember(isThere, members, n) {
+    if (isThere !== true) throw malformed("data.nodes must be true where it is");
+    const bytes = members.data("nodes.json", null);
+    if (bytes.length > MOST_LABELS) throw malformed("labels of more than 2^26 bytes");
+    const labels = readJson(bytes, "nodes.json: ");
+    const text = canonicalText(readLabels(labels, n));
+    const isCanonical =
+      text.length === bytes.length && bytes.every((b, k) => b === text.charCodeAt(k));
+    if (!isCanonical) throw malformed("nodes.json is not in canonical form");
+    return labels;
+  }
+
+  function readArrayTerm(head, where, members, d) {
+    const rows = head.get("rows");
+    const term = new Map([["kind", head.get("kind")]]);
+    if (head.has("name")) term.set("name", head.get("name"));
+    term.set("node", members.indices(`${where}/node`, rows));
+    for (const [key, columns, isTable] of fieldsOf(head, d)) {
+      const name = `${where}/${key}`;
+      term.set(key, isTable ? members.table(name, rows, columns) : members.doubles(name, rows));
+    }
+    return term;
+  }
+
+  const MOST_LAYERS = 16;
+
+  /** The sum of the layers of a table of witness numbers. */
+  function readLayers(value, name, members, rows, columns) {
+    const layers = listOf(value, name);
+    if (layers.length > MOST_LAYERS) throw malformed(`${name}: more than ${MOST_LAYERS} layers`);
+    if (!layers.length) spend(rows * columns);
+    if (rows * columns > MOST_BITS) throw unproved("a table is too large", "budget");
+    const total = Array.from({ length: rows }, () => new Array(columns).fill(ZERO));
+    layers.forEach((layer, k) => {
+      const found = readLayer(layer, `${name}/${k}`, members, rows, columns);
+      found.forEach(([i, row]) => {
+        total[i] = total[i].map((x, j) => x.add(row[j]));
+      });
+    });
+    return total;
+  }
+
+  /** @returns {[number, Rational[]][]} rows, and where they are. */
+  function readLayer(layer, name, members, rows, columns) {
+    const type = layer instanceof Map ? layer.get("type") : null;
+    if (type === "ratio") return readRatios(layer, name, rows, columns);
+    const own = type === "int" ? ["words", "exponent"] : [];
+    if (type !== "int" && type !== "float64")
+      throw malformed(`${name}: unknown type ${shown(type)}`);
+    objectWith(layer, name, ["type", ...own], ["rows"]);
+    let where = null;
+    let count = rows;
+    if (layer.has("rows")) {
+      count = integerIn(layer.get("rows"), `${name}.rows`, 0, rows + 1);
+      const view = viewOf(members.next(`${name}/rows`, 4 * count));
+      where = increasing(Array.from({ length: count }, (_, k) => view.getUint32(4 * k, true)), rows, name); // prettier-ignore
+    }
+    const read = type === "int" ? integersOf(layer, name) : float64s(name);
+    const flat = read(members, count * columns);
+    return Array.from({ length: count }, (_, k) => {
+      return [where ? where[k] : k, flat.slice(k * columns, (k + 1) * columns)];
+    });
+  }
+
+  function increasing(indices, limit, name) {
+    indices.forEach((i, k) => {
+      if (i >= limit || (k && i <= indices[k - 1])) throw malformed(`${name}: rows must increase`);
+    });
+    return indices;
+  }
+
+  function float64s(name) {
+    return (members, count) => {
+      spend(8 * count);
+      return doublesOf(members.next(name, 8 * count), count).map((x) => {
+        if (!Number.isFinite(x)) throw malformed(`${name}: a number that is not finite`);
+        return Rational.double(x);
+      });
+    };
+  }
+
+  function integersOf(layer, name) {
+    const words_ = integerIn(layer.get("words"), `${name}.words`, 1, 1025);
+    const exponent = integerIn(layer.get("exponent"), `${name}.exponent`, -20000, 20001);
+    return (members, count) => {
+      spend(8 * count * words_);
+      const view = viewOf(members.next(name, 8 * count * words_));
+      return Array.from({ length: count }, (_, k) => {
+        let n = view.getBigInt64(8 * (k * words_ + words_ - 1), true);
+        for (let i = words_ - 2; i >= 0; i -= 1) {
+          n = (n << 64n) | view.getBigUint64(8 * (k * words_ + i), true);
+        }
+        return new Rational(n, -exponent);
+      });
+    };
+  }
+
+  function readRatios(layer, name, rows, columns) {
+    objectWith(layer, name, ["type", "rows", "values"]);
+    const where = listOf(layer.get("rows"), `${name}.rows`).map((x) => integerIn(x, name, 0, rows));
+    increasing(where, rows, name);
+    const values = witnessTable(layer.get("values"), `${name}.values`, where.length, columns);
+    return where.map((i, k) => [i, values[k]]);
+  }
+
+  /** The document that the manifest and its members are, as section 3 has it. */
+  function readArrays(bytes) {
+    const zip = readZip(bytes);
+    if (!zip.length || zip[0].name !== "manifest.json") throw malformed("no manifest.json");
+    const manifest = readJson(zip[0].contents(), "manifest.json: ");
+    const keys = ["schema", "sha256", "claim", "data", "w"];
+    objectWith(manifest, "manifest", keys, ["dual", "better", "producer"]);
+    if (manifest.get("schema") !== "gtv-certificate-arrays/1") {
+      throw malformed(`unknown schema ${shown(manifest.get("schema"))}`);
+    }
+    const claim = readClaim(manifest.get("claim"));
+    ["lower", "upper"].forEach((key) => claim.get(key) === null || witness(claim.get(key)));
+    const members = new Members(zip);
+    const { data, hash } = readArrayData(manifest.get("data"), members);
+    const [n, d, m] = [data.get("n_nodes"), data.get("dim"), data.get("edges").length];
+    const read = (value, name, rows, columns) => {
+      return new ReadRows(readLayers(value, name, members, rows, columns));
+    };
+    const doc = new Map(manifest).set("data", data).set(ARRAYS_HASH, hash);
+    doc.set("w", read(manifest.get("w"), "w", n, d));
+    const dual = manifest.get("dual") ?? null;
+    if (dual !== null) doc.set("dual", readArrayDual(dual, data, read, m, d));
+    const better = manifest.get("better") ?? null;
+    if (better !== null) doc.set("better", read(better, "better", n, d));
+    members.end();
+    return doc;
+  }
+
+  function readArrayDual(value, data, read, m, d) {
+    const isQuadratic = data.get("penalty") instanceof Map && data.get("penalty").get("kind") === "quadratic"; // prettier-ignore
+    const dual = new Map(objectWith(value, "dual", ["u", "r"], isQuadratic ? ["quadratic"] : []));
+    dual.set("u", read(dual.get("u"), "u", m, d));
+    const quadratic = dual.get("quadratic") ?? null;
+    if (quadratic !== null) {
+      const keys = ["root", "null_space", "x"];
+      const found = new Map(objectWith(quadratic, "dual.quadratic", keys));
+      dual.set("quadratic", found.set("x", read(found.get("x"), "x", m, d)));
+    }
+    const terms = data.get("terms");
+    const r = listOf(dual.get("r"), "dual.r", terms.length).map((layers, t) => {
+      const hasRows = terms[t].has("X");
+      const found = read(layers, `r/${t}`, terms[t].get("node").length, hasRows ? 1 : d);
+      return hasRows ? new ReadRows(found.rows.map(([x]) => x)) : found;
+    });
+    return dual.set("r", r);
+  }
+
+  /** What the data of a JSON file would be as arrays: their hash. */
+  function arraysHash(problem) {
+    const { n, d, edges, canonical, terms } = problem;
+    const hashes = [];
+    const bytesOf = (numbers, size, set) => {
+      const view = new DataView(new ArrayBuffer(size * numbers.length));
+      numbers.forEach((x, k) => view[set](size * k, x, true));
+      hashes.push(sha256(new Uint8Array(view.buffer)));
+    };
+    const integers = (numbers) => bytesOf(numbers, 4, "setUint32");
+    const doubles = (values) => {
+      bytesOf(values.map((q) => (q instanceof Rational ? nearest(q) : q)), 8, "setFloat64"); // prettier-ignore
+    };
+    integers(edges.map(([head]) => head));
+    integers(edges.map(([, tail]) => tail));
+    doubles(problem.weights);
+    if (canonical.has("nodes")) hashes.push(sha256(canonicalText(canonical.get("nodes"))));
+    const heads = terms.map((term) => {
+      const head = new Map([["kind", term.kind], ["rows", term.node.length]]); // prettier-ignore
+      const list = term.kind === "ridge" ? term.mu : term.kappa;
+      if (term.kind === "ridge" || term.kind === "l1") head.set("wide", Array.isArray(list[0]));
+      if (term.kind === "opaque") head.set("name", term.name);
+      integers(term.node);
+      fieldsOf(head, d).forEach(([key]) => doubles(term[key].flat()));
+      return head;
+    });
+    const head = new Map([
+      ["schema", "gtv-problem/1"],
+      ["n_nodes", n],
+      ["dim", d],
+      ["n_edges", edges.length],
+      ["lam", canonical.get("lam")],
+      ["penalty", canonical.get("penalty")],
+      ["terms", heads],
+    ]);
+    if (canonical.has("nodes")) head.set("nodes", true);
+    return sha256(canonicalText(new Map([["data", head], ["sha256", hashes]]))); // prettier-ignore
+  }
+
+  // ------------------------------------------------------------------------------------------
   // The door, and figures
   // ------------------------------------------------------------------------------------------
 
@@ -2238,12 +2837,12 @@
 
   /** Ends with a verdict. */
   function decide(source, data, rtol, found, about) {
-    const doc = readJson(source);
+    const doc = isZip(source) ? readArrays(source) : readJson(source);
     if (!(doc instanceof Map)) throw malformed("the document must be an object");
     const schema = doc.get("schema");
     if (typeof doc.get("sha256") === "string") about.sha256 = doc.get("sha256");
     const given = data === null ? null : readJson(data, "data: ");
-    if (schema === "gtv-certificate/1") {
+    if (schema === "gtv-certificate/1" || doc.has(ARRAYS_HASH)) {
       checkCertificate(doc, given, rtol, found);
     } else if (schema === "gtv-connectivity/1") {
       about.claim = "partition";
@@ -2310,7 +2909,7 @@
   }
 
   /** For tests alone. */
-  const internals = { Rational, rootOf, logarithmOf, exponentialOf, doubleOf, hexOf };
+  const internals = { Rational, rootOf, logarithmOf, exponentialOf, doubleOf, hexOf, inflate };
   const api = Object.freeze({ check, figures, proved, sha256, EXIT, internals });
 
   // ------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from _accepted import accepted
+from _arrays import arrays
 from _cases import STATUSES, Case
 from _false import false
 from _malformed import malformed
@@ -27,7 +28,13 @@ FOLDER = Path(__file__).parent
 def cases() -> Iterator[Case]:
     """All cases; names are distinct."""
     seen: set[str] = set()
-    for part, made in (("", accepted), ("", malformed), ("", false), ("about-", partitions)):
+    for part, made in (
+        ("", accepted),
+        ("", malformed),
+        ("", false),
+        ("about-", partitions),
+        ("", arrays),
+    ):
         for found in made():
             name = part + found.name
             assert name not in seen, name
@@ -51,8 +58,9 @@ def files() -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     index = {}
     for case in cases():
-        index[f"{case.name}.json"] = entry(case)
-        found[f"documents/{case.name}.json"] = case.content
+        name = case.name if case.name.endswith(".gtvc") else f"{case.name}.json"
+        index[name] = entry(case)
+        found[f"documents/{name}"] = case.content
         if case.data is not None:
             found[f"documents/{case.name}.data.json"] = case.data
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(e)}" for name, e in index.items())

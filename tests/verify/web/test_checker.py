@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import random
+import struct
 import subprocess
 import time
+import zlib
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -176,6 +179,54 @@ def test_enclosures_hold_what_they_enclose(node: str) -> None:
 def exact(found: list[Any]) -> Fraction:
     n, e, d = found
     return Fraction(int(n, 16), int(d, 16)) * Fraction(2) ** e
+
+
+def test_inflated_is_what_was_deflated(node: str) -> None:
+    """All kinds of blocks, of every level and strategy of zlib; and what zlib refuses."""
+    rng = random.Random(2)
+    contents = [b"", b"a", b"a" * 70_000, rng.randbytes(3000), bytes(range(256)) * 40]
+    contents.append(b"".join(struct.pack("<d", rng.choice((0.5, 0.25, 3.0))) for _ in range(2000)))
+    streams, expected = [], []
+    for content in contents:
+        for level in (0, 1, 6, 9):
+            for strategy in (
+                zlib.Z_DEFAULT_STRATEGY,
+                zlib.Z_HUFFMAN_ONLY,
+                zlib.Z_FIXED,
+                zlib.Z_RLE,
+            ):
+                packer = zlib.compressobj(level, zlib.DEFLATED, -15, 9, strategy)
+                streams.append(packer.compress(content) + packer.flush())
+                expected.append(content)
+    for k in range(0, len(streams), 7):
+        for _ in range(6):
+            raw = bytearray(streams[k])
+            raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+            streams.append(bytes(raw))
+            expected.append(expected[k])
+    script = (
+        "x.map(([t, n]) => { try {"
+        "return sha256(internals.inflate(new Uint8Array(Buffer.from(t, 'base64')), n));"
+        "} catch (e) { return e.kind; } })"
+    )
+    questions = [
+        [base64.b64encode(raw).decode(), len(content)]
+        for raw, content in zip(streams, expected, strict=True)
+    ]
+    wanted = [inflated(raw, len(content)) for raw, content in zip(streams, expected, strict=True)]
+    assert evaluated(node, script, questions) == wanted
+    assert wanted.count("malformed") > 20
+
+
+def inflated(raw: bytes, size: int) -> str:
+    """Return the hash of what zlib makes of a stream, or that it makes nothing of it."""
+    reader = zlib.decompressobj(-15)
+    try:
+        content = reader.decompress(raw)
+    except zlib.error:
+        return "malformed"
+    whole = reader.eof and not reader.unused_data and len(content) == size
+    return hashlib.sha256(content).hexdigest() if whole else "malformed"
 
 
 def hostile() -> dict[str, bytes]:

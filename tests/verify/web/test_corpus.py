@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 INDEX: dict[str, dict[str, Any]] = json.loads((CORPUS / "index.json").read_text(encoding="ascii"))
 STATUS = {"CERTIFIED": 0, "UNPROVED": 3, "REFUTED": 4}
 MALFORMED = 5
+# A kernel that reads documents of JSON alone has nothing to say about the others.
+READS_ARRAYS = find_spec("verify.kernel.large") is not None
 # Roots, logarithms and exponentials are enclosed by each checker in its own way; here to 2^-60.
 ENCLOSURE = Fraction(1, 2**60)
 
@@ -37,6 +40,7 @@ def of_python() -> dict[str, verify.Result]:
             file(name), file(entry["data"]) if "data" in entry else None, **options(entry)
         )
         for name, entry in INDEX.items()
+        if READS_ARRAYS or not name.endswith(".gtvc")
     }
 
 
@@ -55,8 +59,8 @@ def of_javascript(javascript: Callable[..., Any]) -> dict[str, dict[str, Any]]:
 
 def test_python_answers_as_the_index_says(of_python: dict[str, verify.Result]) -> None:
     wrong = {}
-    for name, entry in INDEX.items():
-        result = of_python[name]
+    for name, result in of_python.items():
+        entry = INDEX[name]
         status = MALFORMED if result.reason.startswith("malformed") else STATUS[result.status]
         if status != entry["status"] or not is_reason(entry["reason"], result.reason):
             wrong[name] = (entry, result.status, result.reason)
@@ -122,6 +126,7 @@ def test_the_corpus_has_every_kind_of_answer() -> None:
     statuses = [entry["status"] for entry in INDEX.values()]
     for status in (0, 3, 4, 5):
         assert statuses.count(status) >= 25
+    assert sum(name.endswith(".gtvc") for name in INDEX) >= 40
     assert len(statuses) >= 700
     assert {path.name for path in (CORPUS / "documents").iterdir()} == {
         *INDEX,

@@ -40,6 +40,7 @@ def originals() -> tuple[bytes, ...]:
     index = json.loads((CORPUS / "index.json").read_text(encoding="ascii"))
     whole = ("certified", "relative gap", "w is not within rtol")
     names = [name for name, e in index.items() if e["reason"] in whole and "data" not in e]
+    names = [name for name in names if name.endswith(".json")]
     return tuple((CORPUS / "documents" / name).read_bytes() for name in names)
 
 
