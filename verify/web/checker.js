@@ -1694,12 +1694,11 @@
   }
 
   function requireClaim(claim, value, provedLower) {
-    const bound = (key) => (claim.get(key) === null ? null : witness(claim.get(key)));
-    const lower = bound("lower");
-    if (lower && (provedLower === null || lower.above(provedLower))) {
+    const lower = claim.get("lower");
+    if (lower !== null && (provedLower === null || witness(lower).above(provedLower))) {
       throw falseDocument("the claimed lower bound is above what its witness proves");
     }
-    const upper = bound("upper");
+    const upper = claim.get("upper") === null ? null : witness(claim.get("upper"));
     if (upper && upper.below(value.lower)) {
       throw falseDocument("the claimed upper bound is below P(w)");
     }
