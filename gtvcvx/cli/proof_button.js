@@ -105,5 +105,5 @@
   place("proof-check").addEventListener("click", pressed);
   place("proof-save").addEventListener("click", saved);
   place("proof-tools").hidden = false;
-  if (location.hash === "#check") checked();
+  if (location.hash === "#check") place("proof-check").click();
 })();

@@ -132,7 +132,8 @@ class Browser:
             *("--disable-sync", "--disable-background-networking", "--disable-component-update"),
             *("--disable-quic", f"--user-data-dir={self._folder / 'profile'}"),
             # The fragment presses the button; no name can be looked up.
-            *("--host-resolver-rules=MAP * ~NOTFOUND", "--dump-dom", f"{page.as_uri()}#check"),
+            *("--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=10000"),
+            *("--dump-dom", f"{page.as_uri()}#check"),
         ]
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
         return done.stdout
