@@ -37,7 +37,7 @@ def tools(certificate: str | None, rtol: float) -> tuple[str, Sequence[str]]:
         Tolerance of whoever makes the report, which the reader may change.
     """
     if certificate is None:
-        return _note("it is no text that has the problem data in it"), ()
+        return _note("it is very large, or no text that has the problem data in it"), ()
     if len(certificate) > MOST_CHARACTERS:
         return _note(f"its {len(certificate) / 1e6:.0f} MB are too many to be part of it"), ()
     folder = files(__name__.rpartition(".")[0])

@@ -37,6 +37,7 @@ SHOWN_ROWS = 200
 # Larger graphs give pictures that show nothing, slowly.
 MOST_NODES, MOST_EDGES = 20_000, 150_000
 _COEFFICIENT_PICTURES = 2
+_SHORTEST_NUMBER = 8  # characters of a flow, "0x0p0" with quotes and a comma
 
 _DESCRIPTION = """\
 Write one HTML page about a solution: the verdict of the certificate and its bounds, the problem,
@@ -131,8 +132,15 @@ def _content(args: Namespace, problem: GTVProblem, solution: Solution) -> sectio
         )
     proof = certificate_data(certificate)
     shares = _finite(certificate.node_gaps, certificate.edge_gaps)
-    text = json.dumps(certificate.document, separators=(",", ":"), allow_nan=False)
+    text = _text(certificate, problem)
     return sections.Content(problem, solution, proof, *shares, "the certificate", text)
+
+
+def _text(certificate: verify.Certificate, problem: GTVProblem) -> str | None:
+    """Return the document as text, unless its flows alone are too many to be embedded."""
+    if problem.graph.n_edges * problem.dim * _SHORTEST_NUMBER > _html_proof.MOST_CHARACTERS:
+        return None
+    return json.dumps(certificate.document, separators=(",", ":"), allow_nan=False)
 
 
 def _embeddable(path: str) -> str | None:

@@ -93,7 +93,7 @@ def test_without_data_or_text_there_is_nothing_to_embed(page, tmp_path):
         file.write_bytes(content)
         assert _html_report._embeddable(str(file)) is None
     part, scripts = _html_proof.tools(None, 1e-6)
-    assert "cannot be checked in this page: it is no text" in part
+    assert "cannot be checked in this page: it is very large, or no text" in part
     assert not scripts
     assert "script-src" not in _html.page("title", [part], scripts)
 
@@ -101,6 +101,9 @@ def test_without_data_or_text_there_is_nothing_to_embed(page, tmp_path):
 def test_very_large_certificates_are_checked_by_command(monkeypatch):
     monkeypatch.setattr(_html_proof, "MOST_CHARACTERS", 1000)
     assert "<script" in _html_proof.tools("1" * 1000, 1e-6)[0]
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(2, [[0, 1]]), gtv.PointLoss.stack(np.eye(2)))
+    monkeypatch.setattr(_html_report, "_SHORTEST_NUMBER", 501)
+    assert _html_report._text(None, problem) is None  # not even looked into
     part, scripts = _html_proof.tools("1" * 1001, 1e-6)
     assert "too many to be part of it" in part
     assert "<script" not in part
