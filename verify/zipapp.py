@@ -38,7 +38,10 @@ def build(target: str | Path = NAME) -> str:
         The file cannot be written.
     """
     kernel = Path(__file__).parent / "kernel"
-    files = {f"verify/kernel/{p.name}": p.read_text("utf-8") for p in sorted(kernel.glob("*.py"))}
+    files = {
+        f"verify/kernel/{path.relative_to(kernel).as_posix()}": path.read_text("utf-8")
+        for path in sorted(kernel.rglob("*.py"))
+    }
     files |= {"__main__.py": _START, "verify/__init__.py": _PACKAGE}
     target = Path(target)
     with open(target, "wb") as out:

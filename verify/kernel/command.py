@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what `run` reads."""
-    parser.add_argument("certificate", help="JSON file (verify/SCHEMA.md)")
+    parser.add_argument("certificate", help="JSON or .gtvc file (verify/SCHEMA.md)")
     parser.add_argument("--data", help="problem data as JSON, for a certificate without them")
     parser.add_argument(
         "--rtol",

@@ -14,12 +14,21 @@ from collections.abc import Mapping
 from fractions import Fraction
 from importlib import import_module
 from numbers import Rational, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from verify.kernel import checker, work
 from verify.kernel.data import CONNECTIVITY
 from verify.kernel.result import INTERNAL, Result
 from verify.kernel.verdict import Verdict, malformed
+
+#: How a large document begins: it is a zip file (SCHEMA.md, section 8).
+_ZIP = b"PK\x03\x04"
+
+
+class _Arrays(NamedTuple):
+    """A large document, which is read in a stream."""
+
+    path: str | os.PathLike[str]
 
 
 def check(
@@ -28,7 +37,7 @@ def check(
     rtol: float = checker.RTOL,
     budget: int | None = None,
 ) -> Result:
-    """Check a certificate document, a dict or the path of a JSON file.
+    """Check a certificate document, a dict or the path of a file, JSON or `.gtvc`.
 
     Documents about a partition (schema "gtv-connectivity/1", `verify.kernel.partitions`) get the
     same three answers, without bounds.
@@ -64,10 +73,12 @@ def check(
         (read, size), (external, more) = _read(document, ""), _read(data, "data: ")
         limit = work.default_budget(size + more) if budget is None else budget
         with work.counted(limit):
+            exact = Fraction(rtol if isinstance(rtol, Rational) else float(rtol))
+            if isinstance(read, _Arrays):
+                return _in_arrays(read.path, external, exact)
             if isinstance(read, Mapping) and read.get("schema") == CONNECTIVITY:
                 return _about_a_partition(read, external)
-            exact = rtol if isinstance(rtol, Rational) else float(rtol)
-            return checker.check_certificate(read, external, Fraction(exact))
+            return checker.check_certificate(read, external, exact)
     except Verdict as answer:
         return Result(answer.status, answer.reason)
     except OSError:
@@ -81,6 +92,14 @@ def _about_a_partition(document: Mapping[str, Any], data: Any) -> Result:
     # loaded only here, so that whoever checks a certificate trusts, and runs, none of it
     partitions = import_module("verify.kernel.partitions")
     return Result(*partitions.check_document(document, data))
+
+
+def _in_arrays(path: str | os.PathLike[str], data: Any, rtol: Fraction) -> Result:
+    # loaded only here, as above: whoever checks JSON runs none of it
+    large = import_module("verify.kernel.large.check")
+    with open(path, "rb") as file:
+        found: Result = large.check_archive(file, data, rtol, _parsed)
+        return found
 
 
 def _check_options(rtol: object, budget: object) -> None:
@@ -101,12 +120,19 @@ def _read(
     if not isinstance(document, str | os.PathLike):
         return document, work.size_of(document)
     with open(document, "rb") as file:
-        raw = file.read()
+        raw = file.read(len(_ZIP))
+        if raw == _ZIP and not name:
+            return _Arrays(document), file.seek(0, os.SEEK_END)
+        raw += file.read()
+    return _parsed(raw, name), len(raw)
+
+
+def _parsed(raw: bytes, name: str = "") -> Any:
+    """Read a JSON text, strictly: no two readers understand it differently."""
     try:
-        read = json.loads(raw.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_number)
+        return json.loads(raw.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise malformed(f"{name}not a JSON text: {error}") from None
-    return read, len(raw)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

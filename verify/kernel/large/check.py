@@ -1,0 +1,190 @@
+"""Decides on large documents: the same answers as for JSON, in the same order.
+
+Section 8 of SCHEMA.md; `verify.kernel.checker` has the argument. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, BinaryIO
+
+from verify.kernel import checker, work
+from verify.kernel.data import canonical
+from verify.kernel.large.archive import Archive, Stream
+from verify.kernel.large.content import Content, digest, digest_of_plain
+from verify.kernel.large.edges import Edges
+from verify.kernel.large.layout import MANIFEST, Manifest, manifest_of
+from verify.kernel.large.tables import Columns, Table
+from verify.kernel.large.terms import LargeTerm
+from verify.kernel.losses import Table as Rows
+from verify.kernel.numbers import Bounds
+from verify.kernel.result import Result
+from verify.kernel.verdict import Verdict, false, malformed
+
+#: Steps that a byte of the manifest may cost: objects of a JSON text are some ten times as long.
+_PER_BYTE = 4
+
+
+def check_archive(
+    file: BinaryIO,
+    data: Mapping[str, Any] | None,
+    rtol: Fraction,
+    parsed: Callable[[bytes], Any],
+) -> Result:
+    """Check a large document; `parsed` reads strict JSON."""
+    try:
+        return _check(file, data, rtol, parsed)
+    except Verdict as answer:
+        return Result(answer.status, answer.reason)
+
+
+def _check(file: BinaryIO, data: object, rtol: Fraction, parsed: Callable[[bytes], Any]) -> Result:
+    archive = Archive(file)
+    manifest = _manifest(archive, parsed)
+    content = _content(archive, manifest)
+    found = [digest(manifest.head.plain, content.digests)]
+    if data is not None:
+        found.append(digest_of_plain(canonical(data)))
+    if any(x != manifest.sha256 for x in found):
+        raise false("the SHA-256 of the problem data is not the one stated")
+    problem = LargeProblem(content, manifest)
+    as_in_json: Any = problem  # what is asked of a `checker.Problem` there
+    lower = None
+    if manifest.u is not None:
+        lower = problem.lower_bound(manifest)
+    w = problem.point(Table(content, manifest.w))
+    if broken := problem.violation(*w):
+        reason = f"w is not feasible: {broken}, where the objective is infinite"
+        return Result("REFUTED", reason, None, lower, rtol)
+    value = problem.value(*w)
+    result = Result("UNPROVED", "the document has no dual witness", value.hi, lower, rtol)
+    if lower is not None:
+        result = replace(result, distance_squared=problem.upper_distance_squared(value.hi - lower))
+    if manifest.better is not None:
+        better = problem.point(Table(content, manifest.better))
+        if drop := checker._lower_drop(as_in_json, value, better, rtol):
+            reason = f"w is not within rtol: the attached point is better by at least {drop:.6g}"
+            return replace(result, status="REFUTED", reason=reason)
+    result = replace(result, warning=checker._warning(as_in_json, value))
+    return checker._judge(result, manifest.claim, value)
+
+
+def _manifest(archive: Archive, parsed: Callable[[bytes], Any]) -> Manifest:
+    """Read the manifest, and compare the members that it asks for with those that are there."""
+    names = list(archive.members)
+    if names[:1] != [MANIFEST]:
+        raise malformed(f"the first member must be {MANIFEST}")
+    member = archive.members[MANIFEST]
+    work.charge(_PER_BYTE * member.size)
+    manifest = manifest_of(parsed(Stream(archive, member).read(member.size)))
+    wanted = manifest.names()
+    if names[1:] != list(wanted):
+        raise malformed("the members are not those that the manifest asks for")
+    for name, size in wanted.items():
+        if size not in (-1, archive.members[name].size):
+            raise malformed(f"{name} has {archive.members[name].size} bytes and needs {size}")
+    return manifest
+
+
+def _content(archive: Archive, manifest: Manifest) -> Content:
+    """Look at all arrays once: whatever is malformed is found before anything is judged."""
+    content = Content(archive)
+    content.read_data(manifest.head)
+    for table in manifest.tables():
+        content.read_table(table)
+    return content
+
+
+class LargeProblem:
+    """A problem in a large document: its objective and the dual bound of a witness.
+
+    Raises `Verdict` (UNPROVED) for a loss or a penalty that has no rule.
+    """
+
+    def __init__(self, content: Content, manifest: Manifest) -> None:
+        self.content, head = content, manifest.head
+        self.n, self.d = head.n, head.d
+        self.edges = Edges(content, head)
+        heads = enumerate(head.terms)
+        self.terms = [LargeTerm(content, term, t, head.d) for t, term in heads]
+
+    def point(self, table: Table) -> tuple[Rows, int]:
+        """Return the rows of a point and the unit of its numbers."""
+        return list(map(list, zip(*table.columns(), strict=True))), table.k
+
+    def violation(self, w: Rows, k: int) -> str | None:
+        """Return a constraint that the point with rows w_i 2^-k breaks, where P is infinite."""
+        return next(filter(None, (t.violation(w, k) for t in self.terms)), None)
+
+    def value(self, w: Rows, k: int) -> Bounds:
+        """Enclose P at the point with rows w_i 2^-k, which breaks no constraint."""
+        rational = work.rational_rows(w)
+        work.operations(4 * self.n * self.d)
+        columns = list(map(list, zip(*w, strict=True)))
+        parts = [t.value(w, k, rational) for t in self.terms]
+        parts.append(self.edges.value(columns, k, rational))
+        return Bounds(work.total(p.lo for p in parts), work.total(p.hi for p in parts))
+
+    def lower_bound(self, manifest: Manifest) -> Fraction:
+        """Return the lower bound that (u, r) proves; `Verdict` (REFUTED) if it proves none."""
+        if manifest.u is None:
+            raise TypeError("there is no flow")
+        u = Table(self.content, manifest.u)
+        bound, balance = self.edges.flow(u)
+        conjugates = [bound]
+        multipliers = [Table(self.content, head) for head in manifest.r]
+        units = [r.k + t.k_x for r, t in zip(multipliers, self.terms, strict=True)]
+        k = max([u.k, *units])
+        self._charge_balance(u, multipliers, k)
+        if k > u.k:
+            scale = 1 << (k - u.k)
+            balance = [[x * scale for x in column] for column in balance]
+        for term, r in zip(self.terms, multipliers, strict=True):
+            conjugates.append(term.dual(r, balance, k))
+        _check_conservation(balance)
+        return -work.total(conjugates)
+
+    def _charge_balance(self, u: Table, multipliers: list[Table], k: int) -> None:
+        """Count what it takes to add up the balance of all nodes, in units 2^-k."""
+        pairs = list(zip(multipliers, self.terms, strict=True))
+        longest = max([u.bits + k - u.k, *(r.bits + t.bits_x + k - r.k - t.k_x for r, t in pairs)])
+        rows = sum(len(t.node) for t in self.terms)
+        work.read(self.n * self.d, longest, [], 0)
+        work.operations(2 * self.d * rows)
+        if u.rational or any(r.rational for r in multipliers):
+            work.fractions(2 * self.d * work.rational_rows(self._ratios(u, multipliers)))
+
+    @staticmethod
+    def _ratios(u: Table, multipliers: list[Table]) -> list[Any]:
+        """Return all rows of ratios."""
+        layers = [layer for table in (u, *multipliers) for layer in table.head.layers]
+        return [row for layer in layers for row in (layer.ratios or {}).values()]
+
+    def upper_distance_squared(self, gap: Fraction) -> Fraction | None:
+        """Bound ||w - w_hat||^2 by 2 gap / mu, mu the least modulus proved at a coordinate."""
+        if gap < 0 or not {t.head.kind for t in self.terms} & {"point", "ridge"}:
+            return None
+        work.charge(20 * self.n * self.d)
+        modulus: dict[int, list[Fraction]] = {}
+        for term in self.terms:
+            for i, row in term.lower_moduli():
+                own = modulus.get(i)
+                modulus[i] = row if own is None else _added(own, row)
+        if len(modulus) < self.n:
+            return None
+        least = min(map(min, modulus.values()))
+        return 2 * gap / least if least > 0 else None
+
+
+def _added(a: list[Fraction], b: list[Fraction]) -> list[Fraction]:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _check_conservation(balance: Columns) -> None:
+    """Check  sum_k B_k^T r_k + D^T u = 0  at every node, in every coordinate."""
+    for c, column in enumerate(balance):
+        if any(column):
+            i = next(i for i, x in enumerate(column) if x)
+            raise false(f"the flow is not conserved at node {i}, coordinate {c}")

@@ -1,0 +1,171 @@
+"""Tables of witness numbers and of doubles, as integers over one power of two, piece by piece.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import operator
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import repeat
+from typing import Any
+
+from verify.kernel import work
+from verify.kernel.large.content import Content, Scale, numbers_of
+from verify.kernel.large.layout import Field, Layer, TableHead
+from verify.kernel.numbers import Number
+
+Columns = list[list[Number]]
+# Products of a double and a power of two are exact, if neither they nor the power overflow.
+_LARGEST_POWER = 1000
+
+
+def integers(values: Iterable[float], scale: Scale, k: int) -> list[Number]:
+    """Return doubles as integers in units of 2^-k, of which they are known to be multiples."""
+    own = scale.exponent
+    if max(own, scale.bits) > _LARGEST_POWER:
+        found: list[Number] = [n * (1 << own) // q for n, q in map(float.as_integer_ratio, values)]
+    else:
+        found = list(map(int, map(operator.mul, values, repeat(2.0**own))))
+    return shifted(found, k - own)
+
+
+def shifted(values: list[Number], by: int) -> list[Number]:
+    """Return integers in units smaller by 2^-by, by >= 0."""
+    scale = 1 << by
+    return [x * scale for x in values] if by else values
+
+
+class Table:
+    """A table that is read from its first row to its last, as often as one likes.
+
+    Attributes
+    ----------
+    k : int
+        All numbers are multiples of 2^-k, but for ratios.
+    bits : int
+        The most that a number has in that unit.
+    rational : bool
+        Whether some of them may be ratios.
+    """
+
+    def __init__(self, content: Content, head: TableHead) -> None:
+        self.content, self.head = content, head
+        scales = [_unit(content, layer) for layer in head.layers]
+        self.k = max([0, *(k for k, _ in scales)])
+        self.bits = max((bits + self.k - k for k, bits in scales), default=0) + len(scales)
+        self.rational = any(layer.ratios for layer in head.layers)
+
+    def reader(self) -> Reader:
+        """Return a reader that begins at the first row."""
+        return Reader(self)
+
+    def columns(self) -> Columns:
+        """Return the whole table."""
+        return self.reader().take(self.head.rows)
+
+
+def _unit(content: Content, layer: Layer) -> tuple[int, int]:
+    """Return (k, bits) of a layer: it has integers of so many bits in units 2^-k."""
+    if layer.ratios is not None:
+        most = max((work.length(x) for row in layer.ratios.values() for x in row), default=0)
+        return layer.exponent, most
+    if layer.words:
+        return layer.exponent, 64 * layer.words
+    scale = content.scales[layer.name]
+    return scale.exponent, scale.bits
+
+
+class Reader:
+    """Reads rows of a table, one after the other."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.at = 0
+        self._layers = [_LayerReader(table, layer) for layer in table.head.layers]
+
+    def take(self, count: int) -> Columns:
+        """Return the next rows, as lists of columns in units 2^-k."""
+        width = self.table.head.columns
+        # Counted before anything is made; no other bound is on the columns of an empty table.
+        work.read(count * width * max(1, len(self._layers)), self.table.bits, [], 0)
+        found: Columns = []
+        for layer in self._layers:
+            if layer.dense:
+                own = layer.take(count)
+                found = [_sum(a, b) for a, b in zip(found, own, strict=True)] if found else own
+        found = found or [[0] * count for _ in range(width)]
+        for layer in self._layers:
+            if not layer.dense:
+                layer.add_to(found, self.at, count)
+        self.at += count
+        return found
+
+
+def _sum(a: list[Number], b: list[Number]) -> list[Number]:
+    return list(map(operator.add, a, b))
+
+
+class _LayerReader:
+    def __init__(self, table: Table, layer: Layer) -> None:
+        self.layer, self.width, self.k = layer, table.head.columns, table.k
+        self.dense = layer.rows is None
+        self.rows: array[int] | list[int] = array("I")
+        content = table.content
+        if layer.ratios is not None:
+            self.rows = list(layer.ratios)
+            return
+        self.stream = content.stream(layer.name)
+        self.scale = None if layer.words else content.scales[layer.name]
+        if layer.rows is not None:
+            work.charge(layer.rows)
+            for piece in content.numbers(Field(f"{layer.name}/rows", layer.rows, 1, 4)):
+                self.rows.extend(piece)
+
+    def add_to(self, columns: Columns, start: int, count: int) -> None:
+        """Add the rows of a sparse layer that are among so many, the first being `start`."""
+        first, last = bisect_left(self.rows, start), bisect_left(self.rows, start + count)
+        chosen = self.rows[first:last]
+        if not chosen:
+            return
+        for column, values in zip(columns, self._sparse(chosen), strict=True):
+            for i, x in zip(chosen, values, strict=True):
+                column[i - start] += x
+
+    def _sparse(self, chosen: Any) -> Iterable[Iterable[Number]]:
+        """Return the numbers of the chosen rows, which are the next ones, by columns."""
+        ratios = self.layer.ratios
+        if ratios is None:
+            return self.take(len(chosen))
+        scale = 1 << (self.k - self.layer.exponent)
+        work.fractions(len(chosen) * self.width)
+        return [[_whole(ratios[i][c] * scale) for i in chosen] for c in range(self.width)]
+
+    def take(self, count: int) -> Columns:
+        """Return the next rows of a layer with arrays, by columns."""
+        words, width = max(1, self.layer.words), self.width
+        raw = self.stream.read(8 * words * width * count)
+        if self.scale is not None:
+            doubles = numbers_of(raw, "d")
+            return [integers(doubles[c::width], self.scale, self.k) for c in range(width)]
+        shift = self.k - self.layer.exponent
+        return [shifted(_words(raw, words, width, c), shift) for c in range(width)]
+
+
+def _words(raw: bytes, words: int, width: int, column: int) -> list[Number]:
+    """Return a column of integers of so many words each, the most significant one being last."""
+    step = words * width
+    top = list(numbers_of(raw, "q")[column * words + words - 1 :: step])
+    if words == 1:
+        return top
+    unsigned = numbers_of(raw, "Q")
+    for word in reversed(range(words - 1)):
+        lower = unsigned[column * words + word :: step]
+        top = [(high << 64) | low for high, low in zip(top, lower, strict=True)]
+    return top
+
+
+def _whole(x: Number) -> Number:
+    return x.numerator if x.denominator == 1 else x

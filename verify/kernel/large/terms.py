@@ -1,0 +1,130 @@
+"""The loss terms of a large document, some nodes at a time, by the rules of JSON documents.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import operator
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from verify.kernel import losses, work
+from verify.kernel.data import ROWS, TERMS
+from verify.kernel.large.archive import Stream
+from verify.kernel.large.content import Content, numbers_of
+from verify.kernel.large.layout import FLOAT64, TermHead
+from verify.kernel.large.tables import Columns, Table
+from verify.kernel.losses import Term
+from verify.kernel.numbers import Bounds
+from verify.kernel.verdict import Verdict
+
+ROWS_AT_ONCE = 1 << 12  # data rows or nodes looked at together, more where one node has more
+
+
+class Part(NamedTuple):
+    """Some rows of a term, all those of their nodes: where they are, and the rules for them."""
+
+    start: int
+    rows: int
+    term: Term
+
+
+class LargeTerm:
+    """A loss term, read from its first node to its last, as often as one likes.
+
+    Raises `Verdict` (UNPROVED) for a loss that has no rule.
+    """
+
+    def __init__(self, content: Content, head: TermHead, number: int, d: int) -> None:
+        if head.kind == "opaque":
+            raise Verdict("UNPROVED", f"no exact rule for the loss {head.name!r}")
+        self.content, self.head, self.number, self.d = content, head, number, d
+        self.node: array[int] = content.sorted_nodes[head.fields[0].name]
+        self.has_rows = head.kind in ROWS
+        x = content.scales[head.fields[1].name]
+        self.k_x, self.bits_x = (x.exponent, x.bits) if self.has_rows else (0, 1)
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the term in parts; no node is in two of them."""
+        streams = [self.content.stream(field.name) for field in self.head.fields[1:]]
+        start, rows = 0, self.head.rows
+        while start < rows:
+            stop = min(rows, start + max(1, ROWS_AT_ONCE // self.d))
+            stop = bisect_right(self.node, self.node[stop - 1])
+            yield Part(start, stop - start, self._term(streams, start, stop))
+            start = stop
+
+    def _term(self, streams: list[Stream], start: int, stop: int) -> Term:
+        """Return the rules for some rows, whose numbers are the next in the streams."""
+        count, data = stop - start, dict[str, Any](kind=self.head.kind)
+        data["node"] = self.node[start:stop].tolist()
+        keys = TERMS[self.head.kind]
+        for key, stream, field in zip(keys, streams, self.head.fields[1:], strict=True):
+            work.charge(8 * count * field.columns)
+            values = numbers_of(stream.read(FLOAT64 * count * field.columns), "d").tolist()
+            if self.head.kind == "box":  # the rules for bounds read texts, as infinity is one
+                values = list(map(float.hex, values))
+            data[key] = _rows(values, count, field.columns) if self._is_wide(key) else values
+        return losses.term_of(data, self.d)
+
+    def _is_wide(self, key: str) -> bool:
+        wide = TERMS[self.head.kind][key]
+        return self.head.wide if wide is None else wide
+
+    def violation(self, w: losses.Table, k: int) -> str | None:
+        """Return a constraint that the point with rows w_i 2^-k breaks."""
+        if self.head.kind not in ("box", "simplex"):
+            return None
+        return next(filter(None, (p.term.violation(w, k) for p in self.parts())), None)
+
+    def value(self, w: losses.Table, k: int, rational: int) -> Bounds:
+        """Enclose the term at the point with rows w_i 2^-k, some of them ratios."""
+        found = []
+        for part in self.parts():
+            part.term.charge(part.rows if rational else 0, self.d, 0)
+            found.append(part.term.value(w, k))
+        return Bounds(work.total(b.lo for b in found), work.total(b.hi for b in found))
+
+    def dual(self, r: Table, balance: Columns, k: int) -> Fraction:
+        """Return an upper bound of h*(r), and add B^T r to a balance in units 2^-k."""
+        reader, found = r.reader(), list[Fraction]()
+        for part in self.parts():
+            columns = reader.take(part.rows)
+            name = f"dual.r[{self.number}][{part.start}:]"
+            width = 1 if self.has_rows else self.d
+            part.term.charge(part.rows if r.rational else 0, width, self.d)
+            found.append(self._upper_conjugate(part.term, columns, r.k, name))
+            self._add_image(part, columns, balance, k - r.k)
+        return work.total(found)
+
+    def _upper_conjugate(self, term: Term, columns: Columns, k: int, name: str) -> Fraction:
+        if isinstance(term, losses.RowTerm):
+            return term._upper_row_conjugate(columns[0], k, name)
+        return term.upper_conjugate(list(map(list, zip(*columns, strict=True))), k, name)
+
+    def _add_image(self, part: Part, columns: Columns, balance: Columns, shift: int) -> None:
+        """Add B^T r of some rows, r in units that are larger by 2^shift."""
+        node = self.node[part.start : part.start + part.rows]
+        if isinstance(part.term, losses.RowTerm):
+            shift -= part.term.k_x
+            x = zip(*part.term.x, strict=True)
+            columns = [list(map(operator.mul, column, columns[0])) for column in x]
+        scale = 1 << shift
+        for out, column in zip(balance, columns, strict=True):
+            for i, v in zip(node, map(operator.mul, column, repeat(scale)), strict=True):
+                out[i] += v
+
+    def lower_moduli(self) -> Iterator[tuple[int, list[Fraction]]]:
+        """Yield (node, moduli of strong convexity per coordinate) where the kind proves some."""
+        if self.head.kind in ("point", "ridge"):
+            for part in self.parts():
+                yield from part.term.lower_moduli()
+
+
+def _rows(values: list[Any], count: int, width: int) -> list[list[Any]]:
+    return [values[i * width : (i + 1) * width] for i in range(count)]
