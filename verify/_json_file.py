@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 def write_json(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write a document as JSON, whole or not at all; see `writing`."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False) + "\n"
+    text = json.dumps(dict(document), separators=(",", ":"), allow_nan=False) + "\n"
     with writing(path) as file:
         file.write(text.encode())
 

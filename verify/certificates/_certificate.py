@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 
 from verify._arrays import FloatArray
 from verify._json_file import write_json
+from verify.certificates.arrays._archive import write
+from verify.certificates.arrays._document import ArraysDocument, arrays_of
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,9 @@ class Certificate:
         The tolerance of the claim.
     moved : float
         Largest change of an entry of w that put it exactly onto the constraints of its nodes.
-    document : dict
-        The certificate as `save` writes it.
+    document : mapping
+        The certificate as a JSON file has it. Of a large problem it is made when it is looked into,
+        which may take longer than the proof.
     """
 
     status: str
@@ -63,25 +67,35 @@ class Certificate:
     r: tuple[FloatArray, ...]
     better: FloatArray | None
     rtol: float
-    document: dict[str, Any] = field(repr=False)
+    document: Mapping[str, Any] = field(repr=False)
     moved: float = 0.0
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document as JSON, whole or not at all.
+        """Write the document, whole or not at all.
+
+        A path that ends in ``.gtvc`` gets raw arrays in a zip file, for large problems; any other
+        one gets JSON. `verify.check` reads both, and what they prove is the same.
 
         A new file gets the permissions that the umask leaves, an existing one keeps its own, and a
-        link is followed. ValueError if the path is there but is not a regular file.
+        link is followed.
+
+        Raises
+        ------
+        ValueError
+            The path is there but is not a regular file.
         """
-        write_json(self.document, path)
+        if os.fspath(path).lower().endswith(".gtvc"):
+            write(arrays_of(self.document), path)
+        else:
+            write_json(self.document, path)
 
     def worst(self, count: int = 5) -> tuple[list[tuple[Any, float]], list[tuple[Any, float]]]:
         """Return the nodes and the edges with the largest gaps, as (label, gap), worst first."""
-        data = self.document["data"]
-        labels = data.get("nodes", range(data["n_nodes"]))
+        labels, ends = _names(self.document)
         nodes = [(labels[i], float(self.node_gaps[i])) for i in np.argsort(-self.node_gaps)[:count]]
         edges = []
         for e in np.argsort(-self.edge_gaps)[:count]:
-            i, j = data["edges"][e]
+            i, j = ends[e]
             edges.append(((labels[i], labels[j]), float(self.edge_gaps[e])))
         return nodes, edges
 
@@ -104,3 +118,11 @@ class Certificate:
 
     def __repr__(self) -> str:
         return self.summary(3)
+
+
+def _names(document: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the labels of the nodes and the ends of the edges."""
+    if isinstance(document, ArraysDocument):
+        return document.labels, document.edges.tolist()
+    data = document["data"]
+    return data.get("nodes", range(data["n_nodes"])), data["edges"]

@@ -30,7 +30,7 @@ from verify.certificates._quadratic_witness import quadratic_witness
 from verify.certificates._repair import gaps
 from verify.instance import _integers as integers
 from verify.instance._constraints import Constraints
-from verify.instance._instance import Instance, load
+from verify.instance._instance import Instance, load, plain_data
 from verify.instance._integers import Exact
 from verify.instance._penalties import QuadraticPenalty
 from verify.kernel import Result, check
@@ -39,6 +39,7 @@ from verify.kernel.data import digest
 from verify.kernel.numbers import round_down, round_up, sqrt_up
 
 LARGEST_ADVISED = 0.01  # relative gap: nobody is advised to ask for more
+LARGE = 20_000  # numbers in w and u; from there on texts take half a second and more
 LEAST_MOVE = 1e-9  # floats that miss a constraint by less are moved whatever rtol is
 
 
@@ -96,6 +97,13 @@ def certify(
     """
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive, got {time_limit!r}")
+    if is_large(problem):
+        # Compiled code, which takes a while to load and which others never need.
+        from verify.certificates.arrays._build import certify_arrays
+
+        found = certify_arrays(problem, w, u, rtol, search=search, time_limit=time_limit)
+        if found is not None:
+            return found
     inst = load(problem)
     clock = Clock(time_limit, (inst.n + len(inst.edges)) * inst.d)
     given, exact_w = as_point(w, (inst.n, inst.d), "w")
@@ -118,34 +126,44 @@ def certify(
     if constraints.any and not near:
         result = check(document, rtol=rtol)
         if result.status == "REFUTED":
-            return replace(_Builder(sources, document).finish(_Proof(result)), w=given)
+            return replace(Builder(sources, document).finish(Proof(result)), w=given)
     if inst.opaque or not inst.penalty.exact:
         certificate = _estimate(sources, document)
     else:
-        certificate = _Builder(sources, document).run(exact_w, exact_u)
+        certificate = Builder(sources, document).run(exact_w, exact_u)
     moved = _distance(given, point, exact) if exact_w is None else 0.0
     return replace(certificate, moved=moved)
 
 
+def is_large(problem: Any) -> bool:
+    """Whether a witness has so many numbers that arrays are worth it."""
+    data = plain_data(problem)
+    try:
+        count = (data["n_nodes"] + len(data["edges"])) * data["dim"]
+        return bool(count >= LARGE)
+    except (KeyError, TypeError):
+        return False
+
+
 @dataclass(frozen=True)
-class _Proof:
+class Proof:
     """A witness as the document has it, with what the kernel says of the document."""
 
     result: Result
     dual: dict[str, Any] | None = None
-    flow: ExactFlow | None = None
+    flow: Any = None  # ExactFlow, or whatever else has `floats`
 
     @property
     def certified(self) -> bool:
         return self.result.status == "CERTIFIED"
 
 
-def _lower(proof: _Proof) -> float:
+def _lower(proof: Proof) -> float:
     """Return the proved bound in floats, minus infinity where there is none."""
     return -np.inf if proof.result.lower is None else round_down(proof.result.lower)
 
 
-class _Builder:
+class Builder:
     """Writes documents with one witness after the other until w is certified or refuted."""
 
     def __init__(self, search: DualSearch, document: dict[str, Any]) -> None:
@@ -166,20 +184,24 @@ class _Builder:
                 if waiting is None or candidate.lower > waiting.lower:
                     waiting = candidate
             elif proof is None or candidate.lower > _lower(proof):
-                proof = self._better(proof, candidate)
+                proof = self.better(proof, candidate)
                 if proof is not None and proof.certified:
                     return self.finish(proof)
         if waiting is not None and (proof is None or waiting.lower > _lower(proof)):
-            proof = self._better(proof, waiting)
-        return self._refute(proof or _Proof(check(self.document, rtol=self.rtol)))
+            proof = self.better(proof, waiting)
+        return self.refute(proof or self.without_dual())
 
-    def _given(self, w: Exact | None, u: Exact | None) -> _Proof | None:
+    def without_dual(self) -> Proof:
+        """Return what the document proves by itself."""
+        return Proof(check(self.document, rtol=self.rtol))
+
+    def _given(self, w: Exact | None, u: Exact | None) -> Proof | None:
         if w is None or u is None:
             return None
         flow = exact_pair(self.inst, w, u)
         return None if flow is None else self._judged(flow, exact=True)
 
-    def _better(self, proof: _Proof | None, candidate: Candidate) -> _Proof | None:
+    def better(self, proof: Proof | None, candidate: Candidate) -> Proof | None:
         """Return the proof or that of the candidate, whichever has the larger lower bound."""
         u, r = candidate.flow.u, candidate.flow.r
         try:
@@ -195,7 +217,7 @@ class _Builder:
             return proof or other
         return other if _lower(other) >= _lower(proof) else proof
 
-    def _judged(self, flow: ExactFlow, exact: bool = False) -> _Proof | None:
+    def _judged(self, flow: ExactFlow, exact: bool = False) -> Proof | None:
         """Let the kernel judge the document with this witness; None if it is not valid."""
         r = [integers.texts(v, k) for v, k in zip(flow.r, flow.k_r, strict=True)]
         dual: dict[str, Any] = {"u": integers.texts(flow.u, flow.k), "r": r}
@@ -205,9 +227,9 @@ class _Builder:
         if result.status == "REFUTED":  # that our witness is false says nothing about w
             self.notes.append(f"the builder's witness was refused: {result.reason}")
             return None
-        return _Proof(result, dual, flow)
+        return Proof(result, dual, flow)
 
-    def _refute(self, proof: _Proof) -> Certificate:
+    def refute(self, proof: Proof) -> Certificate:
         """Look for a better point among our own solutions, else leave it unproved."""
         value = self.search.value
         points = sorted(self.search.points, key=value)
@@ -218,10 +240,10 @@ class _Builder:
             refuted = check({**self.document, **better}, rtol=self.rtol)
             if refuted.status == "REFUTED":
                 self.document |= better
-                return self.finish(_Proof(refuted, proof.dual, proof.flow), points[0])
+                return self.finish(Proof(refuted, proof.dual, proof.flow), points[0])
         return self.finish(proof)
 
-    def finish(self, proof: _Proof, better: FloatArray | None = None) -> Certificate:
+    def finish(self, proof: Proof, better: FloatArray | None = None) -> Certificate:
         """Write the witness and the claim into the document, and say what was proved."""
         result = proof.result
         u, r, node, edge = self._floats(proof)
@@ -247,7 +269,7 @@ class _Builder:
             document=self.document,
         )
 
-    def _floats(self, proof: _Proof) -> tuple[FloatArray, list[FloatArray], FloatArray, FloatArray]:
+    def _floats(self, proof: Proof) -> tuple[FloatArray, list[FloatArray], FloatArray, FloatArray]:
         """Return u, r and the gaps per node and per edge in floats."""
         inst = self.inst
         m = len(inst.edges)

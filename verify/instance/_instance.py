@@ -157,8 +157,8 @@ def load(problem: Any) -> Instance:
         d,
         np.array(plain["edges"], dtype=np.int64).reshape(-1, 2),
         cap,
-        penalty_from(_decoded(plain["penalty"])),
-        tuple(term_from(_decoded(t), n, d) for t in plain["terms"] if t["kind"] != "opaque"),
+        penalty_from(decoded(plain["penalty"])),
+        tuple(term_from(decoded(t), n, d) for t in plain["terms"] if t["kind"] != "opaque"),
         tuple(t["name"] for t in (*plain["terms"], plain["penalty"]) if t["kind"] == "opaque"),
     )
 
@@ -168,7 +168,7 @@ def floats(values: list[str]) -> FloatArray:
     return np.array([float.fromhex(v) for v in values], dtype=np.float64)
 
 
-def _decoded(field: Mapping[str, Any]) -> dict[str, Any]:
+def decoded(field: Mapping[str, Any]) -> dict[str, Any]:
     """Return one penalty or term with its hexadecimal floats as arrays."""
     out: dict[str, Any] = {}
     for key, value in field.items():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,14 +51,14 @@ def write(
     path: str | os.PathLike[str],
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> None:
-    """Write a document whole or not at all.
+    """Write a document whole or not at all, as `verify._json_file.writing` does.
 
     Parameters
     ----------
     document : Document
         The document.
     path : str or path
-        As for `verify._json_file.write_json`.
+        As for `verify._json_file.writing`.
     progress : callable
         Called with the bytes written so far and those there are.
 
@@ -69,40 +69,38 @@ def write(
     OSError
         What the system says when it cannot write; an earlier file stays as it was.
     """
+    with writing(path) as file:
+        write_to(file, document, progress)
+
+
+def write_to(
+    file: BinaryIO,
+    document: Document,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> None:
+    """Write a document to a file that is open."""
     members = [*document.data, *document.witnesses]
-    total = sum(a.nbytes for _, a in members)
+    total, done = sum(a.nbytes for _, a in members), 0
     if total > LARGEST:
         raise ValueError(f"a certificate of {total} bytes does not fit into a zip file of 4 GB")
     text = json.dumps(document.manifest, separators=(",", ":"), allow_nan=False).encode()
-    with writing(path) as file, zipfile.ZipFile(file, "w") as archive:
-        _add(archive, MANIFEST, text, zipfile.ZIP_DEFLATED, lambda size: None)
-        done = 0
-
-        def more(size: int) -> None:
-            nonlocal done
-            done += size
-            progress(done, total)
-
+    with zipfile.ZipFile(file, "w") as archive:
+        list(_add(archive, MANIFEST, memoryview(text), zipfile.ZIP_DEFLATED))
         for name, values in members:
-            _add(archive, name, values, zipfile.ZIP_STORED, more)
+            for size in _add(archive, name, _bytes(values), zipfile.ZIP_STORED):
+                done += size
+                progress(done, total)
 
 
-def _add(
-    archive: zipfile.ZipFile,
-    name: str,
-    contents: bytes | Array,
-    method: int,
-    more: Callable[[int], None],
-) -> None:
+def _add(archive: zipfile.ZipFile, name: str, raw: memoryview, method: int) -> Iterator[int]:
+    """Add a member piece by piece; yields their sizes."""
     entry = zipfile.ZipInfo(name, _DATE)
-    entry.compress_type = method
-    raw = memoryview(contents) if isinstance(contents, bytes) else _bytes(contents)
-    entry.file_size = len(raw)
+    entry.compress_type, entry.file_size = method, len(raw)
     with archive.open(entry, "w") as member:
         for start in range(0, len(raw), _PIECE):
             piece = raw[start : start + _PIECE]
             member.write(piece)
-            more(len(piece))
+            yield len(piece)
 
 
 def _bytes(values: Array) -> memoryview:

@@ -1,0 +1,193 @@
+"""Certificates of large problems: the builder of JSON documents, on arrays all the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from verify._arrays import FloatArray
+from verify.certificates._certificate import Certificate
+from verify.certificates._certify import LEAST_MOVE, Builder, Proof
+from verify.certificates._dual_points import Candidate, DualSearch, as_point, overflowing
+from verify.certificates._exact_flow import NoWitness
+from verify.certificates._limits import Clock
+from verify.certificates._repair import Repair
+from verify.certificates.arrays._archive import Document
+from verify.certificates.arrays._convert import Members, table_of
+from verify.certificates.arrays._document import ArraysDocument, judged
+from verify.certificates.arrays._grid_flow import GridFlow, grid_flow
+from verify.certificates.arrays._load import LargeData, load_arrays
+from verify.instance import _integers as integers
+from verify.instance._constraints import Constraints
+from verify.instance._integers import Exact
+from verify.kernel.large.layout import SCHEMA
+from verify.kernel.result import Result
+
+#: Residual of a flow that needs no repair, relative to its largest entries: rounding is all of it.
+CONSERVED = 1e-11
+
+
+def certify_arrays(
+    problem: Any, w: Any, u: Any, rtol: float, *, search: bool, time_limit: float | None
+) -> Certificate | None:
+    """Do what `verify.certify` does, without any text; None where it has to be done with texts.
+
+    That is, for ratios, singular quadratic penalties, losses without a rule, data that are no
+    arrays or wrong, and where no witness on grids is found.
+    """
+    found = load_arrays(problem)
+    if found is None:
+        return None
+    inst, data = found
+    if not inst.penalty.exact or inst.penalty.matrix is not None:
+        return None
+    clock = Clock(time_limit, (inst.n + len(inst.edges)) * inst.d)
+    given, exact_w = as_point(w, (inst.n, inst.d), "w")
+    exact_u = None
+    if u is not None:
+        u, exact_u = as_point(u, (len(inst.edges), inst.d), "u")
+    if exact_w is not None or exact_u is not None or not (np.isfinite(rtol) and rtol >= 0):
+        return None
+    constraints = Constraints(inst)
+    point, exact = given, None
+    if near := constraints.near(given, max(float(rtol), LEAST_MOVE)):
+        point, exact = constraints.moved(given)
+    sources = _Search(inst, problem, point, u, float(rtol), constraints, clock=clock,
+                      may_solve=search)  # fmt: skip
+    builder = _LargeBuilder(sources, data, float(rtol), exact)
+    if constraints.any and not near:
+        result = builder.checked({}, [])
+        if result.status == "REFUTED":
+            return replace(builder.finish(Proof(result)), w=given)
+    certificate = builder.run(None, None)
+    if builder.refused and certificate.status == "UNPROVED" and not clock.expired():
+        return None
+    moved = float(np.abs(point - given).max(initial=0.0))
+    return replace(certificate, moved=moved)
+
+
+class _Search(DualSearch):
+    """Looks at a flow as it is before it is repaired: that of a good solution needs none."""
+
+    def _repaired(self, u: FloatArray, point: FloatArray, target: float) -> Iterator[Candidate]:
+        units = self.inst.units
+        with overflowing():
+            repair = Repair(self.rescaled, point * units)
+            candidate = None if repair.projection.limited else self._as_it_is(repair, u, point)
+        if candidate is not None:
+            yield candidate
+        yield from super()._repaired(u, point, target)
+
+    def _as_it_is(self, repair: Repair, u: FloatArray, point: FloatArray) -> Candidate | None:
+        """Return the flow with the multipliers that conserve it; None if they do not."""
+        inst = self.rescaled
+        u = np.where(repair.active[:, None], u / self.inst.units, 0.0)
+        u = inst.penalty.clip(u, inst.cap)
+        zero = [np.zeros(part.shape) for part in repair.parts]
+        flow = repair._flow(u, repair._witnesses(u, zero))
+        rest = inst.divergence(u)
+        for term, r in zip(inst.terms, flow.r, strict=True):
+            rest = rest + term.pull(r)
+        size = max((float(np.abs(v).max(initial=0.0)) for v in (u, *flow.r)), default=0.0)
+        if not np.abs(rest).max(initial=0.0) <= CONSERVED * size:
+            return None
+        return self._candidate(flow, point, repair.active)
+
+
+class _LargeBuilder(Builder):
+    """Writes arrays with one witness after the other until w is certified or refuted.
+
+    Attributes
+    ----------
+    refused : bool
+        Whether a witness that should have been one was not found, or was none.
+    """
+
+    def __init__(
+        self, search: DualSearch, data: LargeData, rtol: float, exact: Exact | None
+    ) -> None:
+        self.data, self.refused = data, False
+        w, self.point = _table("w", search.w, exact)
+        document = {
+            "schema": SCHEMA,
+            "sha256": data.sha256,
+            "claim": {"rtol": float(rtol).hex(), "upper": None, "lower": None},
+            "data": data.head,
+            "w": w,
+            "dual": None,
+            "producer": {"name": "verify.certify"},
+        }
+        super().__init__(search, document)
+        self.of_better: Members = []
+
+    def arrays(self, changes: dict[str, Any], witness: Members) -> Document:
+        """Return the document with some more witnesses."""
+        members = [*self.point, *witness]
+        return Document({**self.document, **changes}, self.data.members, members)
+
+    def checked(self, changes: dict[str, Any], witness: Members) -> Result:
+        """Let the kernel judge the document with some more witnesses."""
+        return judged(self.arrays(changes, witness), self.rtol)
+
+    def without_dual(self) -> Proof:
+        """Return what the document proves by itself."""
+        return Proof(self.checked({}, []))
+
+    def better(self, proof: Proof | None, candidate: Candidate) -> Proof | None:
+        """Return the proof or that of the candidate, whichever has the larger lower bound."""
+        flow = candidate.flow
+        try:
+            with overflowing():
+                found = grid_flow(self.inst, flow.u, flow.r, candidate.point, candidate.active)
+        except NoWitness as reason:
+            self.notes.append(str(reason))
+            self.refused = True
+            return proof
+        result = self.checked({"dual": found.dual}, found.members)
+        if result.status == "REFUTED":
+            self.notes.append(f"the builder's witness was refused: {result.reason}")
+            self.refused = True
+            return proof
+        other = Proof(result, found.dual, found)
+        return other if proof is None or _is_better(result, proof.result) else proof
+
+    def refute(self, proof: Proof) -> Certificate:
+        """Look for a better point among our own solutions, else leave it unproved."""
+        value, search = self.search.value, self.search
+        points = sorted(search.points, key=value)
+        if points and value(points[0]) < value(self.w):
+            point, exact = search.constraints.moved(points[0])
+            table, members = _table("better", point, exact)
+            own = _members_of(proof)
+            changes = {"dual": proof.dual, "better": table}
+            refuted = self.checked(changes, [*own, *members])
+            if refuted.status == "REFUTED":
+                self.document |= changes
+                self.of_better = members
+                return self.finish(Proof(refuted, proof.dual, proof.flow), points[0])
+        return self.finish(proof)
+
+    def finish(self, proof: Proof, better: FloatArray | None = None) -> Certificate:
+        """Write the witness and the claim into the document, and say what was proved."""
+        certificate = super().finish(proof, better)
+        document = self.arrays({}, [*_members_of(proof), *self.of_better])
+        return replace(certificate, document=ArraysDocument(document))
+
+
+def _is_better(new: Result, old: Result) -> bool:
+    return old.lower is None or (new.lower is not None and new.lower >= old.lower)
+
+
+def _members_of(proof: Proof) -> Members:
+    return proof.flow.members if isinstance(proof.flow, GridFlow) else []
+
+
+def _table(name: str, w: FloatArray, exact: Exact | None) -> tuple[list[dict[str, Any]], Members]:
+    """Return the layers of a point, and their arrays: doubles, unless it has ratios."""
+    if exact is not None:
+        rows = [[integers.text(x, 0) for x in row] for row in exact.tolist()]
+        return table_of(rows, name, *exact.shape)
+    return [{"type": "float64"}], [(f"{name}/0", w.astype("<f8"))]

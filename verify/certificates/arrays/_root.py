@@ -1,0 +1,177 @@
+"""What arrives at the roots of a forest: absorbed by multipliers there, few of them ratios."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from verify._arrays import BoolArray, FloatArray, IntArray
+from verify.certificates._absorb import Absorber, Load
+from verify.certificates._exact_flow import NoWitness
+from verify.certificates.arrays import _limbs as limbs
+from verify.certificates.arrays._archive import Array
+from verify.certificates.arrays._grid_point import GridPoint
+
+Changes = dict[int, list[Any]]  # per row of a table, what is added, in units 2^-k
+
+
+class _Recorder:
+    """A table of the grid point as `Absorber` sees it: changes are kept apart."""
+
+    def __init__(self, base: IntArray, scale: int) -> None:
+        self.base, self.scale = base, scale
+        self.columns = base.shape[1] if base.ndim == 2 else 1
+        self.changes: dict[int, Any] = {}
+
+    def _flat(self, index: Any) -> int:
+        row, column = index if isinstance(index, tuple) else (index, 0)
+        return int(row) * self.columns + int(column)
+
+    @property
+    def flat(self) -> _Flat:
+        return _Flat(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.flat[self._flat(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, np.ndarray):
+            raise NoWitness("the multipliers of a component would have to vanish")
+        self.flat[self._flat(index)] = value
+
+    def rows(self) -> Changes:
+        """Return the changes, row by row."""
+        out: Changes = {}
+        for b, change in sorted(self.changes.items()):
+            if change:
+                row, column = divmod(b, self.columns)
+                out.setdefault(row, [0] * self.columns)[column] = change
+        return out
+
+
+class _Flat:
+    """The entries of a `_Recorder`, counted through."""
+
+    def __init__(self, of: _Recorder) -> None:
+        self.of = of
+
+    def __getitem__(self, b: int) -> Any:
+        return int(self.of.base.flat[b]) * self.of.scale + self.of.changes.get(b, 0)
+
+    def __setitem__(self, b: int, value: Any) -> None:
+        self.of.changes[b] = value - int(self.of.base.flat[b]) * self.of.scale
+
+
+class _View:
+    """A grid point as `Absorber` sees an `ExactPoint`."""
+
+    free: list[int] = []  # noqa: RUF012
+
+    def __init__(self, point: GridPoint) -> None:
+        self.point, self.inst = point, point.inst
+        self.k, self.k_x = point.k, point.k_x
+        self.ease, self.eigenvalues = point.ease, point.eigenvalues
+        self.u = _Recorder(point.u, 1 << (point.k - point.k_u))
+        self.r = [
+            _Recorder(r, 1 << (self.k_r(t) - k))
+            for t, (r, k) in enumerate(zip(point.r, point.k_r, strict=True))
+        ]
+
+    def k_r(self, t: int) -> int:
+        """Return the exponent of the unit in which changes of r[t] are."""
+        return self.k - self.k_x[t]
+
+    def vector(self, t: int, b: int) -> Any:
+        """Return B^T of block b of term t, counted through, in units 2^-k_x[t]."""
+        rows = self.point.rows[t]
+        if rows is not None:
+            return rows.integers(b)
+        unit = np.zeros(self.inst.d, dtype=object)
+        unit[b % self.inst.d] = 1
+        return unit
+
+    def node(self, t: int, b: int) -> int:
+        """Return the node of block b of term t."""
+        term = self.inst.terms[t]
+        return int(term.node[b if term.x is not None else b // self.inst.d])
+
+
+class GridAbsorber(Absorber):
+    """Makes the residual of a grid point vanish.
+
+    Attributes
+    ----------
+    flow : ndarray of uint64, shape (n, d, words)
+        What is added to the flow on the edge to each node's parent.
+    u, r : dict and list of dict
+        What is added to rows of the flow and of the multipliers besides, with ratios.
+    taken : list of (ndarray of int, ndarray of uint64)
+        Per term the rows of identity blocks that take what arrives at their nodes, and how much,
+        (rows, d, words).
+    """
+
+    def __init__(
+        self, point: GridPoint, slack: FloatArray, active: BoolArray, component: IntArray
+    ) -> None:
+        self.grid, self.rho = point, point.residual()
+        view: Any = _View(point)
+        super().__init__(view, slack, active, component)
+        self.view: _View = view
+
+    def _arriving(self) -> FloatArray:
+        size = np.abs(limbs.doubles(self.rho, self.grid.k))
+        total = np.zeros((int(self.component.max(initial=-1)) + 1, self.inst.d))
+        np.add.at(total, self.component, size)
+        return np.asarray(total[self.component])
+
+    def run(self) -> None:
+        """Make the residual of the point exactly zero."""
+        forest, rho = self.forest, self.rho
+        self.flow = np.zeros_like(rho)
+        parent, edge, sign, order = (
+            np.array(v, dtype=np.int64)
+            for v in (forest.parent, forest.parent_edge, forest.sign, forest.order)
+        )
+        limbs.route(rho, self.flow, order, parent, edge, sign)
+        self.parent_edge = edge
+        self.taken = self._take()
+        left = np.flatnonzero(self.roots & rho.any(axis=(1, 2)))
+        for i in left.tolist():
+            load: Load = [-limbs.integer(rho[i, j]) for j in range(self.inst.d)]
+            self._absorb(i, load)
+        self.u = self.view.u.rows()
+        self.r = [recorder.rows() for recorder in self.view.r]
+
+    def _take(self) -> list[tuple[IntArray, Array]]:
+        """Let identity blocks take what is at their nodes, all at once."""
+        out = []
+        there = self.absorbing & self.roots
+        for t, term in enumerate(self.inst.terms):
+            chosen = (self.block == t) & there[:, None] if term.x is None else None
+            if chosen is None or not chosen.any():
+                out.append((np.zeros(0, dtype=np.int64), self.rho[:0]))
+                continue
+            rows = np.flatnonzero(chosen[term.node].any(axis=1))
+            nodes = term.node[rows]
+            taken = np.where(chosen[nodes][:, :, None], self.rho[nodes], np.uint64(0))
+            self.rho[nodes] = np.where(chosen[nodes][:, :, None], np.uint64(0), self.rho[nodes])
+            out.append((rows, _negated(taken)))
+        return out
+
+
+def _negated(long: Array) -> Array:
+    """Return long integers times -1."""
+    out = ~long
+    carry = np.ones(long.shape[:-1], dtype=bool)
+    for k in range(long.shape[-1]):
+        out[..., k] += carry.astype(np.uint64)
+        carry &= out[..., k] == 0
+    return out
+
+
+def ratio(x: Any, k: int) -> str:
+    """Return x 2^-k as a witness number."""
+    value = Fraction(x) / (1 << k)
+    return f"{value.numerator:#x}/{value.denominator:#x}"
