@@ -6,14 +6,18 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import scipy.linalg as la
 
 from verify._arrays import BoolArray, FloatArray, IntArray
-from verify.certificates._absorb import Absorber, Load
+from verify.certificates._absorb import Absorber, BlockIndex, Load
 from verify.certificates._exact_flow import NoWitness
+from verify.certificates.arrays import _lifting
 from verify.certificates.arrays import _limbs as limbs
 from verify.certificates.arrays._archive import Array
 from verify.certificates.arrays._grid_point import GridPoint
 
+#: Condition of blocks that take a load: residuals are far below anything that this enlarges.
+WELL = 1e-6
 Changes = dict[int, list[Any]]  # per row of a table, what is added, in units 2^-k
 
 
@@ -143,6 +147,46 @@ class GridAbsorber(Absorber):
             self._absorb(i, load)
         self.u = self.view.u.rows()
         self.r = [recorder.rows() for recorder in self.view.r]
+
+    def _candidates(self, root: int, members: IntArray) -> list[BlockIndex]:
+        """Return well-conditioned blocks at few nodes: the flow from there has ratios."""
+        order = [root, *members[members != root].tolist()]
+        d, count = self.inst.d, 1
+        while True:
+            found = self._blocks_at(np.array(order[:count]))
+            if len(found) >= d:
+                _, pivots = la.qr(self._weighted(found).T, mode="r", pivoting=True)
+                found = [found[i] for i in pivots]
+                values = la.svdvals(self._weighted(found[:d]))
+                if values[-1] > WELL * values[0]:
+                    return found
+            if count >= len(order):
+                return super()._candidates(root, members)
+            count += 1 + count // 4
+
+    def _solve(
+        self, root: int, members: IntArray, load: Load, avoided: set[BlockIndex]
+    ) -> tuple[list[BlockIndex], list[Fraction]] | None:
+        """Find changes of the multipliers of a few blocks whose images add up to the load."""
+        d = self.inst.d
+        if d >= _lifting.LARGE and not avoided:
+            chosen = self._candidates(root, members)[:d]
+            if len(chosen) == d:
+                columns = np.stack([self.view.vector(t, b) for t, b in chosen], axis=1)
+                solution = _lifting.solve(columns, np.array(load, dtype=object))
+                if solution is not None:
+                    return chosen, solution
+        return super()._solve(root, members, load, avoided)
+
+    def _route_to_root(self, node: int, load: Load) -> None:
+        """Note the flow that carries a load to the root of its tree."""
+        changes = self.view.u.changes
+        while (e := self.forest.parent_edge[node]) >= 0:
+            sign = -self.forest.sign[node]
+            for j, x in enumerate(load):
+                index = e * self.inst.d + j
+                changes[index] = changes.get(index, 0) + sign * x
+            node = self.forest.parent[node]
 
     def _take(self) -> list[tuple[IntArray, Array]]:
         """Let identity blocks take what is at their nodes, all at once."""

@@ -16,7 +16,8 @@ from verify.kernel.large.archive import Archive, Stream
 from verify.kernel.large.content import Content, digest, digest_of_plain
 from verify.kernel.large.edges import Edges
 from verify.kernel.large.layout import MANIFEST, Manifest, manifest_of
-from verify.kernel.large.tables import Columns, Table
+from verify.kernel.large.ratios import RatioBalance
+from verify.kernel.large.tables import Table
 from verify.kernel.large.terms import LargeTerm
 from verify.kernel.losses import Table as Rows
 from verify.kernel.numbers import Bounds
@@ -132,35 +133,24 @@ class LargeProblem:
         if manifest.u is None:
             raise TypeError("there is no flow")
         u = Table(self.content, manifest.u)
-        bound, balance = self.edges.flow(u)
-        conjugates = [bound]
         multipliers = [Table(self.content, head) for head in manifest.r]
         units = [r.k + t.k_x for r, t in zip(multipliers, self.terms, strict=True)]
-        k = max([u.k, *units])
-        self._charge_balance(u, multipliers, k)
-        if k > u.k:
-            scale = 1 << (k - u.k)
-            balance = [[x * scale for x in column] for column in balance]
+        ratios = RatioBalance([u, *multipliers], max([u.k, *units]), self.d)
+        bound, balance = self.edges.flow(u, ratios)
+        self._charge_balance(u, multipliers, ratios.k)
+        conjugates, scale = [bound], 1 << (ratios.k - u.k)
+        balance = [[x * scale for x in column] for column in balance]
         for term, r in zip(self.terms, multipliers, strict=True):
-            conjugates.append(term.dual(r, balance, k))
-        _check_conservation(balance)
+            conjugates.append(term.dual(r, balance, ratios))
+        ratios.check(balance)
         return -work.total(conjugates)
 
     def _charge_balance(self, u: Table, multipliers: list[Table], k: int) -> None:
         """Count what it takes to add up the balance of all nodes, in units 2^-k."""
         pairs = list(zip(multipliers, self.terms, strict=True))
         longest = max([u.bits + k - u.k, *(r.bits + t.bits_x + k - r.k - t.k_x for r, t in pairs)])
-        rows = sum(len(t.node) for t in self.terms)
         work.read(self.n * self.d, longest, [], 0)
-        work.operations(2 * self.d * rows)
-        if u.rational or any(r.rational for r in multipliers):
-            work.fractions(2 * self.d * work.rational_rows(self._ratios(u, multipliers)))
-
-    @staticmethod
-    def _ratios(u: Table, multipliers: list[Table]) -> list[Any]:
-        """Return all rows of ratios."""
-        layers = [layer for table in (u, *multipliers) for layer in table.head.layers]
-        return [row for layer in layers for row in (layer.ratios or {}).values()]
+        work.operations(2 * self.d * sum(len(t.node) for t in self.terms))
 
     def upper_distance_squared(self, gap: Fraction) -> Fraction | None:
         """Bound ||w - w_hat||^2 by 2 gap / mu, mu the least modulus proved at a coordinate."""
@@ -180,11 +170,3 @@ class LargeProblem:
 
 def _added(a: list[Fraction], b: list[Fraction]) -> list[Fraction]:
     return [x + y for x, y in zip(a, b, strict=True)]
-
-
-def _check_conservation(balance: Columns) -> None:
-    """Check  sum_k B_k^T r_k + D^T u = 0  at every node, in every coordinate."""
-    for c, column in enumerate(balance):
-        if any(column):
-            i = next(i for i, x in enumerate(column) if x)
-            raise false(f"the flow is not conserved at node {i}, coordinate {c}")

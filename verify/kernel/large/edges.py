@@ -17,6 +17,7 @@ from verify.kernel import numbers, work
 from verify.kernel.data import NORM_OF_P
 from verify.kernel.large.content import Content, numbers_of
 from verify.kernel.large.layout import Head
+from verify.kernel.large.ratios import RatioBalance
 from verify.kernel.large.tables import Columns, Table, integers
 from verify.kernel.matrices import common_denominator, sweep
 from verify.kernel.numbers import Bounds, Number
@@ -130,12 +131,12 @@ class Edges:
 
     # --- flow ----------------------------------------------------------------------------------
 
-    def flow(self, u: Table) -> tuple[Fraction, Columns]:
+    def flow(self, u: Table, ratios: RatioBalance) -> tuple[Fraction, Columns]:
         """Return an upper bound of sum_e (lam A_e phi)*(u_e), and D^T u in units 2^-k of u.
 
-        A flow above a capacity is refused.
+        What ratios add to D^T u goes to the balance of ratios. A flow above a capacity is refused.
         """
-        self._charge(self.head.m if u.rational else 0, 2 * self.head.d)
+        self._charge(len(u.ratios), 2 * self.head.d)
         work.read(self.head.n * self.head.d, u.bits, [], 0)
         divergence: Columns = [[0] * self.head.n for _ in range(self.head.d)]
         quotients = self._quotients(u.k)
@@ -144,11 +145,20 @@ class Edges:
             columns = reader.take(len(piece.caps))
             for out, column in zip(divergence, columns, strict=True):
                 _diverge(out, column, piece)
+            self._diverge_ratios(u, piece, ratios)
+            columns = u.with_ratios(columns, piece.start)
             if quotients is None:
                 self._check_capacities(columns, piece, u.k)
             else:
                 quotients.add(self._conjugates(columns, piece))
         return self._upper(quotients), divergence
+
+    def _diverge_ratios(self, u: Table, piece: Piece, ratios: RatioBalance) -> None:
+        scale = 1 << (ratios.k - u.k)
+        for e in u.rows_of_ratios(piece.start, len(piece.caps)):
+            row, at = ratios.integers(u.ratios[e]), e - piece.start
+            ratios.add(piece.heads[at], row, scale)
+            ratios.add(piece.tails[at], row, -scale)
 
     def _upper(self, quotients: Quotients | None) -> Fraction:
         if quotients is None:

@@ -10,7 +10,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import repeat
-from typing import Any
 
 from verify.kernel import work
 from verify.kernel.large.content import Content, Scale, numbers_of
@@ -46,9 +45,9 @@ class Table:
     k : int
         All numbers are multiples of 2^-k, but for ratios.
     bits : int
-        The most that a number has in that unit.
-    rational : bool
-        Whether some of them may be ratios.
+        The most that a number has in that unit, but for ratios.
+    ratios : dict
+        Rows of ratios, in units 2^-k, which are to be added.
     """
 
     def __init__(self, content: Content, head: TableHead) -> None:
@@ -56,22 +55,51 @@ class Table:
         scales = [_unit(content, layer) for layer in head.layers]
         self.k = max([0, *(k for k, _ in scales)])
         self.bits = max((bits + self.k - k for k, bits in scales), default=0) + len(scales)
-        self.rational = any(layer.ratios for layer in head.layers)
+        self.ratios = self._ratios()
 
     def reader(self) -> Reader:
         """Return a reader that begins at the first row."""
         return Reader(self)
 
+    def _ratios(self) -> dict[int, list[Number]]:
+        found: dict[int, list[Number]] = {}
+        for layer in self.head.layers:
+            scale = 1 << (self.k - layer.exponent) if layer.ratios else 1
+            for i, row in (layer.ratios or {}).items():
+                work.fractions(2 * len(row))
+                own = found.get(i, [0] * len(row))
+                found[i] = [_whole(a + x * scale) for a, x in zip(own, row, strict=True)]
+        return found
+
     def columns(self) -> Columns:
-        """Return the whole table."""
-        return self.reader().take(self.head.rows)
+        """Return the whole table, ratios included."""
+        return self.with_ratios(self.reader().take(self.head.rows), 0)
+
+    def with_ratios(self, columns: Columns, start: int) -> Columns:
+        """Add the ratios of the rows in these columns, the first of which is `start`."""
+        count = len(columns[0])
+        for i in self.rows_of_ratios(start, count):
+            row = self.ratios[i]
+            work.fractions(len(row))
+            for column, x in zip(columns, row, strict=True):
+                column[i - start] += x
+        return columns
+
+    def rows_of_ratios(self, start: int, count: int) -> list[int]:
+        """Return which of the rows from `start` on have ratios."""
+        if not self.ratios:
+            return []
+        work.charge(count)
+        return [i for i in range(start, start + count) if i in self.ratios]
 
 
 def _unit(content: Content, layer: Layer) -> tuple[int, int]:
-    """Return (k, bits) of a layer: it has integers of so many bits in units 2^-k."""
+    """Return (k, bits) of a layer: it has integers of so many bits in units 2^-k.
+
+    Ratios are counted where they are read; they take no part in bulk.
+    """
     if layer.ratios is not None:
-        most = max((work.length(x) for row in layer.ratios.values() for x in row), default=0)
-        return layer.exponent, most
+        return layer.exponent, 0
     if layer.words:
         return layer.exponent, 64 * layer.words
     scale = content.scales[layer.name]
@@ -84,10 +112,11 @@ class Reader:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.at = 0
-        self._layers = [_LayerReader(table, layer) for layer in table.head.layers]
+        arrays = [layer for layer in table.head.layers if layer.ratios is None]
+        self._layers = [_LayerReader(table, layer) for layer in arrays]
 
     def take(self, count: int) -> Columns:
-        """Return the next rows, as lists of columns in units 2^-k."""
+        """Return the next rows without their ratios, as columns of integers in units 2^-k."""
         width = self.table.head.columns
         # Counted before anything is made; no other bound is on the columns of an empty table.
         work.read(count * width * max(1, len(self._layers)), self.table.bits, [], 0)
@@ -112,11 +141,8 @@ class _LayerReader:
     def __init__(self, table: Table, layer: Layer) -> None:
         self.layer, self.width, self.k = layer, table.head.columns, table.k
         self.dense = layer.rows is None
-        self.rows: array[int] | list[int] = array("I")
+        self.rows: array[int] = array("I")
         content = table.content
-        if layer.ratios is not None:
-            self.rows = list(layer.ratios)
-            return
         self.stream = content.stream(layer.name)
         self.scale = None if layer.words else content.scales[layer.name]
         if layer.rows is not None:
@@ -130,18 +156,9 @@ class _LayerReader:
         chosen = self.rows[first:last]
         if not chosen:
             return
-        for column, values in zip(columns, self._sparse(chosen), strict=True):
+        for column, values in zip(columns, self.take(len(chosen)), strict=True):
             for i, x in zip(chosen, values, strict=True):
                 column[i - start] += x
-
-    def _sparse(self, chosen: Any) -> Iterable[Iterable[Number]]:
-        """Return the numbers of the chosen rows, which are the next ones, by columns."""
-        ratios = self.layer.ratios
-        if ratios is None:
-            return self.take(len(chosen))
-        scale = 1 << (self.k - self.layer.exponent)
-        work.fractions(len(chosen) * self.width)
-        return [[_whole(ratios[i][c] * scale) for i in chosen] for c in range(self.width)]
 
     def take(self, count: int) -> Columns:
         """Return the next rows of a layer with arrays, by columns."""

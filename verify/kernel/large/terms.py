@@ -18,6 +18,7 @@ from verify.kernel.data import ROWS, TERMS
 from verify.kernel.large.archive import Stream
 from verify.kernel.large.content import Content, numbers_of
 from verify.kernel.large.layout import FLOAT64, TermHead
+from verify.kernel.large.ratios import RatioBalance
 from verify.kernel.large.tables import Columns, Table
 from verify.kernel.losses import Term
 from verify.kernel.numbers import Bounds
@@ -90,16 +91,19 @@ class LargeTerm:
             found.append(part.term.value(w, k))
         return Bounds(work.total(b.lo for b in found), work.total(b.hi for b in found))
 
-    def dual(self, r: Table, balance: Columns, k: int) -> Fraction:
-        """Return an upper bound of h*(r), and add B^T r to a balance in units 2^-k."""
+    def dual(self, r: Table, balance: Columns, ratios: RatioBalance) -> Fraction:
+        """Return an upper bound of h*(r), and add B^T r to a balance in units 2^-k of `ratios`."""
         reader, found = r.reader(), list[Fraction]()
         for part in self.parts():
             columns = reader.take(part.rows)
+            with_ratios = r.rows_of_ratios(part.start, part.rows)
+            part.term.charge(len(with_ratios), 1 if self.has_rows else self.d, self.d)
+            self._add_image(part, columns, balance, ratios.k - r.k)
+            for b in with_ratios:
+                self._add_ratios(part, b, ratios.integers(r.ratios[b]), ratios, ratios.k - r.k)
+            columns = r.with_ratios(columns, part.start)
             name = f"dual.r[{self.number}][{part.start}:]"
-            width = 1 if self.has_rows else self.d
-            part.term.charge(part.rows if r.rational else 0, width, self.d)
             found.append(self._upper_conjugate(part.term, columns, r.k, name))
-            self._add_image(part, columns, balance, k - r.k)
         return work.total(found)
 
     def _upper_conjugate(self, term: Term, columns: Columns, k: int, name: str) -> Fraction:
@@ -118,6 +122,15 @@ class LargeTerm:
         for out, column in zip(balance, columns, strict=True):
             for i, v in zip(node, map(operator.mul, column, repeat(scale)), strict=True):
                 out[i] += v
+
+    def _add_ratios(
+        self, part: Part, b: int, row: list[int], ratios: RatioBalance, shift: int
+    ) -> None:
+        """Add B^T r of row b, r integers over the common denominator."""
+        if isinstance(part.term, losses.RowTerm):
+            shift -= part.term.k_x
+            row = [int(x) * row[0] for x in part.term.x[b - part.start]]
+        ratios.add(self.node[b], row, 1 << shift)
 
     def lower_moduli(self) -> Iterator[tuple[int, list[Fraction]]]:
         """Yield (node, moduli of strong convexity per coordinate) where the kind proves some."""
