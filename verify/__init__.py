@@ -12,7 +12,7 @@ from verify.kernel import Result, check
 
 _LAZY = {
     "Certificate": "verify.certificates._certificate",
-    "certify": "verify.certificates._certify",
+    "certify": "verify.certificates._entry",
     "assert_certified": "verify.certificates._assertion",
     "conformance": "verify.battery._run",
     "OptimalityReport": "verify.certificates._optimality",

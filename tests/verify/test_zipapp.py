@@ -79,7 +79,7 @@ def test_it_holds_the_kernel_and_is_the_same_every_time(folder: Path, tmp_path: 
     kernel = Path(zipapp.__file__).parent / "kernel"
     with zipfile.ZipFile(folder / zipapp.NAME) as archive:
         names = set(archive.namelist())
-    own = {f"verify/kernel/{path.name}" for path in kernel.glob("*.py")}
+    own = {f"verify/{p.relative_to(kernel.parent).as_posix()}" for p in kernel.rglob("*.py")}
     assert names == own | {"__main__.py", "verify/__init__.py"}
     first, second = (zipapp.build(tmp_path / name) for name in ("a.pyz", "b.pyz"))
     assert first == second

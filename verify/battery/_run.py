@@ -16,7 +16,7 @@ import numpy as np
 from verify._arrays import FloatArray
 from verify.battery._instances import LOSSES, PENALTIES, Case, battery
 from verify.battery._report import ConformanceReport, Row
-from verify.certificates._certify import certify
+from verify.certificates._entry import certify
 from verify.instance._instance import as_table
 
 Solver = Callable[[dict[str, Any]], Any]

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from verify.certificates._certificate import Certificate
-from verify.certificates._certify import certify
+from verify.certificates._entry import certify
 
 SHOWN = 5
 # Edges and nodes below this share of the gap are not worth a place in the message.

@@ -30,7 +30,7 @@ from verify.certificates._quadratic_witness import quadratic_witness
 from verify.certificates._repair import gaps
 from verify.instance import _integers as integers
 from verify.instance._constraints import Constraints
-from verify.instance._instance import Instance, load, plain_data
+from verify.instance._instance import Instance, load
 from verify.instance._integers import Exact
 from verify.instance._penalties import QuadraticPenalty
 from verify.kernel import Result, check
@@ -39,7 +39,6 @@ from verify.kernel.data import digest
 from verify.kernel.numbers import round_down, round_up, sqrt_up
 
 LARGEST_ADVISED = 0.01  # relative gap: nobody is advised to ask for more
-LARGE = 20_000  # numbers in w and u; from there on texts take half a second and more
 LEAST_MOVE = 1e-9  # floats that miss a constraint by less are moved whatever rtol is
 
 
@@ -52,58 +51,9 @@ def certify(
     search: bool = True,
     time_limit: float | None = None,
 ) -> Certificate:
-    """Prove, exactly, how far w is from optimal.
-
-    Parameters
-    ----------
-    problem : object or mapping
-        Plain data (verify/SCHEMA.md), or an object with `to_data` and perhaps `solve`.
-    w : array_like, shape (n, d)
-        The point, from any source: floats, or only ints and `fractions.Fraction` (as nested lists
-        or an object array), which are not rounded. Floats that break a box or a simplex by no more
-        than max(rtol, 1e-9) max(1, |w_i|) are first moved onto it, exactly, and all that is proved
-        is about the moved point (`w` in floats, the document has it exactly, `moved` is how far);
-        what breaks one by more is REFUTED, because P is infinite there.
-    u : array_like, shape (m, d), optional
-        Edge flows of a dual solution, if known. Where they are missing or do not suffice,
-        `problem.solve(rtol=...).u` is asked for, and without it the dual is solved by CVXPY. Where
-        both w and u are rational and the losses are quadratic, they are tried first as they are,
-        with the gradients at w as multipliers: for an exact solution the gap is 0, and rtol = 0 is
-        proved.
-    rtol : float, default 1e-6
-        Tolerance on gap / max(1, |upper|).
-    search : bool, default True
-        False forbids to look for another flow or a better point: nothing is solved, and the answer
-        is CERTIFIED if the given u, repaired, proves w, otherwise UNPROVED, and REFUTED only where
-        w breaks a constraint.
-    time_limit : float, optional
-        Seconds after which nothing new is begun, and the answer is UNPROVED unless w is certified
-        or refuted by then. It is looked at between the steps, of which the longest are the check by
-        the kernel and, for losses with kinks, the multipliers of all nodes. Without a limit of
-        yours, solving again still has one: 10 s, and 1 ms for every entry of w and u, and ten times
-        what all else has taken so far.
-
-    Returns
-    -------
-    Certificate
-
-    Raises
-    ------
-    ValueError, TypeError
-        Bad problem data, shapes, NaN or infinity, a tolerance that is negative or not finite, or a
-        time limit that is not positive.
-    KeyboardInterrupt
-        On Ctrl-C, also while `problem.solve` runs.
-    """
+    """Prove how far w is from optimal, in texts; arguments as of `verify.certify`."""
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive, got {time_limit!r}")
-    if is_large(problem):
-        # Compiled code, which takes a while to load and which others never need.
-        from verify.certificates.arrays._build import certify_arrays
-
-        found = certify_arrays(problem, w, u, rtol, search=search, time_limit=time_limit)
-        if found is not None:
-            return found
     inst = load(problem)
     clock = Clock(time_limit, (inst.n + len(inst.edges)) * inst.d)
     given, exact_w = as_point(w, (inst.n, inst.d), "w")
@@ -133,16 +83,6 @@ def certify(
         certificate = Builder(sources, document).run(exact_w, exact_u)
     moved = _distance(given, point, exact) if exact_w is None else 0.0
     return replace(certificate, moved=moved)
-
-
-def is_large(problem: Any) -> bool:
-    """Whether a witness has so many numbers that arrays are worth it."""
-    data = plain_data(problem)
-    try:
-        count = (data["n_nodes"] + len(data["edges"])) * data["dim"]
-        return bool(count >= LARGE)
-    except (KeyError, TypeError):
-        return False
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
 from verify.certificates._certificate import Certificate
-from verify.certificates._certify import certify
+from verify.certificates._entry import certify
 from verify.partitions._data import ProblemData
 from verify.partitions._rounding import gamma
 from verify.partitions.constants._enclosures import dual_norm

@@ -1,0 +1,303 @@
+"""Zip files and manifests from strangers: malformed, or counted, but never a traceback."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from _plain_instances import document
+from _zip_files import Members, edited, members_of, zipped
+
+import verify
+from verify.kernel.result import Result
+from verify.kernel.work import STEPS
+
+SHARE = 20  # of the default budget and of the 10 s that are promised for it
+
+
+@pytest.fixture(scope="module")
+def members() -> Members:
+    return members_of(document(7, "everything", "l2"))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.gtvc"
+
+
+def checked(path: Path, raw: bytes, **options: Any) -> Result:
+    path.write_bytes(raw)
+    return verify.check(path, **options)
+
+
+def test_the_plain_file_is_certified(members: Members, path: Path) -> None:
+    assert checked(path, zipped(members)).status == "CERTIFIED"
+    assert checked(path, zipped(members, deflate=True)).status == "CERTIFIED"
+
+
+def _without_end(raw: bytes) -> bytes:
+    """Return a deflate stream whose last block is not marked as the last."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(raw) + packer.flush(zlib.Z_FULL_FLUSH)
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    "garbage behind": {"behind": b"x"},
+    "another end record behind": {"behind": b"PK\5\6" + bytes(18)},
+    "a comment": {"comment": b"x"},
+    "bytes between members": {"between": b"x"},
+    "one member more": {"more": 1},
+    "one member less": {"more": -1},
+    "encrypted": {"local": {"flags": 1}},
+    "data descriptors": {"local": {"flags": 8}},
+    "utf-8 names": {"local": {"flags": 2048}},
+    "bzip2": {"local": {"method": 12}},
+    "zip64 sizes": {"local": {"size": 0xFFFFFFFF, "stored": 0xFFFFFFFF}},
+    "zip64 extra": {"local": {"extra": struct.pack("<HHQ", 1, 8, 100)}},
+    "wrong CRC": {"local": {"crc": 1}},
+    "CRC of the central header": {"local": {"central": {"crc": 1}}},
+    "size of the central header": {"local": {"central": {"size": 1}}},
+    "method of the central header": {"local": {"central": {"method": 8}}},
+    "extra in the central header": {"local": {"central": {"extra": b"abcd"}}},
+    "overlapping members": {"local": {"central": {"offset": 0}}},
+    "too large": {"deflate": True, "local": {"size": 1 << 20}},
+    "too small": {"deflate": True, "local": {"size": 3}},
+    "unused bytes": {"deflate": True, "local": {"unused": b"x"}},
+    "two streams": {"deflate": True, "local": {"unused": b"\3\0"}},
+    "stored as deflated": {"local": {"method": 8}},
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_zip_files_that_are_not_plain(name: str, members: Members, path: Path) -> None:
+    result = checked(path, zipped(members, **BROKEN[name]))
+    assert result.reason.startswith("malformed"), result.reason
+
+
+def test_streams_without_an_end(members: Members, path: Path) -> None:
+    raw = dict(members)["weights"]
+    packed = _without_end(raw)
+    fields = {"size": len(raw), "crc": zlib.crc32(raw), "stored": len(packed), "method": 8}
+    pieces = [(name, packed if name == "weights" else raw) for name, raw in members]
+    bad = zipped(pieces)
+    for signature, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):  # only this member is deflated
+        bad = _patched(bad, signature, at, fields)
+    assert "has no end" in checked(path, bad).reason
+
+
+def _patched(raw: bytes, signature: bytes, at: int, fields: dict[str, int]) -> bytes:
+    """Write other fields into the header of `weights`."""
+    name = raw.index(b"weights", raw.index(b"PK\1\2") if signature == b"PK\1\2" else 0)
+    start = raw.rindex(signature, 0, name)
+    new = struct.pack("<5H3L", 0, fields["method"], 0, 33, 0, 0, 0, 0)[:8]
+    new += struct.pack("<3L", fields["crc"], fields["stored"], fields["size"])
+    return raw[: start + at] + new + raw[start + at + len(new) :]
+
+
+def test_truncations_and_single_bits(members: Members, path: Path) -> None:
+    good = zipped(members)
+    rng = random.Random(1)
+    for _ in range(60):
+        assert checked(path, good[: rng.randrange(5, len(good))]).status == "REFUTED"
+    changed = 0
+    for _ in range(150):
+        at, bit = rng.randrange(4, len(good)), 1 << rng.randrange(8)
+        result = checked(path, good[:at] + bytes([good[at] ^ bit]) + good[at + 1 :])
+        assert not result.reason.startswith("internal error"), (at, bit)
+        changed += result.status != "CERTIFIED"
+    assert changed > 100  # all but dates, versions and attributes, which nobody looks at
+
+
+def test_members_in_another_order_missing_or_twice(members: Members, path: Path) -> None:
+    for other in (
+        [members[1], members[0], *members[2:]],
+        [members[0], members[2], members[1], *members[3:]],
+        members[:-1],
+        [*members, members[-1]],
+        [*members, ("more", b"")],
+        members[1:],
+        [],
+    ):
+        assert checked(path, zipped(other)).reason.startswith("malformed") or not other
+
+
+def _set(*keys: Any, value: Any) -> Any:
+    def change(manifest: Any) -> None:
+        for key in keys[:-1]:
+            manifest = manifest[key]
+        manifest[keys[-1]] = value
+
+    return change
+
+
+MANIFESTS = {
+    "no text": lambda raw: b"\xff",
+    "no object": lambda raw: b"[]",
+    "key twice": lambda raw: raw.replace(b'"schema"', b'"schema": 1, "schema"', 1),
+    "NaN": lambda raw: raw.replace(b'"producer"', b'"producer": NaN, "x"', 1),
+    "nested": lambda raw: b"[" * 100_000,
+    "schema": _set("schema", value="gtv-certificate/1"),
+    "unknown key": _set("more", value=1),
+    "n": _set("data", "n_nodes", value=0),
+    "n as a float": _set("data", "n_nodes", value=6.0),
+    "huge n": _set("data", "n_nodes", value=(1 << 32) - 1),
+    "huge d": _set("data", "dim", value=(1 << 32) - 1),
+    "beyond 32 bits": _set("data", "n_nodes", value=1 << 32),
+    "lam as a number": _set("data", "lam", value=0.25),
+    "lam not canonical": _set("data", "lam", value="0x1p-2"),
+    "penalty": _set("data", "penalty", value={"kind": "l3"}),
+    "nodes": _set("data", "nodes", value=False),
+    "term kind": _set("data", "terms", 0, "kind", value="cubic"),
+    "term rows": _set("data", "terms", 0, "rows", value=True),
+    "wide": _set("data", "terms", 3, "wide", value=1),
+    "layers": _set("w", value={}),
+    "many layers": _set("w", value=[{"type": "ratio", "rows": [], "values": []}] * 17),
+    "layer type": _set("w", 0, value={"type": "float32"}),
+    "no words": _set("w", 0, value={"type": "int", "words": 0, "exponent": 0}),
+    "many words": _set("w", 0, value={"type": "int", "words": 1025, "exponent": 0}),
+    "exponent": _set("w", 0, value={"type": "int", "words": 1, "exponent": 20001}),
+    "more rows than there are": _set("w", 0, value={"type": "float64", "rows": 7}),
+    "ratio rows": _set("w", value=[{"type": "ratio", "rows": [1, 1], "values": [[0, 0]] * 2}]),
+    "ratio columns": _set("w", value=[{"type": "ratio", "rows": [1], "values": [[0]]}]),
+    "ratio": _set("w", value=[{"type": "ratio", "rows": [1], "values": [["0x1/0x0", 0]]}]),
+    "r": _set("dual", "r", value=[]),
+    "rtol": _set("claim", "rtol", value=-1),
+    "claim": _set("claim", "lower", value="x"),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_manifests(name: str, members: Members, path: Path) -> None:
+    change = MANIFESTS[name]
+    if change.__name__ == "change":
+        other = edited(members, manifest=change)
+    else:
+        other = edited(members, **{"manifest.json": change})
+    result = checked(path, zipped(other))
+    assert result.reason.startswith("malformed"), result.reason
+
+
+def _first(kind: str, value: Any) -> Any:
+    def change(raw: bytes) -> bytes:
+        values = np.frombuffer(raw, kind).copy()
+        values[0] = value
+        return values.tobytes()
+
+    return change
+
+
+ARRAYS = {
+    "head": _first("<u4", 9),
+    "tail": _first("<u4", 0),
+    "weights": _first("<f8", 0.0),
+    "terms.0.node": _first("<u4", 5),
+    "terms.0.X": _first("<f8", np.nan),
+    "terms.0.y": _first("<f8", -0.0),
+    "terms.2.y": _first("<f8", 0.5),
+    "terms.3.mu": _first("<f8", np.inf),
+    "w.0": _first("<f8", np.inf),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_entries_of_arrays(name: str, members: Members, path: Path) -> None:
+    result = checked(path, zipped(edited(members, **{name: ARRAYS[name]})))
+    assert result.reason.startswith("malformed"), result.reason
+
+
+def test_every_change_of_a_witness_is_refuted_or_unproved(members: Members, path: Path) -> None:
+    rng = random.Random(2)
+    names = [name for name, _ in members if name[0] in "ur" or name.startswith("terms")]
+    for name in names:
+        for _ in range(4):
+            raw = bytearray(dict(members)[name])
+            raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+            result = checked(path, zipped(edited(members, **{name.replace("/", "."): bytes(raw)})))
+            assert result.status == "REFUTED", name  # conservation, the hash, or malformed
+
+
+def test_other_data_are_a_false_document(members: Members, path: Path) -> None:
+    other = edited(members, **{"terms.0.y": _first("<f8", 3.0)})
+    assert checked(path, zipped(other)).reason.startswith("false document: the SHA-256")
+
+
+# --- work ------------------------------------------------------------------------------------
+
+
+def bomb(size: int) -> Members:
+    """Return a document of one node and so many bytes of zeros in its multipliers."""
+    rows = size // 8
+    head = {
+        **{"schema": "gtv-problem/1", "n_nodes": 1, "dim": 1, "n_edges": 0},
+        **{"lam": (1.0).hex(), "penalty": {"kind": "l2"}},
+        "terms": [{"kind": "squared", "rows": rows}],
+    }
+    manifest = {
+        **{"schema": "gtv-certificate-arrays/1", "sha256": "", "data": head, "w": []},
+        "claim": {"rtol": 0, "upper": None, "lower": None},
+    }
+    arrays = [("head", b""), ("tail", b""), ("weights", b""), ("terms/0/node", bytes(4 * rows))]
+    arrays += [("terms/0/X", bytes(8 * rows)), ("terms/0/y", bytes(8 * rows))]
+    return [("manifest.json", json.dumps(manifest).encode()), *arrays]
+
+
+def test_bombs_end_within_the_budget(path: Path) -> None:
+    raw = zipped(bomb(1 << 26), deflate=True)
+    assert len(raw) < 1 << 18
+    start = time.process_time()
+    result = checked(path, raw, budget=STEPS // SHARE)
+    assert time.process_time() - start < 10 / SHARE
+    assert (result.status, "--budget" in result.reason) == ("UNPROVED", True)
+
+
+@pytest.mark.parametrize("n", [1, (1 << 32) - 1])
+def test_dimensions_out_of_proportion(n: int, path: Path) -> None:
+    """An empty table is zero everywhere, but that is counted before it is made."""
+    members = edited(bomb(0), manifest=_set("data", "n_nodes", value=n))
+    members = edited(members, manifest=_set("data", "dim", value=(1 << 32) - 1))
+    members = edited(members, manifest=_set("data", "terms", value=[]))
+    plain = [m for m in members if not m[0].startswith("terms")]
+    sha = _sha_of(plain)
+    result = checked(path, zipped(edited(plain, manifest=_set("sha256", value=sha))))
+    assert (result.status, "--budget" in result.reason) == ("UNPROVED", True)
+
+
+def _sha_of(members: Members) -> str:
+    head = json.loads(members[0][1])["data"]
+    digests = [hashlib.sha256(raw).hexdigest() for _, raw in members[1:]]
+    text = json.dumps({"data": head, "sha256": digests}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_deflated_manifests_are_counted(members: Members, path: Path) -> None:
+    long = edited(members, manifest=_set("producer", value=[0] * 10**7))
+    start = time.process_time()
+    raw = zipped(long, deflate=True)
+    build = time.process_time() - start
+    result = checked(path, raw, budget=STEPS // SHARE)
+    assert (result.status, "--budget" in result.reason) == ("UNPROVED", True)
+    assert time.process_time() - start - build < 10 / SHARE
+
+
+def test_the_command_has_the_same_exit_statuses(members: Members, path: Path) -> None:
+    def status(raw: bytes, *options: str) -> int:
+        path.write_bytes(raw)
+        command = [sys.executable, "-m", "verify", "check", str(path), *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert "Traceback" not in done.stderr
+        return done.returncode
+
+    assert status(zipped(members)) == 0
+    assert status(zipped(members), "--rtol", "0") == 3
+    assert status(zipped(edited(members, **{"terms.0.y": _first("<f8", 3.0)}))) == 4
+    assert status(zipped(members, behind=b"x")) == 5
