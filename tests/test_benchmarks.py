@@ -101,6 +101,13 @@ def test_paths_are_measured_against_cold_solves():
     assert found["path / all cold solves"] == pytest.approx(found["path (s)"] / total)
 
 
+def test_proofs_are_built_and_checked_in_processes_of_their_own():
+    found = module("certificates").measure(module("families").Case("F4", 60, "", "l2", 0.3), 1)
+    assert found["answer"] == "CERTIFIED"
+    assert 0 < found["check (s)"] < found["check, memory (MB)"] < found["build, memory (MB)"]
+    assert 0 < found["relative gap"] <= 1e-6
+
+
 @pytest.mark.parametrize(("milliseconds", "valid"), [(10.0, True), (0.0, False)])
 def test_what_beats_the_floor_is_not_a_ratio(monkeypatch, milliseconds, valid):
     bandwidth = module("bandwidth")

@@ -32,11 +32,12 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--rtol", nargs="+", type=float, default=[1e-6], help="relative gaps to reach")
     p.add_argument("--repeats", type=_positive, default=3, help="the table shows medians")
     p.add_argument("--time-limit", type=float, metavar="S", help="of each run; 300, F8: 30")
-    p.add_argument("--certify-up-to", type=int, default=30_000, metavar="NODES")
+    p.add_argument("--certify-up-to", type=int, default=2_000_000, metavar="NODES")
     p.add_argument("--out", type=Path, default=Path("benchmark-results"), metavar="DIR")
     p.add_argument("--quick", action="store_true", help="one small size of each family, one run")
     p.add_argument("--bandwidth", action="store_true", help="measure the inner loop instead")
     p.add_argument("--path", action="store_true", help="measure paths of lambda instead")
+    p.add_argument("--proofs", action="store_true", help="measure what certificates cost instead")
     p.add_argument("--external", type=Path, metavar="DIR", help="environments of PyPI peers")
     p.add_argument("--write-docs", action="store_true", help="put all of DIR in docs/benchmarks.md")
     p.add_argument("--render", action="store_true", help="measure nothing; write what DIR holds")
@@ -84,7 +85,8 @@ def main() -> int:
             print(f"\n{family}: {FAMILIES[family].build.__doc__}")
             print("\n".join(f"  {case}" for case in chosen if case.family == family))
         return 0
-    if not chosen and not (args.bandwidth or args.path):
+    alone = args.bandwidth or args.path or args.proofs
+    if not chosen and not alone:
         parser().error(f"--only: no instance has {args.only!r} in its name")
 
     import plots
@@ -105,11 +107,18 @@ def main() -> int:
             results.facts["paths"] = [
                 paths.measure(case) for case in paths.default_cases(args.sizes, args.quick)
             ]
+        elif args.proofs:
+            import certificates
+
+            results.facts["proofs"] = [
+                certificates.measure(case)
+                for case in certificates.default_cases(args.sizes, args.quick)
+            ]
         else:
             _compare(args, chosen, peers, results)
     results.write()
     plots.write_plots(results.rows, args.out)
-    print(results.markdown() if args.bandwidth or args.path else f"written to {args.out}")
+    print(results.markdown() if alone else f"written to {args.out}")
     if args.write_docs:
         results.write_page()
     return 0

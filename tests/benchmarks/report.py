@@ -95,6 +95,7 @@ class Results:
         titles = {
             "paths": "Paths of lambda against cold solves",
             "bandwidth": "Inner loop against memory bandwidth",
+            "proofs": "What a proof costs",
         }
         for name, title in titles.items():
             if lines := self.facts.get(name):
