@@ -53,7 +53,11 @@ def add_parser(commands: Any) -> None:
         help="seconds after which nothing new is begun: what is not proved by then is UNPROVED",
     )
     parser.add_argument(
-        "-o", "--output", required=True, metavar="CERTIFICATE", help="certificate, JSON"
+        "-o",
+        "--output",
+        required=True,
+        metavar="CERTIFICATE",
+        help="certificate: JSON, or raw arrays where the name ends in .gtvc, for large problems",
     )
 
 

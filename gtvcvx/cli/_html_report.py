@@ -173,8 +173,11 @@ def _checked(
 
 def _point(path: str) -> Any:
     """Return the point of a certificate that the kernel has read, rounded to floats."""
-    with open(path, encoding="utf-8") as file:
-        rows = json.load(file)["w"]
+    try:
+        with open(path, encoding="utf-8") as file:
+            rows = json.load(file)["w"]
+    except UnicodeDecodeError:
+        raise ValueError(f"--certificate: {path}: a report takes certificates as JSON") from None
     try:
         return np.array([[_rounded(x) for x in row] for row in rows])
     except OverflowError:  # no point of floats

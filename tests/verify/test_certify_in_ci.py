@@ -86,7 +86,7 @@ def without_numbers(text):
 
 
 def test_every_block_of_the_guide_is_of_a_kind_that_runs():
-    assert [kind for kind, _ in BLOCKS].count("python") == 4
+    assert [kind for kind, _ in BLOCKS].count("python") == 5
     assert {kind for kind, _ in BLOCKS} == {"python", "bash", "yaml", "text"}
 
 
