@@ -135,7 +135,7 @@ class LargeProblem:
         u = Table(self.content, manifest.u)
         multipliers = [Table(self.content, head) for head in manifest.r]
         units = [r.k + t.k_x for r, t in zip(multipliers, self.terms, strict=True)]
-        ratios = RatioBalance([u, *multipliers], max([u.k, *units]), self.d)
+        ratios = RatioBalance(max([u.k, *units]), self.d)
         bound, balance = self.edges.flow(u, ratios)
         self._charge_balance(u, multipliers, ratios.k)
         conjugates, scale = [bound], 1 << (ratios.k - u.k)

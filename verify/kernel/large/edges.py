@@ -136,7 +136,7 @@ class Edges:
 
         What ratios add to D^T u goes to the balance of ratios. A flow above a capacity is refused.
         """
-        self._charge(len(u.ratios), 2 * self.head.d)
+        self._charge(0, 0)
         work.read(self.head.n * self.head.d, u.bits, [], 0)
         divergence: Columns = [[0] * self.head.n for _ in range(self.head.d)]
         quotients = self._quotients(u.k)
@@ -154,11 +154,12 @@ class Edges:
         return self._upper(quotients), divergence
 
     def _diverge_ratios(self, u: Table, piece: Piece, ratios: RatioBalance) -> None:
+        """Add the ratios of the flow to the balance, and count what squares of them will take."""
         scale = 1 << (ratios.k - u.k)
         for e in u.rows_of_ratios(piece.start, len(piece.caps)):
-            row, at = ratios.integers(u.ratios[e]), e - piece.start
-            ratios.add(piece.heads[at], row, scale)
-            ratios.add(piece.tails[at], row, -scale)
+            work.charge(8 * u.cost(e))
+            ratios.add(piece.heads[e - piece.start], u.ratios[e], [scale] * self.head.d)
+            ratios.add(piece.tails[e - piece.start], u.ratios[e], [-scale] * self.head.d)
 
     def _upper(self, quotients: Quotients | None) -> Fraction:
         if quotients is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from verify.kernel import numbers
+from verify.kernel import numbers, work
 from verify.kernel.data import ROWS, TERMS, canonical, keys
 from verify.kernel.numbers import as_list
 from verify.kernel.verdict import malformed, shown
@@ -185,8 +185,22 @@ def _ratios(raw: Mapping[str, Any], name: str, rows: int, columns: int) -> Layer
         if type(i) is not int or not previous < i < rows:
             raise malformed(f"{name}: rows must be increasing and below {rows}")
         previous = i
-    values, k = numbers.table(raw["values"], len(chosen), columns, name)
+    if name.startswith(("w/", "better/")):  # these go where all numbers may be ratios
+        values, k = numbers.table(raw["values"], len(chosen), columns, name)
+    else:
+        listed = as_list(raw["values"], len(chosen), name)
+        values, k = [[_ratio(x) for x in as_list(row, columns, name)] for row in listed], 0
     return Layer(name, 0, k, len(chosen), dict(zip(chosen, values, strict=True)))
+
+
+def _ratio(value: object) -> numbers.Number:
+    """Return a witness number by itself, without regard to others."""
+    if isinstance(value, str):
+        work.charge(work.fraction(4 * len(value)))  # bits of a hexadecimal digit
+    read = numbers._number(value)
+    if isinstance(read, tuple):
+        read = read[0] * numbers.unit(read[1])
+    return numbers.whole(read)
 
 
 class Manifest(NamedTuple):

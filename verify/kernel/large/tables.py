@@ -66,10 +66,18 @@ class Table:
         for layer in self.head.layers:
             scale = 1 << (self.k - layer.exponent) if layer.ratios else 1
             for i, row in (layer.ratios or {}).items():
-                work.fractions(2 * len(row))
+                work.charge(2 * self._cost(row))
                 own = found.get(i, [0] * len(row))
                 found[i] = [_whole(a + x * scale) for a, x in zip(own, row, strict=True)]
         return found
+
+    def _cost(self, row: list[Number]) -> int:
+        """Return the steps of an operation with each of these ratios and a number of the table."""
+        return sum(work.fraction(work.length(x) + self.k + self.bits) for x in row)
+
+    def cost(self, i: int) -> int:
+        """Return the steps of an operation with products of the ratios of row i."""
+        return sum(work.fraction(2 * (work.length(x) + self.k + self.bits)) for x in self.ratios[i])
 
     def columns(self) -> Columns:
         """Return the whole table, ratios included."""
@@ -80,7 +88,7 @@ class Table:
         count = len(columns[0])
         for i in self.rows_of_ratios(start, count):
             row = self.ratios[i]
-            work.fractions(len(row))
+            work.charge(self._cost(row))
             for column, x in zip(columns, row, strict=True):
                 column[i - start] += x
         return columns

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import operator
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -25,6 +25,8 @@ from verify.kernel.numbers import Bounds
 from verify.kernel.verdict import Verdict
 
 ROWS_AT_ONCE = 1 << 12  # data rows or nodes looked at together, more where one node has more
+#: Sums of more ratios than that are enclosed within 2^-FINE each, as `numbers.quotients` does it.
+EXACT, FINE = 64, 256
 
 
 class Part(NamedTuple):
@@ -50,12 +52,19 @@ class LargeTerm:
         x = content.scales[head.fields[1].name]
         self.k_x, self.bits_x = (x.exponent, x.bits) if self.has_rows else (0, 1)
 
-    def parts(self) -> Iterator[Part]:
-        """Yield the term in parts; no node is in two of them."""
+    def parts(self, alone: Sequence[int] = ()) -> Iterator[Part]:
+        """Yield the term in parts; no node is in two of them.
+
+        The nodes of some rows, in increasing order, are parts of their own.
+        """
         streams = [self.content.stream(field.name) for field in self.head.fields[1:]]
         start, rows = 0, self.head.rows
         while start < rows:
             stop = min(rows, start + max(1, ROWS_AT_ONCE // self.d))
+            at = bisect_left(alone, start)
+            if at < len(alone):
+                first = bisect_left(self.node, self.node[alone[at]])
+                stop = min(stop, first) if first > start else start + 1
             stop = bisect_right(self.node, self.node[stop - 1])
             yield Part(start, stop - start, self._term(streams, start, stop))
             start = stop
@@ -94,16 +103,18 @@ class LargeTerm:
     def dual(self, r: Table, balance: Columns, ratios: RatioBalance) -> Fraction:
         """Return an upper bound of h*(r), and add B^T r to a balance in units 2^-k of `ratios`."""
         reader, found = r.reader(), list[Fraction]()
-        for part in self.parts():
+        many = sorted(r.ratios) if len(r.ratios) > EXACT else []
+        for part in self.parts(many):
             columns = reader.take(part.rows)
-            with_ratios = r.rows_of_ratios(part.start, part.rows)
-            part.term.charge(len(with_ratios), 1 if self.has_rows else self.d, self.d)
+            part.term.charge(0, 0, 0)
             self._add_image(part, columns, balance, ratios.k - r.k)
-            for b in with_ratios:
-                self._add_ratios(part, b, ratios.integers(r.ratios[b]), ratios, ratios.k - r.k)
+            for b in r.rows_of_ratios(part.start, part.rows):
+                work.charge(12 * r.cost(b))
+                ratios.add(self.node[b], r.ratios[b], self._factors(part, b, ratios.k - r.k))
             columns = r.with_ratios(columns, part.start)
             name = f"dual.r[{self.number}][{part.start}:]"
-            found.append(self._upper_conjugate(part.term, columns, r.k, name))
+            bound = self._upper_conjugate(part.term, columns, r.k, name)
+            found.append(_rounded_up(bound) if many else bound)
         return work.total(found)
 
     def _upper_conjugate(self, term: Term, columns: Columns, k: int, name: str) -> Fraction:
@@ -123,20 +134,22 @@ class LargeTerm:
             for i, v in zip(node, map(operator.mul, column, repeat(scale)), strict=True):
                 out[i] += v
 
-    def _add_ratios(
-        self, part: Part, b: int, row: list[int], ratios: RatioBalance, shift: int
-    ) -> None:
-        """Add B^T r of row b, r integers over the common denominator."""
-        if isinstance(part.term, losses.RowTerm):
-            shift -= part.term.k_x
-            row = [int(x) * row[0] for x in part.term.x[b - part.start]]
-        ratios.add(self.node[b], row, 1 << shift)
+    def _factors(self, part: Part, b: int, shift: int) -> list[int]:
+        """Return what multipliers of row b are multiplied by, r in units larger by 2^shift."""
+        if not isinstance(part.term, losses.RowTerm):
+            return [1 << shift] * self.d
+        scale = 1 << (shift - part.term.k_x)
+        return [int(x) * scale for x in part.term.x[b - part.start]]
 
     def lower_moduli(self) -> Iterator[tuple[int, list[Fraction]]]:
         """Yield (node, moduli of strong convexity per coordinate) where the kind proves some."""
         if self.head.kind in ("point", "ridge"):
             for part in self.parts():
                 yield from part.term.lower_moduli()
+
+
+def _rounded_up(x: Fraction) -> Fraction:
+    return Fraction(-(-(x.numerator << FINE) // x.denominator), 1 << FINE)
 
 
 def _rows(values: list[Any], count: int, width: int) -> list[list[Any]]:

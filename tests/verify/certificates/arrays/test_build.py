@@ -180,3 +180,19 @@ def test_files_are_written_whole_or_not_at_all(
         certificate.save(path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_many_components_have_ratios_of_their_own(tmp_path: Path) -> None:
+    """Their denominators have nothing in common, and need not have."""
+    rng = np.random.default_rng(0)
+    graph = gtv.EmpiricalGraph(240, np.arange(240).reshape(-1, 2))
+    data = gtv.generators.regression_data(rng.standard_normal((240, 2)), 4, 0.3, 1.0, rng)
+    problem = gtv.GTVProblem(graph, gtv.SquaredLoss.stack(*data), "l1", 0.1)
+    solution = problem.solve(rtol=1e-7)
+    certificate = verify.certify(problem, solution.w, solution.u)
+    assert isinstance(certificate.document, ArraysDocument)
+    result = verify.check(written(certificate, tmp_path))
+    assert result.status == "CERTIFIED"
+    by_texts = verify.check(dict(certificate.document), budget=10**10)
+    assert result.upper == by_texts.upper
+    assert result.lower == pytest.approx(by_texts.lower, abs=1e-60)

@@ -301,3 +301,18 @@ def test_the_command_has_the_same_exit_statuses(members: Members, path: Path) ->
     assert status(zipped(members), "--rtol", "0") == 3
     assert status(zipped(edited(members, **{"terms.0.y": _first("<f8", 3.0)}))) == 4
     assert status(zipped(members, behind=b"x")) == 5
+
+
+def test_long_ratios_are_counted(members: Members, path: Path) -> None:
+    """Coprime denominators of 60,000 bits at every node: 3 MB of text that deflate well."""
+    values = [[f"0x1/{(1 << 60_000) + 2 * k + 1:#x}"] * 2 for k in range(6)]
+    layer = {"type": "ratio", "rows": list(range(6)), "values": values}
+    for key in ("u", "w"):
+        target = ("dual", "u") if key == "u" else ("w",)
+        other = edited(members, manifest=_set(*target, value=[layer] * 8))
+        other = [(name, raw) for name, raw in other if not name.startswith(f"{key}/")]
+        raw = zipped(other, deflate=True)
+        start = time.process_time()
+        result = checked(path, raw, budget=STEPS // SHARE)
+        assert time.process_time() - start < 10 / SHARE
+        assert (result.status, "--budget" in result.reason) == ("UNPROVED", True)
