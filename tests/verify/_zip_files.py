@@ -47,7 +47,8 @@ def zipped(
     """Return a zip file.
 
     `local` has other fields for all local headers and central ones alike: flags, method, extra,
-    crc, size, stored, offset. `end` has bytes `behind`, `between` and `comment`.
+    crc, size, stored, offset; under `central` those of central headers alone. `end` has bytes
+    `between` members, `before` the directory, `after` it, `behind` the end, and a `comment`.
     """
     other, out, directory = local or {}, io.BytesIO(), b""
     for name, raw in members:
@@ -62,8 +63,9 @@ def zipped(
             "size": len(raw),
             "extra": b"",
             "offset": out.tell(),
-        } | {k: v for k, v in other.items() if k not in ("unused", "central")}
+        } | {k: v for k, v in other.items() if k not in ("unused", "central", "only_local")}
         central = fields | other.get("central", {})
+        fields |= other.get("only_local", {})
         encoded = name.encode()
         out.write(struct.pack("<4s5H3L2H", b"PK\3\4", 20, fields["flags"], fields["method"], 0, 33,
                               fields["crc"], fields["stored"], fields["size"], len(encoded),
@@ -74,9 +76,10 @@ def zipped(
                                  central["size"], len(encoded), len(central["extra"]), 0, 0, 0, 0,
                                  central["offset"])  # fmt: skip
         directory += encoded + central["extra"]
+    out.write(end.get("before", b""))
     start, comment = out.tell(), end.get("comment", b"")
     count = len(members) + end.get("more", 0)
-    out.write(directory)
+    out.write(directory + end.get("after", b""))
     out.write(struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(directory), start,
                           len(comment)))  # fmt: skip
     out.write(comment + end.get("behind", b""))

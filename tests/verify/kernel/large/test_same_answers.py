@@ -15,7 +15,9 @@ from _zip_files import as_archive, edited, members_of, zipped
 
 import verify
 from verify.certificates.arrays._convert import from_document
+from verify.kernel import numbers
 from verify.kernel.data import canonical, digest
+from verify.kernel.large import archive, content, edges, terms
 from verify.kernel.result import Result
 
 #: Both enclose roots within 2^-64 of themselves, in parts that differ.
@@ -90,6 +92,64 @@ def test_infeasible_points_better_points_and_claims(tmp_path: Path) -> None:
         assert one.reason.startswith("false document")
         assert_same(one, other)
     assert_same(*both({**document, "dual": None}, tmp_path))
+
+
+@pytest.mark.parametrize("phi", PENALTIES)
+@pytest.mark.parametrize("d", [1, 3])
+def test_flows_above_the_capacity(phi: str, d: int, tmp_path: Path) -> None:
+    """Conserved flows, in ratios and not, a little above the capacity and far above it."""
+    data = instance(3, "point", phi, n=6, d=d)
+    document = dict(verify.certify(data, *solve(data)).document)
+    for factor in (Fraction(1 << 20), Fraction(4), Fraction(10, 3), Fraction(1)):
+        dual = {"u": _times(document["dual"]["u"], factor),
+                "r": [_times(document["dual"]["r"][0], factor)]}  # fmt: skip
+        one, other = both({**document, "dual": dual}, tmp_path)
+        assert_same(one, other)
+        above = phi not in ("squared", "quadratic") and factor == 1 << 20
+        assert ("above its capacity" in one.reason) == above or 1 < factor < 10
+
+
+def _times(rows: Any, factor: Fraction) -> Any:
+    return [[_text(factor * _exact(x)) for x in row] for row in rows]
+
+
+def _exact(text: str) -> Fraction:
+    (v,), k = numbers.scaled([text])
+    return Fraction(v) / (1 << k)
+
+
+def _text(x: Fraction) -> str:
+    return f"{x.numerator:#x}/{x.denominator:#x}"
+
+
+def test_a_flow_outside_the_range_of_a_singular_penalty(tmp_path: Path) -> None:
+    data = instance(3, "point", "quadratic", n=6)
+    data["penalty"]["Q"] = np.diag([1.0, 0.0])
+    document = dict(verify.certify(data, np.zeros((6, 2)), search=False).document)
+    for second, status in ((1, "REFUTED"), (0, "UNPROVED")):
+        u = [[1, second if e == 0 else 0] for e in range(len(data["edges"]))]
+        total = np.zeros((6, 2), dtype=int)
+        for (i, j), row in zip(data["edges"].tolist(), u, strict=True):
+            total[i] += row
+            total[j] -= row
+        r = [[int(-total[i][c]) for c in range(2)] for i in range(6)]
+        one, other = both({**document, "dual": {"u": u, "r": [r]}}, tmp_path)
+        assert_same(one, other)
+        assert one.status in (status, "UNPROVED")  # without a witness of the penalty, if it has one
+
+
+def test_pieces_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an array is cut has no influence; rows of one node stay together."""
+    data = instance(5, "every_kind", "linf", n=8)
+    document = dict(verify.certify(data, *solve(data)).document)
+    monkeypatch.setattr(terms, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(edges, "PIECE", 40)
+    monkeypatch.setattr(content, "PIECE", 3)
+    monkeypatch.setattr(archive, "PIECE", 7)
+    assert_same(*both(document, tmp_path))
+    path = tmp_path / "deflated.gtvc"
+    path.write_bytes(zipped(members_of(document), deflate=True))
+    assert_same(verify.check(document), verify.check(path))
 
 
 def test_a_rational_solution_has_gap_zero(tmp_path: Path) -> None:
