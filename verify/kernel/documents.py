@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from importlib import import_module
 from numbers import Rational, Real
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from verify.kernel import checker, work
 from verify.kernel.data import CONNECTIVITY
@@ -23,12 +24,6 @@ from verify.kernel.verdict import Verdict, malformed
 
 #: How a large document begins: it is a zip file (SCHEMA.md, section 8).
 _ZIP = b"PK\x03\x04"
-
-
-class _Arrays(NamedTuple):
-    """A large document, which is read in a stream."""
-
-    path: str | os.PathLike[str]
 
 
 def check(
@@ -74,8 +69,8 @@ def check(
         limit = work.default_budget(size + more) if budget is None else budget
         with work.counted(limit):
             exact = Fraction(rtol if isinstance(rtol, Rational) else float(rtol))
-            if isinstance(read, _Arrays):
-                return _in_arrays(read.path, external, exact)
+            if isinstance(read, Path):
+                return _in_arrays(read, external, exact)
             if isinstance(read, Mapping) and read.get("schema") == CONNECTIVITY:
                 return _about_a_partition(read, external)
             return checker.check_certificate(read, external, exact)
@@ -94,7 +89,7 @@ def _about_a_partition(document: Mapping[str, Any], data: Any) -> Result:
     return Result(*partitions.check_document(document, data))
 
 
-def _in_arrays(path: str | os.PathLike[str], data: Any, rtol: Fraction) -> Result:
+def _in_arrays(path: Path, data: Any, rtol: Fraction) -> Result:
     # loaded only here, as above: whoever checks JSON runs none of it
     large = import_module("verify.kernel.large.check")
     with open(path, "rb") as file:
@@ -116,13 +111,13 @@ def _check_options(rtol: object, budget: object) -> None:
 def _read(
     document: Mapping[str, Any] | str | os.PathLike[str] | None, name: str
 ) -> tuple[Any, int]:
-    """Return a parsed document and its size in bytes."""
+    """Return a parsed document, the path of one in arrays, and its size in bytes."""
     if not isinstance(document, str | os.PathLike):
         return document, work.size_of(document)
     with open(document, "rb") as file:
         raw = file.read(len(_ZIP))
         if raw == _ZIP and not name:
-            return _Arrays(document), file.seek(0, os.SEEK_END)
+            return Path(document), file.seek(0, os.SEEK_END)
         raw += file.read()
     return _parsed(raw, name), len(raw)
 

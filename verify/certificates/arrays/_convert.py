@@ -43,7 +43,11 @@ def from_document(document: Mapping[str, Any]) -> Document:
         "w": table(document["w"], "w", n, d),
     }
     if document.get("dual") is not None:
-        manifest["dual"] = {"u": table(document["dual"]["u"], "u", len(data["edges"]), d)}
+        m = len(data["edges"])
+        manifest["dual"] = {"u": table(document["dual"]["u"], "u", m, d)}
+        if (quadratic := document["dual"].get("quadratic")) is not None:
+            own = {**quadratic, "x": table(quadratic["x"], "x", m, d)}
+            manifest["dual"]["quadratic"] = own
         manifest["dual"]["r"] = [
             _multipliers(term, r, f"r/{t}", d, table)
             for t, (term, r) in enumerate(zip(data["terms"], document["dual"]["r"], strict=True))

@@ -136,14 +136,16 @@ class LargeProblem:
         multipliers = [Table(self.content, head) for head in manifest.r]
         units = [r.k + t.k_x for r, t in zip(multipliers, self.terms, strict=True)]
         ratios = RatioBalance(max([u.k, *units]), self.d)
-        bound, balance = self.edges.flow(u, ratios)
+        bound, balance = self.edges.flow(u, ratios, manifest.quadratic)
         self._charge_balance(u, multipliers, ratios.k)
-        conjugates, scale = [bound], 1 << (ratios.k - u.k)
+        conjugates, scale = list[Fraction](), 1 << (ratios.k - u.k)
         balance = [[x * scale for x in column] for column in balance]
         for term, r in zip(self.terms, multipliers, strict=True):
             conjugates.append(term.dual(r, balance, ratios))
         ratios.check(balance)
-        return -work.total(conjugates)
+        if bound is None:
+            raise Verdict("UNPROVED", "the dual has no `quadratic`, the witness for such a penalty")
+        return -work.total([*conjugates, bound])
 
     def _charge_balance(self, u: Table, multipliers: list[Table], k: int) -> None:
         """Count what it takes to add up the balance of all nodes, in units 2^-k."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from verify.kernel import numbers, work
 from verify.kernel.data import ROWS, TERMS, canonical, keys
+from verify.kernel.matrices import Root
 from verify.kernel.numbers import as_list
 from verify.kernel.verdict import malformed, shown
 
@@ -203,14 +204,26 @@ def _ratio(value: object) -> numbers.Number:
     return numbers.whole(read)
 
 
+class Quadratic(NamedTuple):
+    """The witness of a quadratic penalty: two matrices, rows and unit, and a table."""
+
+    null_space: Root
+    root: Root
+    x: TableHead
+
+
 class Manifest(NamedTuple):
-    """A manifest, read; `quadratic` are the matrices beside x, as the manifest has them."""
+    """A manifest, read.
+
+    `quadratic` is the witness of a quadratic penalty, if there is one.
+    """
 
     sha256: object
     claim: dict[str, Any]
     head: Head
     w: TableHead
     u: TableHead | None
+    quadratic: Quadratic | None
     r: tuple[TableHead, ...]
     better: TableHead | None
 
@@ -219,6 +232,8 @@ class Manifest(NamedTuple):
         yield self.w
         if self.u is not None:
             yield self.u
+        if self.quadratic is not None:
+            yield self.quadratic.x
         yield from self.r
         if self.better is not None:
             yield self.better
@@ -240,7 +255,8 @@ def manifest_of(value: object) -> Manifest:
     head = head_of(doc["data"])
     dual: dict[str, Any] = {}
     if doc.get("dual") is not None:
-        dual = keys(doc["dual"], {"u", "r"}, set(), "dual")
+        more = {"quadratic"} if head.plain["penalty"]["kind"] == "quadratic" else set[str]()
+        dual = keys(doc["dual"], {"u", "r"}, more, "dual")
         as_list(dual["r"], len(head.terms), "dual.r")
     better = doc.get("better")
     return Manifest(
@@ -249,9 +265,16 @@ def manifest_of(value: object) -> Manifest:
         head,
         table_of(doc["w"], "w", head.n, head.d),
         table_of(dual["u"], "u", head.m, head.d) if dual else None,
+        _quadratic(dual["quadratic"], head) if dual.get("quadratic") is not None else None,
         tuple(_multipliers(head, t, v) for t, v in enumerate(dual["r"])) if dual else (),
         None if better is None else table_of(better, "better", head.n, head.d),
     )
+
+
+def _quadratic(value: object, head: Head) -> Quadratic:
+    raw = keys(value, {"root", "null_space", "x"}, set(), "dual.quadratic")
+    null, root = (numbers.table(raw[key], None, head.d, key) for key in ("null_space", "root"))
+    return Quadratic(null, root, table_of(raw["x"], "x", head.m, head.d))
 
 
 def _multipliers(head: Head, number: int, value: object) -> TableHead:

@@ -119,7 +119,7 @@ class LargeTerm:
 
     def _upper_conjugate(self, term: Term, columns: Columns, k: int, name: str) -> Fraction:
         if isinstance(term, losses.RowTerm):
-            return term._upper_row_conjugate(columns[0], k, name)
+            return term.upper_sum(columns[0], k, name)
         return term.upper_conjugate(list(map(list, zip(*columns, strict=True))), k, name)
 
     def _add_image(self, part: Part, columns: Columns, balance: Columns, shift: int) -> None:
