@@ -200,6 +200,7 @@ def _ratio(value: object) -> numbers.Number:
         work.charge(work.fraction(4 * len(value)))  # bits of a hexadecimal digit
     read = numbers._number(value)
     if isinstance(read, tuple):
+        work.charge(work.fraction(work.length(read[0]) + read[1]))  # exponents are short texts
         read = read[0] * numbers.unit(read[1])
     return numbers.whole(read)
 

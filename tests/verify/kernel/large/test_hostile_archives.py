@@ -19,7 +19,10 @@ from _plain_instances import document
 from _zip_files import Members, edited, members_of, zipped
 
 import verify
+from verify.kernel import work
+from verify.kernel.large import layout
 from verify.kernel.result import Result
+from verify.kernel.verdict import Verdict
 from verify.kernel.work import STEPS
 
 SHARE = 20  # of the default budget and of the 10 s that are promised for it
@@ -334,11 +337,10 @@ def test_the_command_has_the_same_exit_statuses(members: Members, path: Path) ->
 
 
 def test_long_ratios_are_counted(members: Members, path: Path) -> None:
-    """Coprime denominators of 60,000 bits at every node: 3 MB of text that deflate well."""
+    """Coprime denominators of 60,000 bits, 3 MB of text that deflate well."""
     values = [[f"0x1/{(1 << 60_000) + 2 * k + 1:#x}"] * 2 for k in range(6)]
     layer = {"type": "ratio", "rows": list(range(6)), "values": values}
-    for key in ("u", "w"):
-        target = ("dual", "u") if key == "u" else ("w",)
+    for key, target in (("u", ("dual", "u")), ("w", ("w",))):
         other = edited(members, manifest=_set(*target, value=[layer] * 8))
         other = [(name, raw) for name, raw in other if not name.startswith(f"{key}/")]
         raw = zipped(other, deflate=True)
@@ -346,3 +348,9 @@ def test_long_ratios_are_counted(members: Members, path: Path) -> None:
         result = checked(path, raw, budget=STEPS // SHARE)
         assert time.process_time() - start < 10 / SHARE
         assert (result.status, "--budget" in result.reason) == ("UNPROVED", True)
+
+
+def test_exponents_of_ratios_are_counted() -> None:
+    """A text of ten characters is a number of 20,000 bits."""
+    with work.counted(10**6), pytest.raises(Verdict, match="--budget"):
+        list(map(layout._ratio, ["0x1p-20000"] * 1000))
