@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,6 @@ from verify.certificates._certify import LEAST_MOVE, Builder, Proof
 from verify.certificates._dual_points import Candidate, DualSearch, as_point, overflowing
 from verify.certificates._exact_flow import NoWitness
 from verify.certificates._limits import Clock
-from verify.certificates._repair import Repair
 from verify.certificates.arrays._archive import Document
 from verify.certificates.arrays._convert import Members, table_of
 from verify.certificates.arrays._document import ArraysDocument, judged
@@ -25,9 +23,6 @@ from verify.instance._constraints import Constraints
 from verify.instance._integers import Exact
 from verify.kernel.large.layout import SCHEMA
 from verify.kernel.result import Result
-
-#: Residual of a flow that needs no repair, relative to its largest entries: rounding is all of it.
-CONSERVED = 1e-11
 
 
 def certify_arrays(
@@ -55,8 +50,9 @@ def certify_arrays(
     point, exact = given, None
     if near := constraints.near(given, max(float(rtol), LEAST_MOVE)):
         point, exact = constraints.moved(given)
-    sources = _Search(inst, problem, point, u, float(rtol), constraints, clock=clock,
-                      may_solve=search)  # fmt: skip
+    sources = DualSearch(
+        inst, problem, point, u, float(rtol), constraints, clock=clock, may_solve=search
+    )
     builder = _LargeBuilder(sources, data, float(rtol), exact)
     if constraints.any and not near:
         result = builder.checked({}, [])
@@ -67,34 +63,6 @@ def certify_arrays(
         return None
     moved = float(np.abs(point - given).max(initial=0.0))
     return replace(certificate, moved=moved)
-
-
-class _Search(DualSearch):
-    """Looks at a flow as it is before it is repaired: that of a good solution needs none."""
-
-    def _repaired(self, u: FloatArray, point: FloatArray, target: float) -> Iterator[Candidate]:
-        units = self.inst.units
-        with overflowing():
-            repair = Repair(self.rescaled, point * units)
-            candidate = None if repair.projection.limited else self._as_it_is(repair, u, point)
-        if candidate is not None:
-            yield candidate
-        yield from super()._repaired(u, point, target)
-
-    def _as_it_is(self, repair: Repair, u: FloatArray, point: FloatArray) -> Candidate | None:
-        """Return the flow with the multipliers that conserve it; None if they do not."""
-        inst = self.rescaled
-        u = np.where(repair.active[:, None], u / self.inst.units, 0.0)
-        u = inst.penalty.clip(u, inst.cap)
-        zero = [np.zeros(part.shape) for part in repair.parts]
-        flow = repair._flow(u, repair._witnesses(u, zero))
-        rest = inst.divergence(u)
-        for term, r in zip(inst.terms, flow.r, strict=True):
-            rest = rest + term.pull(r)
-        size = max((float(np.abs(v).max(initial=0.0)) for v in (u, *flow.r)), default=0.0)
-        if not np.abs(rest).max(initial=0.0) <= CONSERVED * size:
-            return None
-        return self._candidate(flow, point, repair.active)
 
 
 class _LargeBuilder(Builder):
@@ -141,7 +109,9 @@ class _LargeBuilder(Builder):
         flow = candidate.flow
         try:
             with overflowing():
-                found = grid_flow(self.inst, flow.u, flow.r, candidate.point, candidate.active)
+                found = grid_flow(
+                    self.inst, flow.u, flow.r, candidate.point, candidate.active, flow.absorb
+                )
         except NoWitness as reason:
             self.notes.append(str(reason))
             self.refused = True

@@ -8,6 +8,7 @@ import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
 from verify.certificates._exact_flow import NoWitness
+from verify.certificates._exact_point import Absorb
 from verify.certificates._forest import components
 from verify.certificates.arrays import _limbs as limbs
 from verify.certificates.arrays._archive import Array
@@ -46,7 +47,12 @@ class GridFlow(NamedTuple):
 
 
 def grid_flow(
-    inst: Instance, u: FloatArray, r: list[FloatArray], w: FloatArray, active: BoolArray
+    inst: Instance,
+    u: FloatArray,
+    r: list[FloatArray],
+    w: FloatArray,
+    active: BoolArray,
+    absorb: Absorb | None = None,
 ) -> GridFlow:
     """Return an exactly feasible (u, r) next to the given floats; arguments as of `exact_flow`.
 
@@ -59,7 +65,10 @@ def grid_flow(
     bounded = inst.penalty.bounded or any(t.domain is not None for t in inst.terms)
     for shrink in SHRINKS if bounded else (0.0,):
         point = GridPoint(inst, u * (1 - shrink), [v * (1 - shrink) for v in r], w)
-        point.refine()
+        if absorb is None:
+            point.refine()
+        else:
+            point.refine_with(absorb)
         slack = inst.cap - inst.penalty.dual_norm(u) if inst.penalty.bounded else inst.cap
         absorber = GridAbsorber(point, slack, active, component)
         absorber.run()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import FloatArray, IntArray
+from verify.certificates._exact_point import Absorb
 from verify.certificates.arrays import _limbs as limbs
 from verify.certificates.arrays._archive import Array
 from verify.instance._instance import Instance
@@ -115,11 +116,26 @@ class GridPoint:
             shift = -np.einsum("nij,nj->ni", inverse, rho / units) / units
             if not np.isfinite(shift).all():
                 return
-            for t, term in enumerate(self.inst.terms):
-                change = np.round(np.ldexp(self.ease[t] * term.push(shift), self.k_r[t]))
-                if np.abs(change).max(initial=0.0) < 2.0**BITS:
-                    moved = self.r[t] + change.astype(np.int64)
-                    self.r[t] = _clipped(term, moved, self.k_r[t])
+            self._change(
+                [e * t.push(shift) for e, t in zip(self.ease, self.inst.terms, strict=True)]
+            )
+
+    def refine_with(self, absorb: Absorb) -> None:
+        """Let flow and multipliers take the residual together: steps on the grid."""
+        for _ in range(REFINEMENTS):
+            u, r = absorb(limbs.doubles(self.residual(), self.k))
+            if not all(np.isfinite(v).all() for v in (u, *r)):
+                return
+            if np.abs(u).max(initial=0.0) < np.ldexp(1.0, BITS - self.k_u):
+                self.u = self.u + _to_grid(u, self.k_u)
+                self._change(r)
+
+    def _change(self, r: list[FloatArray]) -> None:
+        """Add small changes to the multipliers, inside their intervals."""
+        for t, (term, change) in enumerate(zip(self.inst.terms, r, strict=True)):
+            if np.abs(change).max(initial=0.0) < np.ldexp(1.0, BITS - self.k_r[t]):
+                moved = self.r[t] + _to_grid(change, self.k_r[t])
+                self.r[t] = _clipped(term, moved, self.k_r[t])
 
     def floats(self) -> tuple[FloatArray, list[FloatArray]]:
         """Return (u, r) rounded to doubles."""
