@@ -10,7 +10,6 @@ import scipy.linalg as la
 
 from verify._arrays import BoolArray, FloatArray, IntArray
 from verify.certificates._absorb import Absorber, BlockIndex, Load
-from verify.certificates._exact_flow import NoWitness
 from verify.certificates.arrays import _lifting
 from verify.certificates.arrays import _limbs as limbs
 from verify.certificates.arrays._archive import Array
@@ -28,6 +27,7 @@ class _Recorder:
         self.base, self.scale = base, scale
         self.columns = base.shape[1] if base.ndim == 2 else 1
         self.changes: dict[int, Any] = {}
+        self.zero: BoolArray = np.zeros(len(base), dtype=bool)  # rows that are nothing
 
     def _flat(self, index: Any) -> int:
         row, column = index if isinstance(index, tuple) else (index, 0)
@@ -41,16 +41,17 @@ class _Recorder:
         return self.flat[self._flat(index)]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if isinstance(index, np.ndarray):
-            raise NoWitness("the multipliers of a component would have to vanish")
+        if isinstance(index, np.ndarray):  # of rows, which are all set to zero
+            self.zero |= index
+            return
         self.flat[self._flat(index)] = value
 
     def rows(self) -> Changes:
         """Return the changes, row by row."""
         out: Changes = {}
         for b, change in sorted(self.changes.items()):
-            if change:
-                row, column = divmod(b, self.columns)
+            row, column = divmod(b, self.columns)
+            if change and not self.zero[row]:
                 out.setdefault(row, [0] * self.columns)[column] = change
         return out
 
@@ -145,6 +146,7 @@ class GridAbsorber(Absorber):
         for i in left.tolist():
             load: Load = [-limbs.integer(rho[i, j]) for j in range(self.inst.d)]
             self._absorb(i, load)
+        self._vanish()
         self.u = self.view.u.rows()
         self.r = [recorder.rows() for recorder in self.view.r]
 
@@ -187,6 +189,15 @@ class GridAbsorber(Absorber):
                 index = e * self.inst.d + j
                 changes[index] = changes.get(index, 0) + sign * x
             node = self.forest.parent[node]
+
+    def _vanish(self) -> None:
+        """Set flow and multipliers to zero in components where nothing else was found."""
+        gone = self.view.u.zero
+        self.grid.u[gone] = 0
+        if gone.any():
+            self.flow[(self.parent_edge >= 0) & gone[self.parent_edge]] = 0
+        for r, recorder in zip(self.grid.r, self.view.r, strict=True):
+            r[recorder.zero] = 0
 
     def _take(self) -> list[tuple[IntArray, Array]]:
         """Let identity blocks take what is at their nodes, all at once."""

@@ -196,3 +196,23 @@ def test_many_components_have_ratios_of_their_own(tmp_path: Path) -> None:
     by_texts = verify.check(dict(certificate.document), budget=10**10)
     assert result.upper == by_texts.upper
     assert 0 < by_texts.lower - result.lower < 1e-60  # enclosed, on the right side
+
+
+@pytest.mark.parametrize("edges", [[[0, 1], [2, 3]], []])
+def test_components_that_nothing_absorbs(edges: list[Any], tmp_path: Path) -> None:
+    """Of separable logistic data the only multipliers that are conserved are zero."""
+    rng = np.random.default_rng(1)
+    node = np.repeat(np.arange(4), 3)
+    data = {
+        **{"schema": "gtv-problem/1", "n_nodes": 4, "dim": 2, "lam": 0.1},
+        **{"edges": np.array(edges, dtype=np.int64).reshape(-1, 2), "penalty": {"kind": "l2"}},
+        "weights": np.ones(len(edges)),
+        "terms": [
+            {"kind": "logistic", "node": node, "X": rng.random((12, 2)) + 0.5, "y": np.ones(12)}
+        ],
+    }
+    w = np.full((4, 2), 40.0)
+    found = _build.certify_arrays(data, w, None, 1e-6, search=True, time_limit=20.0)
+    assert found is not None
+    assert found.status == "CERTIFIED"
+    assert verify.check(written(found, tmp_path)).status == "CERTIFIED"
