@@ -26,6 +26,19 @@ def test_certificate_is_written_and_checked(fitted, run):
     assert outcome.out.startswith("CERTIFIED")
 
 
+def test_arrays_are_written_and_checked_where_the_name_says_so(fitted, run):
+    problem, solution, _ = paths(fitted)
+    certificate = fitted.folder / "c.gtvc"
+    assert run("certify", problem, solution, "-o", certificate).status == 0
+    assert certificate.read_bytes()[:2] == b"PK"
+    assert run("check", certificate).out.startswith("CERTIFIED")
+    certificate.write_bytes(certificate.read_bytes()[:-1])
+    assert "malformed" in run("check", certificate).out
+    outcome = run("report", solution, "--certificate", certificate, "-o", fitted.folder / "r.html")
+    assert outcome.status != 0
+    assert "Traceback" not in outcome.err
+
+
 def test_json_of_both_agrees(fitted, run):
     problem, solution, certificate = paths(fitted)
     made = run("certify", problem, solution, "-o", certificate, "--json").json
