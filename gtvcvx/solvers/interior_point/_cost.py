@@ -277,12 +277,9 @@ def _edge_price(problem: GTVProblem, prices: Prices) -> float:
     """Return what edges take that the compiled pass does not know."""
     if problem.penalty.written(problem.dim) is not None:
         return prices.written * problem.graph.n_edges
-    return (
-        prices.power
-        * problem.graph.n_edges
-        * problem.dim
-        * (problem.penalty.to_data()["kind"] == "pnorm")
-    )
+    if problem.penalty.to_data()["kind"] == "pnorm":
+        return prices.power * problem.graph.n_edges * problem.dim
+    return 0.0
 
 
 def row_entries(problem: GTVProblem) -> float:
@@ -295,12 +292,13 @@ def row_entries(problem: GTVProblem) -> float:
 def quadratic_iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float:
     """Return the price of a primal-dual iteration with an affine proximal map."""
     graph, d = problem.graph, problem.dim
-    return prices.call + prices.edge * graph.n_edges * d + prices.node * graph.n_nodes * d**2
+    edges = prices.edge * graph.n_edges * d + _edge_price(problem, prices)
+    return prices.call + edges + prices.node * graph.n_nodes * d**2
 
 
 def iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float:
     """Return the price of a primal-dual iteration with the losses' own proximal maps."""
-    affine = quadratic_iteration(problem, prices) + _edge_price(problem, prices)
+    affine = quadratic_iteration(problem, prices)
     if problem.losses.is_quadratic:
         return affine
     affine += prices.written * sum(
