@@ -314,3 +314,17 @@ def test_a_method_gives_way_after_a_check_that_took_too_long():
     assert not checked_after(400, 399.0, 1500.0)[0].finished
     # The other method would take far longer than all that.
     assert not checked_after(400, 401.0, 1e5)[0].finished
+
+
+def test_checks_of_interior_point_methods_take_no_longer_than_they_do():
+    """There are other methods, or rounds."""
+    problem = raw_units(penalty="l2")
+    alternative = Alternative(problem, 1e-6, False)
+    first, second = alternative.methods()
+    assert isinstance(first, Blockwise)
+    assert first.most_check == alternative.cost * alternative.iteration
+    assert first.most_check < second.most_check < np.inf
+    for method in (first, second):
+        method.begin(Limits(1e-6, 1000), np.inf)
+        method.run(3)
+        assert method.proposal().allowance.most == method.most_check

@@ -124,3 +124,14 @@ def test_isolated_nodes_are_at_minimizers_of_their_own():
     solution = problem.solve(rtol=1e-8)
     assert solution.status == "optimal"
     assert np.abs(problem.losses.gradient(solution.w)[2]).max() <= 1e-8
+
+
+def test_maps_of_the_losses_own_proximal_points_count_as_work():
+    """An iteration with models costs as much as one that makes none."""
+    method = SecondOrder(small("logistic"))
+    method.begin(Limits(1e-6, 1000), np.inf)
+    method.run(20)
+    assert method.work == method.n_iter
+    method._give_up()
+    method.run(10)
+    assert method.work >= method.n_iter + 5

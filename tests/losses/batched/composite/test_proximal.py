@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx._deadline import Expired, now, until
+from gtvcvx._deadline import Allowance, Expired, allowing, now, until
 from gtvcvx.losses.batched.composite._parts import Parts
-from gtvcvx.losses.batched.composite._proximal import ProximalPoints
+from gtvcvx.losses.batched.composite._proximal import MAP, SCRATCH_PRICE, ProximalPoints
 
 
 @pytest.fixture
@@ -41,3 +41,19 @@ def test_the_deadline_strikes_between_nodes_from_scratch(never_followed, monkeyp
     with until(now() - 1.0), pytest.raises(Expired):
         rows().prox(np.ones((4, 2)), np.ones(4))
     assert never_followed == [4]
+
+
+def test_nodes_from_scratch_are_paid_for(never_followed):
+    with allowing(allowance := Allowance()):
+        rows().prox(np.ones((4, 2)), np.ones(4))
+    assert allowance.spent == 4 * 2 * SCRATCH_PRICE
+
+
+def test_maps_count_as_detours_where_they_are_made():
+    losses, tau = rows(), np.full(4, 0.7)
+    v = np.random.default_rng(1).standard_normal((4, 2))
+    losses.prox(v, tau)
+    made = losses.detours
+    assert made >= MAP  # at least one for each node
+    losses.prox(v, tau)
+    assert losses.detours == made

@@ -180,6 +180,20 @@ def test_a_check_that_finds_more_asks_for_less():
     assert method.finished
 
 
+def test_it_gives_up_where_hardly_anything_gets_better(monkeypatch):
+    problem = instance("absolute", "l2")
+    method = Blockwise(problem, planned(problem))
+    method.begin(Limits(1e-6, 1000), np.inf)
+
+    def slowly(self):
+        self.gap, self.imbalance = 0.99 * self.gap, 0.0
+
+    monkeypatch.setattr(Newton, "iterate", slowly)
+    while not method.finished:
+        method.run(1)
+    assert method.n_iter == 21
+
+
 def test_it_gives_up_where_nothing_gets_better(monkeypatch):
     problem = instance("absolute", "l2")
     method = Blockwise(problem, planned(problem))
