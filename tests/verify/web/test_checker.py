@@ -208,7 +208,7 @@ def test_inflated_is_what_was_deflated(node: str) -> None:
             expected.append(expected[k])
     script = (
         "x.map(([t, n]) => { try {"
-        "return sha256(internals.inflated(new Uint8Array(Buffer.from(t, 'base64')), n));"
+        "return sha256(internals.inflate(new Uint8Array(Buffer.from(t, 'base64')), n));"
         "} catch (e) { return e.kind; } })"
     )
     questions = [
