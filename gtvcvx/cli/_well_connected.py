@@ -51,7 +51,10 @@ def add_parser(commands: Any) -> None:
         help="also bound the lambda from which on the solutions are constant on the clusters",
     )
     parser.add_argument(
-        "-o", "--output", metavar="PROOF", help="witnesses of the verdicts, JSON, for 'check'"
+        "-o",
+        "--output",
+        metavar="PROOF",
+        help="witnesses of the verdicts, for 'check': JSON, or .gtvc for large problems",
     )
     parser.add_argument(
         "--picture",
@@ -105,13 +108,19 @@ def run(args: Namespace) -> int:
 def _save(report: Any, path: str, written: dict[str, str]) -> str:
     """Write the proof if there is one; the line that says so."""
     try:
-        document = report.document()
+        if path.lower().endswith(".gtvc"):
+            report.save(path)
+        else:
+            _save_json(report.document(), path)
     except ValueError as error:
         return entry("Not written", f"{path}: {error}")
-    with atomic_write(path) as file:
-        json.dump(document, file, separators=(",", ":"), allow_nan=False)
     written["output"] = path
     return entry("Written", path)
+
+
+def _save_json(document: Any, path: str) -> None:
+    with atomic_write(path) as file:
+        json.dump(document, file, separators=(",", ":"), allow_nan=False)
 
 
 def _lines(report: Any) -> list[str]:

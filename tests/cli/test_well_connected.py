@@ -152,9 +152,10 @@ def test_report_has_no_infinite_lambda_and_counts_well(tmp_path, run):
     assert "good for no lambda that is known" in outcome.out
 
 
-def test_proof_is_written_and_checked(tmp_path, run, problem):
+@pytest.mark.parametrize("ending", ["json", "gtvc"])
+def test_proof_is_written_and_checked(tmp_path, run, problem, ending):
     for split, status in (([0] * 5 + [1] * 5, 0), ([0, 0, 1, 1, 1, 1, 1, 0, 0, 0], 1)):
-        labels, proof = partition(tmp_path, split), tmp_path / "proof.json"
+        labels, proof = partition(tmp_path, split), tmp_path / f"proof.{ending}"
         outcome = run("well-connected", tmp_path / "p.npz", "--partition", labels, "-o", proof)
         assert outcome.status == status
         assert f"Written     {proof}" in outcome.out
@@ -162,6 +163,7 @@ def test_proof_is_written_and_checked(tmp_path, run, problem):
         assert checked.status == 0
         assert "CERTIFIED" in checked.out
         assert ("not well-connected" in checked.out) == bool(status)
+    assert (proof.read_bytes()[:4] == b"PK\3\4") == (ending == "gtvc")
     proof.unlink()
     squared = gtv.GTVProblem(problem.graph, problem.losses, "squared", 1.0)
     squared.save(tmp_path / "p.npz")

@@ -40,7 +40,7 @@ from verify.kernel.matrices import EMPTY, Matrix, Root, Vector, lower_diagonal
 from verify.kernel.quadratic_forms import largest_sign_form, upper_diagonal, upper_inverse
 from verify.kernel.verdict import Verdict, malformed
 
-_QUADRATIC = ("squared", "point", "ridge")
+QUADRATIC = ("squared", "point", "ridge")
 #: Up to this dimension sign vectors are enumerated (2^(d-1) of them).
 SIGN_DIMENSION = 8
 
@@ -87,7 +87,7 @@ class Quadratics:
             for row, node in enumerate(term["node"]):
                 rows[node].append(row)
             read: dict[str, Any] = {}
-            for name, wide in TERMS[kind].items() if kind in _QUADRATIC else ():
+            for name, wide in TERMS[kind].items() if kind in QUADRATIC else ():
                 if wide is False:
                     read[name] = numbers.scaled(term[name])
                 else:

@@ -80,21 +80,28 @@ def check_document(document: Mapping[str, Any], data: Mapping[str, Any] | None =
         )
         if doc["schema"] != SCHEMA:
             raise malformed(f"schema must be {SCHEMA!r}")
-        found = stated(doc, data)
-        claim = _claim(doc["claim"])
-        witnesses = as_list(doc["clusters"], None, "clusters")
-        clusters = _check_all(found, witnesses)
-        if claim == NO and all(witness["claim"] == YES for witness in witnesses):
-            raise Verdict("REFUTED", "false document: no cluster is claimed not well-connected")
-        if claim == YES:
-            if any(witness["claim"] == NO for witness in witnesses):
-                raise Verdict("REFUTED", "false document: a cluster is not well-connected")
-            if sum(len(cluster.nodes) for cluster in clusters) < found["n_nodes"]:
-                raise Verdict("REFUTED", "false document: a node is in no cluster")
-            return "every cluster of the partition is well-connected"
-        return "a cluster of the partition is not well-connected"
+        return _checked(doc["claim"], stated(doc, data), as_list(doc["clusters"], None, "clusters"))
 
     return _answer(run)
+
+
+def check_witnesses(claim: object, data: Mapping[str, Any], witnesses: list[Any]) -> Answer:
+    """Check the claim about a partition by the witnesses of its clusters, on canonical data."""
+    return _answer(lambda: _checked(claim, data, witnesses))
+
+
+def _checked(value: object, data: Mapping[str, Any], witnesses: list[Any]) -> str:
+    claim = _claim(value)
+    clusters = _check_all(data, witnesses)
+    if claim == NO and all(witness["claim"] == YES for witness in witnesses):
+        raise Verdict("REFUTED", "false document: no cluster is claimed not well-connected")
+    if claim == YES:
+        if any(witness["claim"] == NO for witness in witnesses):
+            raise Verdict("REFUTED", "false document: a cluster is not well-connected")
+        if sum(len(cluster.nodes) for cluster in clusters) < data["n_nodes"]:
+            raise Verdict("REFUTED", "false document: a node is in no cluster")
+        return "every cluster of the partition is well-connected"
+    return "a cluster of the partition is not well-connected"
 
 
 def check_cluster(data: Mapping[str, Any], witness: Mapping[str, Any]) -> Answer:

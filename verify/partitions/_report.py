@@ -13,9 +13,11 @@ import numpy as np
 
 from verify._arrays import BoolArray, FloatArray, IntArray
 from verify._json_file import write_json
+from verify.certificates.arrays._archive import write
 from verify.kernel.data import canonical, digest
 from verify.kernel.partitions import NO, SCHEMA, YES
 from verify.kernel.verdict import Verdict
+from verify.partitions._large_document import from_document
 
 
 class NodeSets(Sequence[list[Hashable]]):
@@ -248,7 +250,10 @@ class WellConnectedReport:
         return document | ({"data": data} if embed else {})
 
     def save(self, path: str | os.PathLike[str], embed: bool = True) -> None:
-        """Write :meth:`document` as JSON, whole or not at all.
+        """Write :meth:`document`, whole or not at all.
+
+        A path that ends in ``.gtvc`` gets raw arrays in a zip file, for large problems, which have
+        the problem data in any case; any other one gets JSON. ``verify.check`` reads both.
 
         Raises
         ------
@@ -257,7 +262,10 @@ class WellConnectedReport:
         OSError
             If the file cannot be written.
         """
-        write_json(self.document(embed), path)
+        if os.fspath(path).lower().endswith(".gtvc"):
+            write(from_document(self.document(False), self._data), path)
+        else:
+            write_json(self.document(embed), path)
 
     @property
     def lam_min(self) -> float:

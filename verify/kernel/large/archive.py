@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 from verify.kernel.verdict import Verdict, malformed
@@ -41,6 +41,17 @@ class Archive:
         self.file = file
         self.size = file.seek(0, 2)
         self.members = {m.name: m for m in self._members()}
+
+    def expect(self, wanted: Mapping[str, int]) -> None:
+        """Compare the members behind the first with those that there should be, and their sizes.
+
+        A size of -1 is any.
+        """
+        if list(self.members)[1:] != list(wanted):
+            raise malformed("the members are not those that the manifest asks for")
+        for name, size in wanted.items():
+            if size not in (-1, self.members[name].size):
+                raise malformed(f"{name} has {self.members[name].size} bytes and needs {size}")
 
     def _at(self, offset: int, size: int) -> bytes:
         self.file.seek(offset)
@@ -145,29 +156,33 @@ class Stream:
 
     def _inflated(self, size: int) -> bytes:
         parts: list[bytes] = []
-        while size:
-            self._waiting = self._waiting or self._raw(PIECE)
-            if not self._waiting or self._inflater.eof:
+        while size and not self._inflater.eof:
+            more = self._inflate(size)
+            if more is None:
                 break
-            parts.append(self._inflate(size))
-            size -= len(parts[-1])
+            parts.append(more)
+            size -= len(more)
         return b"".join(parts)
 
-    def _inflate(self, size: int) -> bytes:
-        """Return what comes of the bytes that wait, at most so many."""
+    def _inflate(self, size: int) -> bytes | None:
+        """Return what comes of the next bytes, at most so many; None where there is no more.
+
+        The inflater may hold some back when it has taken all there is: a repetition, the end.
+        """
+        self._waiting = self._waiting or self._raw(PIECE)
+        last = not self._waiting
         try:
             found = self._inflater.decompress(self._waiting, size)
         except zlib.error:
             raise self._wrong("is no deflate stream") from None
         self._waiting = self._inflater.unconsumed_tail
-        return found
+        return None if last and not found and not self._inflater.eof else found
 
     def _finish(self) -> None:
         """Check what is behind the last byte: nothing, but perhaps the end of the stream."""
         if self._member.deflated:
             while not self._inflater.eof:
-                self._waiting = self._waiting or self._raw(PIECE)
-                if not self._waiting or self._inflate(1):
+                if self._inflate(1) != b"":
                     raise self._wrong("is longer than it says, or has no end")
             if self._inflater.unused_data or self._left:
                 raise self._wrong("has unused bytes")

@@ -19,7 +19,7 @@ from verify.kernel import work
 from verify.kernel.data import RANGES, ROWS, TERMS, canonical
 from verify.kernel.large.archive import Archive, Stream
 from verify.kernel.large.layout import FLOAT64, UINT32, Field, Head, TableHead, TermHead
-from verify.kernel.verdict import malformed
+from verify.kernel.verdict import false, malformed
 
 PIECE = 1 << 15  # numbers looked at together
 _NEGATIVE_ZERO = 1 << 63  # the bits of -0.0
@@ -223,6 +223,15 @@ def digest(plain_head: Mapping[str, Any], digests: list[str]) -> str:
     whole = {"data": plain_head, "sha256": digests}
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def check_hash(head: Head, content: Content, stated: object, data: object) -> None:
+    """Refuse data in a document, and given beside it, that do not have the hash stated."""
+    found = [digest(head.plain, content.digests)]
+    if data is not None:
+        found.append(digest_of_plain(canonical(data)))
+    if any(x != stated for x in found):
+        raise false("the SHA-256 of the problem data is not the one stated")
 
 
 def digest_of_plain(data: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from verify.kernel.numbers import as_list
 from verify.kernel.verdict import malformed, shown
 
 SCHEMA = "gtv-certificate-arrays/1"
+PARTITIONS = "gtv-connectivity-arrays/1"  # of documents about partitions
 MANIFEST = "manifest.json"
 #: Members of a file are bounded, and layers of a table with them.
 MOST_LAYERS, MOST_WORDS, LARGEST_EXPONENT = 16, 1024, 20000
@@ -69,11 +70,19 @@ class Head(NamedTuple):
             yield from term.fields
 
 
+def names_of(head: Head) -> dict[str, int]:
+    """Return the size of every member of the data, in their order; -1: any size."""
+    found = {f.name: f.size for f in head.fields()}
+    labels = {"nodes.json": -1} if "nodes" in head.plain else {}
+    first = {name: found.pop(name) for name in ("head", "tail", "weights")}
+    return first | labels | found
+
+
 def head_of(value: object) -> Head:
     """Return the head of the problem data."""
     required = {"schema", "n_nodes", "dim", "n_edges", "lam", "penalty", "terms"}
     raw = keys(value, required, {"nodes"}, "data")
-    n, d, m = (_count(raw[key], key) for key in ("n_nodes", "dim", "n_edges"))
+    n, d, m = (count_of(raw[key], key) for key in ("n_nodes", "dim", "n_edges"))
     if n < 1 or d < 1 or raw.get("nodes", True) is not True:
         raise malformed("data: needs n_nodes >= 1 and dim >= 1; nodes may only be true")
     terms = [_term(t, d, k) for k, t in enumerate(as_list(raw["terms"], None, "terms"))]
@@ -90,7 +99,8 @@ def head_of(value: object) -> Head:
     return Head(n, d, m, raw, tuple(terms))
 
 
-def _count(value: object, name: str) -> int:
+def count_of(value: object, name: str) -> int:
+    """Return a number of nodes, edges or rows."""
     if type(value) is not int or not 0 <= value < _BELOW:
         raise malformed(f"{name}: expected an integer in [0, {_BELOW}), got {shown(value)}")
     return value
@@ -103,7 +113,7 @@ def _term(value: object, d: int, number: int) -> TermHead:
     arrays = TERMS.get(kind, {})
     extra = {"name"} if kind == "opaque" else {"wide"} if None in arrays.values() else set[str]()
     raw = keys(value, {"kind", "rows"} | extra, set(), f"terms[{number}]")
-    rows, wide = _count(raw["rows"], "rows"), raw.get("wide", False)
+    rows, wide = count_of(raw["rows"], "rows"), raw.get("wide", False)
     if type(wide) is not bool or (wide and not rows):
         raise malformed(f"terms[{number}].wide must be true or false, false where it has no rows")
     fields = [Field(f"terms/{number}/node", rows, 1, UINT32)]
@@ -174,7 +184,7 @@ def _layer(value: object, name: str, rows: int, columns: int) -> Layer:
         and (type(exponent) is int and abs(exponent) <= LARGEST_EXPONENT)
     ):
         raise malformed(f"{name}: words or exponent out of range")
-    if "rows" in raw and _count(some, f"{name}: rows") > rows:
+    if "rows" in raw and count_of(some, f"{name}: rows") > rows:
         raise malformed(f"{name}: more rows than the table has")
     return Layer(name, words, exponent, some)
 
@@ -241,10 +251,7 @@ class Manifest(NamedTuple):
 
     def names(self) -> dict[str, int]:
         """Return the size of every member behind the manifest, in their order; -1: any size."""
-        found = {f.name: f.size for f in self.head.fields()}
-        labels = {"nodes.json": -1} if "nodes" in self.head.plain else {}
-        first = {name: found.pop(name) for name in ("head", "tail", "weights")}
-        return first | labels | found | {f.name: f.size for t in self.tables() for f in t.fields()}
+        return names_of(self.head) | {f.name: f.size for t in self.tables() for f in t.fields()}
 
 
 def manifest_of(value: object) -> Manifest:

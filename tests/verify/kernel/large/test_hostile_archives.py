@@ -21,6 +21,7 @@ from _zip_files import Members, edited, members_of, zipped
 import verify
 from verify.kernel import work
 from verify.kernel.large import layout
+from verify.kernel.large.archive import Archive, Stream
 from verify.kernel.result import Result
 from verify.kernel.verdict import Verdict
 from verify.kernel.work import STEPS
@@ -354,3 +355,15 @@ def test_exponents_of_ratios_are_counted() -> None:
     """A text of ten characters is a number of 20,000 bits."""
     with work.counted(10**6), pytest.raises(Verdict, match="--budget"):
         list(map(layout._ratio, ["0x1p-20000"] * 1000))
+
+
+@pytest.mark.parametrize("piece", [1, 4, 100])
+def test_what_an_inflater_holds_back_is_read(piece: int, tmp_path: Path) -> None:
+    """All bytes are taken before all that they stand for has been asked for."""
+    path = tmp_path / "x.zip"
+    raw = bytes(1000)
+    path.write_bytes(zipped([("manifest.json", raw)], deflate=True))
+    with open(path, "rb") as file:
+        found = Archive(file)
+        stream = Stream(found, found.members["manifest.json"])
+        assert b"".join(stream.pieces(piece)) == raw
