@@ -9,15 +9,24 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from verify.certificates.arrays._archive import write_to
+from verify.certificates.arrays._archive import Document, write_to
 from verify.certificates.arrays._convert import from_document
+from verify.partitions import _large_document
 
 Members = list[tuple[str, bytes]]
 
 
 def members_of(document: dict[str, Any]) -> Members:
     """Return a JSON certificate as the members of a large document, manifest first."""
-    arrays = from_document(document)
+    return _members(from_document(document))
+
+
+def members_of_partition(document: dict[str, Any]) -> Members:
+    """Return a JSON document about a partition as the members of a large one."""
+    return _members(_large_document.from_document(document))
+
+
+def _members(arrays: Document) -> Members:
     out = [("manifest.json", json.dumps(arrays.manifest).encode())]
     return out + [(name, values.tobytes()) for name, values in [*arrays.data, *arrays.witnesses]]
 

@@ -1,7 +1,7 @@
 /**
  * A second checker of proofs about generalized total variation solutions, for Node and browsers.
  *
- * Written from verify/SCHEMA.md (certificates, as JSON and as arrays) and docs/theorem2.md
+ * Written from verify/SCHEMA.md (certificates; both as JSON and as arrays) and docs/theorem2.md
  * (partitions), not from the kernel in Python: where both say CERTIFIED, two programs that share no
  * code have multiplied the same witness out. One file, no dependency, no network; every number is
  * an exact rational on BigInt, and whatever is irrational is enclosed from both sides.
@@ -1874,8 +1874,9 @@
       if (v.every((c) => c.n === 0n)) throw malformed(`${where} is zero`);
       return v;
     };
+    const alpha = found.get("alpha") ?? null;
     return {
-      alpha: (found.get("alpha") ?? null) && vector(found.get("alpha"), "directions.alpha"),
+      alpha: alpha === null ? null : vector(alpha, "directions.alpha"),
       beta: found.has("beta")
         ? listOf(found.get("beta"), "directions.beta", size).map((x) =>
             x === null ? null : vector(x, "directions.beta"),
@@ -1893,6 +1894,7 @@
   }
 
   function wholeNumber(value, where) {
+    if (value instanceof Rational) return value; // of an array of integers
     if (!(value instanceof JsonNumber && value.isInteger)) {
       throw malformed(`${where}: expected an integer, got ${shown(value)}`);
     }
@@ -2217,7 +2219,7 @@
   }
 
   // ------------------------------------------------------------------------------------------
-  // Certificates as raw arrays in a zip file (SCHEMA.md, section 8): inflated, read into memory
+  // Documents as raw arrays in a zip file (SCHEMA.md, sections 8 and 9): inflated, read into memory
   // ------------------------------------------------------------------------------------------
 
   const MOST_MEMBERS = 4096;
@@ -2486,14 +2488,20 @@
       this.hashes = [];
     }
 
-    /** @returns {Uint8Array} */
-    next(name, size) {
+    /** The next member, which must have this name and size. */
+    expect(name, size) {
       const member = this.members[this.at];
       if (member === undefined || member.name !== name)
         throw malformed(`expected a member ${name}`);
       if (size !== null && member.size !== size) {
         throw malformed(`${name} must have ${size} bytes, it has ${member.size}`);
       }
+      return member;
+    }
+
+    /** @returns {Uint8Array} */
+    next(name, size) {
+      const member = this.expect(name, size);
       this.at += 1;
       return member.contents();
     }
@@ -2626,6 +2634,12 @@
   function readLayers(value, name, members, rows, columns) {
     const layers = listOf(value, name);
     if (layers.length > MOST_LAYERS) throw malformed(`${name}: more than ${MOST_LAYERS} layers`);
+    // What is in the file is compared with what is asked for before there is room for it.
+    const [first] = layers;
+    if (first instanceof Map && first.get("type") !== "ratio" && !first.has("rows")) {
+      const ofInt = first.has("words") ? integerIn(first.get("words"), `${name}.words`, 1, 1025) : 1;
+      members.expect(`${name}/0`, 8 * ofInt * rows * columns);
+    }
     if (!layers.length) spend(rows * columns);
     if (rows * columns > MOST_BITS) throw unproved("a table is too large", "budget");
     const total = Array.from({ length: rows }, () => new Array(columns).fill(ZERO));
@@ -2701,11 +2715,19 @@
     return where.map((i, k) => [i, values[k]]);
   }
 
-  /** The document that the manifest and its members are, as section 3 has it. */
+  /** The document that the manifest and its members are, as sections 3 and 7 have it. */
   function readArrays(bytes) {
     const zip = readZip(bytes);
     if (!zip.length || zip[0].name !== "manifest.json") throw malformed("no manifest.json");
     const manifest = readJson(zip[0].contents(), "manifest.json: ");
+    const isMap = manifest instanceof Map;
+    if (isMap && manifest.get("schema") === PARTITION_ARRAYS) {
+      return readPartitionArrays(manifest, zip);
+    }
+    return readCertificateArrays(manifest, zip);
+  }
+
+  function readCertificateArrays(manifest, zip) {
     const keys = ["schema", "sha256", "claim", "data", "w"];
     objectWith(manifest, "manifest", keys, ["dual", "better", "producer"]);
     if (manifest.get("schema") !== "gtv-certificate-arrays/1") {
@@ -2746,6 +2768,118 @@
       return hasRows ? new ReadRows(found.rows.map(([x]) => x)) : found;
     });
     return dual.set("r", r);
+  }
+
+  const PARTITION_ARRAYS = "gtv-connectivity-arrays/1";
+
+  /** The document about a partition that the manifest and its members are (section 9). */
+  function readPartitionArrays(manifest, zip) {
+    const tables = ["beta", "delta", "flow", "directions", "local"];
+    const keys = ["schema", "sha256", "claim", "data", "clusters", ...tables];
+    objectWith(manifest, "manifest", keys, ["producer"]);
+    const members = new Members(zip);
+    const { data, hash } = readArrayData(manifest.get("data"), members);
+    const entries = listOf(manifest.get("clusters"), "clusters").map(readSizes);
+    const total = (of) => entries.reduce((sum, { sizes }) => sum + (of(sizes) ?? 0), 0);
+    const [nodes, d] = [total((s) => s.cluster), data.get("dim")];
+    const indices = (name, count) => pick(indexMember(members, name, count));
+    const rows = (name, count, columns) => {
+      return pick(readLayers(manifest.get(name), name, members, count, columns));
+    };
+    const whole = listOf(manifest.get("flow"), "flow").every((layer) => {
+      return layer instanceof Map && layer.get("type") === "int" && isZero(layer.get("exponent"));
+    });
+    if (!whole) throw malformed("flow: layers must be integers with exponent 0");
+    const parts = { cluster: indices("cluster", nodes) };
+    parts.sets = indices("sets", total((s) => s.sets.reduce((a, b) => a + b, 0))); // prettier-ignore
+    parts.leftOut = indices("left_out", total((s) => s.leftOut));
+    parts.beta = rows("beta", nodes, 1);
+    parts.delta = rows("delta", nodes, 1);
+    parts.flow = rows("flow", total((s) => s.flow), 1); // prettier-ignore
+    parts.along = pick(countMember(members, "directions", entries, 0));
+    parts.directions = rows("directions", total((s) => s.directions), d); // prettier-ignore
+    parts.counts = pick(countMember(members, "local", entries, 1));
+    parts.local = rows("local", total((s) => s.local), d); // prettier-ignore
+    members.end();
+    const doc = new Map([["schema", PARTITION_ARRAYS], ["data", data], [ARRAYS_HASH, hash]]); // prettier-ignore
+    ["sha256", "claim"].forEach((key) => doc.set(key, manifest.get(key)));
+    return doc.set("clusters", entries.map((entry) => readEntry(entry, parts))); // prettier-ignore
+  }
+
+  const isZero = (value) => value instanceof JsonNumber && value.isInteger && Number(value.text) === 0; // prettier-ignore
+
+  function indexMember(members, name, count) {
+    const view = viewOf(members.next(name, 4 * count));
+    spend(count);
+    return Array.from({ length: count }, (_, k) => view.getUint32(4 * k, true));
+  }
+
+  /** For each node of some clusters how many rows are its own: a count is larger by `more`. */
+  function countMember(members, key, entries, more) {
+    const some = entries.filter(({ sizes }) => sizes[key] !== null);
+    const size = some.reduce((sum, { sizes }) => sum + sizes.cluster, 0);
+    const counts = indexMember(members, `${key}/count`, size);
+    const next = pick(counts);
+    for (const { sizes } of some) {
+      const own = next(sizes.cluster);
+      const total = own.reduce((sum, c) => sum + Math.max(0, c - more), 0);
+      if (total !== sizes[key] || (key === "directions" && own.some((c) => c > 1))) {
+        throw malformed(`${key}/count: not the numbers of rows that the manifest states`);
+      }
+    }
+    return counts;
+  }
+
+  /** Takes the next entries of a list, again and again. */
+  function pick(list) {
+    let at = 0;
+    return (count) => {
+      at += count;
+      return list.slice(at - count, at);
+    };
+  }
+
+  /** How long the lists of a witness are; null where an optional one is not there. */
+  function readSizes(value, k) {
+    const where = `clusters[${k}]`;
+    if (!(value instanceof Map) || !value.has("cluster")) throw malformed(`${where}: no cluster`);
+    if (value.has("beta") || value.has("delta")) throw malformed(`${where}: beta and delta are arrays`); // prettier-ignore
+    const length = (x, key) => integerIn(x, `${where}.${key}`, 0, ARRAYS);
+    const inside = (key, part) => {
+      const found = value.get(key);
+      return found instanceof Map && found.has(part) ? length(found.get(part), part) : null;
+    };
+    const sizes = {
+      cluster: length(value.get("cluster"), "cluster"),
+      flow: value.has("flow") ? length(value.get("flow"), "flow") : 0,
+      sets: listOf(value.has("sets") ? value.get("sets") : [], "sets").map((x) => length(x, "sets")), // prettier-ignore
+      leftOut: value.has("left_out") ? length(value.get("left_out"), "left_out") : 0,
+      directions: inside("directions", "beta"),
+      local: inside("roots", "local"),
+    };
+    return { value, sizes };
+  }
+
+  /** A witness as JSON documents have it, with numbers that are read. */
+  function readEntry({ value, sizes }, parts) {
+    const entry = new Map(value).set("cluster", parts.cluster(sizes.cluster));
+    const column = (rows) => new ReadRows(rows.map(([x]) => x));
+    entry.set("beta", column(parts.beta(sizes.cluster)));
+    entry.set("delta", column(parts.delta(sizes.cluster)));
+    if (value.has("flow")) entry.set("flow", column(parts.flow(sizes.flow)).rows);
+    if (value.has("sets")) entry.set("sets", sizes.sets.map(parts.sets)); // prettier-ignore
+    if (value.has("left_out")) entry.set("left_out", parts.leftOut(sizes.leftOut));
+    if (sizes.directions !== null) {
+      const counts = parts.along(sizes.cluster);
+      const vectors = counts.map((c) => (c ? new ReadRows(parts.directions(1)[0]) : null));
+      entry.set("directions", new Map(value.get("directions")).set("beta", vectors));
+    }
+    if (sizes.local !== null) {
+      const counts = parts.counts(sizes.cluster);
+      const roots = counts.map((c) => (c ? new ReadRows(parts.local(c - 1)) : null));
+      entry.set("roots", new Map(value.get("roots")).set("local", roots));
+    }
+    return entry;
   }
 
   /** What the data of a JSON file would be as arrays: their hash. */
@@ -2841,9 +2975,10 @@
     const schema = doc.get("schema");
     if (typeof doc.get("sha256") === "string") about.sha256 = doc.get("sha256");
     const given = data === null ? null : readJson(data, "data: ");
-    if (schema === "gtv-certificate/1" || doc.has(ARRAYS_HASH)) {
+    const isPartition = ["gtv-connectivity/1", PARTITION_ARRAYS].includes(schema);
+    if (schema === "gtv-certificate/1" || (doc.has(ARRAYS_HASH) && !isPartition)) {
       checkCertificate(doc, given, rtol, found);
-    } else if (schema === "gtv-connectivity/1") {
+    } else if (isPartition) {
       about.claim = "partition";
       checkPartition(doc, given);
     }

@@ -107,7 +107,7 @@ def manifest_of(value: Mapping[str, Any]) -> Manifest:
         "local": (sum(s.local or 0 for s in sizes), head.d),
     }
     read = {name: table_of(doc[name], name, *shape) for name, shape in shapes.items()}
-    if any(v.ratios is not None or not v.words or v.exponent for v in read["flow"].layers):
+    if any(not v.words or v.exponent for v in read["flow"].layers):
         raise malformed("flow: layers must be integers with exponent 0")
     counts = {
         "cluster": nodes,
