@@ -309,11 +309,24 @@
     throw unproved("a number has too many bits", "budget");
   }
 
+  /** The two halves of a double, to look at: little-endian or not, DataView says which is which. */
+  const DOUBLE = new DataView(new ArrayBuffer(8));
+  /** Integers below are doubles when rounded. */
+  const DOUBLE_LIMIT = 1n << 1023n;
+
   /** Number of bits of a positive integer. */
   function bitLength(n) {
     spend(words(n) >> 2);
-    const text = n.toString(16);
-    return 4 * (text.length - 1) + 32 - Math.clz32(parseInt(text[0], 16));
+    if (n >= DOUBLE_LIMIT) {
+      const text = n.toString(16);
+      return 4 * (text.length - 1) + 32 - Math.clz32(parseInt(text[0], 16));
+    }
+    DOUBLE.setFloat64(0, Number(n));
+    const high = DOUBLE.getUint32(0);
+    const bits = (high >>> 20) - 1022;
+    // Rounding changes the number of bits only where it ends at a power of two.
+    const isPower = (high & 0xfffff) === 0 && DOUBLE.getUint32(4) === 0;
+    return isPower && n >> BigInt(bits - 1) === 0n ? bits - 1 : bits;
   }
 
   /** How often 2 divides a positive integer. */
@@ -376,12 +389,12 @@
     /** A double: its value, exactly. */
     static double(x) {
       if (Number.isInteger(x)) return new Rational(BigInt(x));
-      const view = new DataView(new ArrayBuffer(8));
-      view.setFloat64(0, x);
-      const bits = view.getBigUint64(0);
-      const exponent = Number((bits >> 52n) & 0x7ffn);
-      const mantissa = (bits & MANTISSA) | (exponent ? 1n << 52n : 0n);
-      return new Rational(x < 0 ? -mantissa : mantissa, Math.max(exponent, 1) - 1075);
+      DOUBLE.setFloat64(0, x);
+      const high = DOUBLE.getUint32(0) & 0x7fffffff;
+      const exponent = high >>> 20;
+      // Below 2^53, so that the sum is exact.
+      const mantissa = ((high & 0xfffff) + (exponent ? 2 ** 20 : 0)) * 2 ** 32 + DOUBLE.getUint32(4);
+      return new Rational(BigInt(x < 0 ? -mantissa : mantissa), Math.max(exponent, 1) - 1075);
     }
 
     neg() {
@@ -723,29 +736,55 @@
   const DENOMINATORS = 64;
   const QUOTIENT_BITS = 256;
 
-  /** A sum that is exact while its terms have few denominators, else rounded to one side. */
+  /**
+   * A sum that is exact while its terms have few denominators, else rounded to one side.
+   *
+   * What has no odd denominator is one integer on a grid, however many terms there are.
+   */
   class OneSidedSum {
     /** @param {"lower"|"upper"} side */
     constructor(side) {
       this.side = side;
-      this.parts = new Map();
+      this.n = 0n;
+      this.e = 0;
+      this.parts = new Map(); // null after there were too many
     }
 
     add(q) {
+      if (q.d === 1n) {
+        this.addDyadic(q.n, q.e);
+        return;
+      }
+      if (this.parts === null) {
+        this.addRounded(q);
+        return;
+      }
       const part = this.parts.get(q.d);
       this.parts.set(q.d, part === undefined ? q : part.add(q));
+      if (this.parts.size <= DENOMINATORS) return;
+      this.parts.forEach((x) => this.addRounded(x));
+      this.parts = null;
+    }
+
+    /** Add n 2^e. */
+    addDyadic(n, e) {
+      if (n === 0n) return;
+      if (e < this.e) {
+        this.n = shifted(this.n, this.e - e);
+        this.e = e;
+      }
+      this.n += shifted(n, e - this.e);
+      spend(1 + (words(this.n) >> 4));
+    }
+
+    addRounded(q) {
+      const n = this.side === "lower" ? q.floor(QUOTIENT_BITS) : q.ceil(QUOTIENT_BITS);
+      this.addDyadic(n, -QUOTIENT_BITS);
     }
 
     total() {
-      const parts = [...this.parts.values()];
-      if (parts.length <= DENOMINATORS) return sum(parts);
-      return sum(parts.map((q) => this.rounded(q)));
-    }
-
-    rounded(q) {
-      if (q.d === 1n) return q;
-      const n = this.side === "lower" ? q.floor(QUOTIENT_BITS) : q.ceil(QUOTIENT_BITS);
-      return new Rational(n, -QUOTIENT_BITS);
+      const dyadic = new Rational(this.n, this.e);
+      return this.parts === null ? dyadic : sum([dyadic, ...this.parts.values()]);
     }
   }
 
@@ -772,31 +811,70 @@
   }
 
   const SHA_START = primeRoots(8, (p) => integerRoot(p << 64n));
-  const SHA_ROUNDS = primeRoots(64, (p) => cubeRoot(p << 96n));
+  const SHA_ROUNDS = Int32Array.from(primeRoots(64, (p) => cubeRoot(p << 96n)));
+  /** Bytes that are read, hashed and checked at a time: they stay in the caches of the processor. */
+  const PIECE = 2 ** 16;
 
-  /** Mix one block of 64 bytes into the state. */
-  function shaBlock(state, bytes, at, w) {
-    const turn = (x, k) => (x >>> k) | (x << (32 - k));
-    for (let i = 0; i < 16; i += 1) {
-      const k = at + 4 * i;
-      w[i] = (bytes[k] << 24) | (bytes[k + 1] << 16) | (bytes[k + 2] << 8) | bytes[k + 3];
+  /** A digest of bytes that come in pieces. */
+  class Sha256 {
+    constructor() {
+      this.state = Int32Array.from(SHA_START);
+      this.w = new Int32Array(64);
+      this.rest = new Uint8Array(64);
+      this.length = 0;
     }
-    for (let i = 16; i < 64; i += 1) {
-      const s0 = turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ (w[i - 15] >>> 3);
-      const s1 = turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ (w[i - 2] >>> 10);
-      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+
+    update(bytes) {
+      spend(4 * bytes.length);
+      const filled = this.length % 64;
+      this.length += bytes.length;
+      let at = 0;
+      if (filled) {
+        at = Math.min(64 - filled, bytes.length);
+        this.rest.set(bytes.subarray(0, at), filled);
+        if (filled + at < 64) return;
+        this.block(this.rest, 0);
+      }
+      for (; at + 64 <= bytes.length; at += 64) this.block(bytes, at);
+      this.rest.set(bytes.subarray(at));
     }
-    let [a, b, c, d, e, f, g, h] = state;
-    for (let i = 0; i < 64; i += 1) {
-      const s1 = turn(e, 6) ^ turn(e, 11) ^ turn(e, 25);
-      const t1 = (h + s1 + ((e & f) ^ (~e & g)) + SHA_ROUNDS[i] + w[i]) | 0;
-      const s0 = turn(a, 2) ^ turn(a, 13) ^ turn(a, 22);
-      const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
-      [h, g, f, e, d, c, b, a] = [g, f, e, (d + t1) | 0, c, b, a, (t1 + t2) | 0];
+
+    /** Mix one block of 64 bytes into the state. */
+    block(bytes, at) {
+      const { state, w } = this;
+      for (let i = 0, k = at; i < 16; i += 1, k += 4) {
+        w[i] = (bytes[k] << 24) | (bytes[k + 1] << 16) | (bytes[k + 2] << 8) | bytes[k + 3];
+      }
+      for (let i = 16; i < 64; i += 1) {
+        const x = w[i - 15];
+        const y = w[i - 2];
+        const s0 = ((x >>> 7) | (x << 25)) ^ ((x >>> 18) | (x << 14)) ^ (x >>> 3);
+        const s1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10);
+        w[i] = (w[i - 16] + s0 + w[i - 7] + s1) | 0;
+      }
+      let a = state[0], b = state[1], c = state[2], d = state[3]; // prettier-ignore
+      let e = state[4], f = state[5], g = state[6], h = state[7]; // prettier-ignore
+      for (let i = 0; i < 64; i += 1) {
+        const s1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7));
+        const t1 = (h + s1 + ((e & f) ^ (~e & g)) + SHA_ROUNDS[i] + w[i]) | 0;
+        const s0 = ((a >>> 2) | (a << 30)) ^ ((a >>> 13) | (a << 19)) ^ ((a >>> 22) | (a << 10));
+        const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
+        h = g; g = f; f = e; e = (d + t1) | 0; d = c; c = b; b = a; a = (t1 + t2) | 0; // prettier-ignore
+      }
+      state[0] += a; state[1] += b; state[2] += c; state[3] += d; // prettier-ignore
+      state[4] += e; state[5] += f; state[6] += g; state[7] += h; // prettier-ignore
     }
-    [a, b, c, d, e, f, g, h].forEach((x, i) => {
-      state[i] += x;
-    });
+
+    /** @returns {string} hexadecimal digits; nothing can follow. */
+    digest() {
+      const { length } = this;
+      // The bit after the end, zeros, and the length in bits fill the last block.
+      const end = new Uint8Array(9 + ((119 - (length % 64)) % 64));
+      end[0] = 0x80;
+      new DataView(end.buffer).setBigUint64(end.length - 8, BigInt(length) * 8n);
+      this.update(end);
+      return [...this.state].map((x) => (x >>> 0).toString(16).padStart(8, "0")).join("");
+    }
   }
 
   /**
@@ -804,19 +882,12 @@
    * @param {Uint8Array|string} source
    */
   function sha256(source) {
-    const { length } = source;
-    spend(4 * length);
-    const blocks = Math.floor((length + 72) / 64); // with the bit after the end and the length
-    const bytes = new Uint8Array(64 * blocks);
-    if (typeof source !== "string") bytes.set(source);
-    else for (let i = 0; i < length; i += 1) bytes[i] = source.charCodeAt(i);
-    bytes[length] = 0x80;
-    const view = new DataView(bytes.buffer);
-    view.setBigUint64(bytes.length - 8, BigInt(length) * 8n);
-    const state = Uint32Array.from(SHA_START);
-    const w = new Uint32Array(64);
-    for (let at = 0; at < bytes.length; at += 64) shaBlock(state, bytes, at, w);
-    return [...state].map((x) => x.toString(16).padStart(8, "0")).join("");
+    const hash = new Sha256();
+    for (let at = 0; at < source.length; at += PIECE) {
+      const piece = source.slice(at, at + PIECE);
+      hash.update(typeof piece === "string" ? Uint8Array.from(piece, (c) => c.charCodeAt(0)) : piece);
+    }
+    return hash.digest();
   }
 
   // ------------------------------------------------------------------------------------------
@@ -870,7 +941,6 @@
    */
   function real(value, where, infinite = null) {
     spend(4);
-    if (typeof value === "number") return realFromArray(value, where, infinite);
     if (value instanceof JsonNumber) return realFromJson(value, where, infinite);
     if (typeof value !== "string")
       throw malformed(`${where}: expected a double, got ${shown(value)}`);
@@ -882,13 +952,53 @@
     return new Real(found, value);
   }
 
-  /** An entry of an array: the double itself. */
-  function realFromArray(x, where, infinite) {
-    const isInfinite = x === Infinity || x === -Infinity;
-    if (Number.isNaN(x) || Object.is(x, -0) || (isInfinite && hexOf(x) !== infinite)) {
-      throw malformed(`${where}: expected a finite double and no -0, got ${x}`);
+  /**
+   * Doubles of an array, as a list of numbers: `at(k)` makes the Rational, or gives an infinite
+   * number, where it is needed. Plain lists have `at`, too.
+   */
+  class DoubleList {
+    /** @param {Float64Array} values */
+    constructor(values) {
+      this.values = values;
+      this.length = values.length;
     }
-    return new Real(isInfinite ? x : Rational.double(x), String(x));
+
+    at(k) {
+      return valueOfDouble(this.values[k]);
+    }
+  }
+
+  /** The same as rows: `at(k)` is a list of numbers. */
+  class DoubleTable extends DoubleList {
+    constructor(values, columns) {
+      super(values);
+      this.columns = columns;
+      this.length = values.length / columns;
+    }
+
+    at(k) {
+      const row = new Array(this.columns);
+      for (let j = 0, i = k * this.columns; j < row.length; j += 1, i += 1) {
+        row[j] = valueOfDouble(this.values[i]);
+      }
+      return row;
+    }
+  }
+
+  function valueOfDouble(x) {
+    return x === Infinity || x === -Infinity ? x : Rational.double(x);
+  }
+
+  /** @returns {DoubleList} the list, if its entries are allowed in data. */
+  function requireDoubles(list, where, infinite) {
+    spend(4 * list.values.length);
+    for (const x of list.values) {
+      const isAllowed = Number.isFinite(x) ? !Object.is(x, -0) : hexOf(x) === infinite;
+      if (Number.isNaN(x) || !isAllowed) {
+        throw malformed(`${where}: expected a finite double and no -0, got ${x}`);
+      }
+    }
+    return list;
   }
 
   function realFromJson(value, where, infinite) {
@@ -908,10 +1018,12 @@
   }
 
   function reals(value, where, length) {
+    if (value instanceof DoubleList) return requireDoubles(value, where, null);
     return listOf(value, where, length).map((x) => real(x, where));
   }
 
   function table(value, where, rows, columns, infinite = null) {
+    if (value instanceof DoubleTable) return requireDoubles(value, where, infinite);
     return listOf(value, where, rows).map((row) =>
       listOf(row, where, columns).map((x) => real(x, where, infinite)),
     );
@@ -919,24 +1031,37 @@
 
   /** Values of Reals, lists of Reals, and so on. */
   function valuesOf(numbers) {
+    if (numbers instanceof DoubleList) return numbers;
     return Array.isArray(numbers) ? numbers.map(valuesOf) : numbers.value;
   }
 
+  /** @param {function(function(number): number): boolean} holds - Of the sign of x - k for integers k. */
   function requireAll(numbers, where, what, holds) {
+    if (numbers instanceof DoubleList) {
+      for (const x of numbers.values) {
+        // The difference of doubles has the right sign: it is rounded to zero where they are equal.
+        if (!holds((k) => x - k)) throw malformed(`${where} must be ${what}, got ${x}`);
+      }
+      return numbers;
+    }
     numbers.flat().forEach((x) => {
-      if (!holds(x.value)) throw malformed(`${where} must be ${what}, got ${x.text}`);
+      if (holds((k) => x.value.compare(Rational.of(k)))) return;
+      throw malformed(`${where} must be ${what}, got ${x.text}`);
     });
     return numbers;
   }
 
-  const isPositive = (q) => q.sign > 0;
-  const isNotNegative = (q) => q.sign >= 0;
+  const isPositive = (from) => from(0) > 0;
+  const isNotNegative = (from) => from(0) >= 0;
 
   /** JSON with sorted keys and no spaces, in ASCII: Reals by their text, other things as they are. */
   function canonicalText(value) {
     if (value instanceof Real) return `"${value.text}"`;
     if (typeof value === "string") return asciiString(value);
     if (Array.isArray(value)) return `[${value.map(canonicalText).join(",")}]`;
+    if (value instanceof Edges) {
+      return `[${value.head.map((i, e) => `[${i},${value.tail[e]}]`).join(",")}]`;
+    }
     if (value instanceof Map) {
       const keys = [...value.keys()].sort();
       return `{${keys.map((k) => `${asciiString(k)}:${canonicalText(value.get(k))}`).join(",")}}`;
@@ -976,15 +1101,35 @@
    * @typedef {object} Problem
    * @property {number} n - Nodes.
    * @property {number} d - Dimension.
-   * @property {number[][]} edges
-   * @property {Rational[]} capacities - c_e = lam A_e.
-   * @property {Rational[]} weights
+   * @property {Edges} edges
+   * @property {Capacities} capacities - c_e = lam A_e.
+   * @property {Rational[]|DoubleList} weights
    * @property {Rational} lam
    * @property {{kind: string, Q: ?Rational[][]}} penalty - With p-norms by their own names.
    * @property {object[]} terms
    * @property {?string} noRule - Why nothing can be proved, if so.
    * @property {Map} canonical - What is hashed.
    */
+
+  /** Lists of nodes: plain, or Uint32Array. */
+  class Edges {
+    constructor(head, tail) {
+      this.head = head;
+      this.tail = tail;
+      this.length = head.length;
+    }
+  }
+
+  class Capacities {
+    constructor(weights, lam) {
+      this.weights = weights;
+      this.lam = lam;
+    }
+
+    at(e) {
+      return this.weights.at(e).mul(this.lam);
+    }
+  }
 
   /** @returns {Problem} */
   function readProblem(value) {
@@ -998,7 +1143,8 @@
     const edges = readEdges(data.get("edges"), n);
     const weights = reals(data.get("weights"), "weights", edges.length);
     const lam = real(data.get("lam"), "lam");
-    requireAll([...weights, lam], "weights and lam", "positive", isPositive);
+    requireAll(weights, "weights", "positive", isPositive);
+    requireAll([lam], "lam", "positive", isPositive);
     const penalty = readPenalty(data.get("penalty"), d);
     const terms = listOf(data.get("terms"), "terms").map((t, k) =>
       readTerm(t, `terms[${k}]`, n, d),
@@ -1015,7 +1161,7 @@
       edges,
       weights: valuesOf(weights),
       lam: lam.value,
-      capacities: weights.map((weight) => weight.value.mul(lam.value)),
+      capacities: new Capacities(valuesOf(weights), lam.value),
       penalty,
       terms,
       noRule: opaque ? `no exact rule for the loss ${shown(opaque.name)}` : penalty.noRule,
@@ -1023,17 +1169,30 @@
     };
   }
 
+  /** @returns {Edges} */
   function readEdges(value, n) {
+    const edges = value instanceof Edges ? value : edgesOfJson(value, n);
+    spend(2 * edges.length);
     let [head, tail] = [-1, -1];
-    return listOf(value, "edges").map((pair, e) => {
-      spend(2);
-      const [i, j] = listOf(pair, `edge ${e}`, 2).map((x) => integerIn(x, `edge ${e}`, 0, n));
-      if (i >= j || i < head || (i === head && j <= tail)) {
+    for (let e = 0; e < edges.length; e += 1) {
+      const i = edges.head[e];
+      const j = edges.tail[e];
+      if (i >= j || j >= n || i < head || (i === head && j <= tail)) {
         throw malformed(`edge ${e} [${i}, ${j}]: needs head < tail, sorted, no duplicates`);
       }
-      [head, tail] = [i, j];
-      return [i, j];
+      head = i;
+      tail = j;
+    }
+    return edges;
+  }
+
+  function edgesOfJson(value, n) {
+    const edges = [[], []];
+    listOf(value, "edges").forEach((pair, e) => {
+      const where = `edge ${e}`;
+      listOf(pair, where, 2).forEach((x, k) => edges[k].push(integerIn(x, where, 0, n)));
     });
+    return new Edges(...edges);
   }
 
   function readLabels(value, n) {
@@ -1107,15 +1266,36 @@
     throw malformed(`${where}: unknown kind ${shown(kind)}`);
   }
 
+  /** @returns {number[]|Uint32Array} */
   function readNodes(value, where, n, strictly) {
+    const nodes =
+      value instanceof Uint32Array
+        ? value
+        : listOf(value, `${where}.node`).map((x) => integerIn(x, `${where}.node`, 0, n));
+    spend(nodes.length);
     let last = -1;
-    return listOf(value, `${where}.node`).map((x) => {
-      spend(1);
-      const i = integerIn(x, `${where}.node`, 0, n);
-      if (i < last || (strictly && i === last)) throw malformed(`${where}.node must be increasing`);
+    for (const i of nodes) {
+      if (i < last || i >= n || (strictly && i === last)) {
+        throw malformed(`${where}.node must be increasing, and below ${n}`);
+      }
       last = i;
-      return i;
-    });
+    }
+    return nodes;
+  }
+
+  /** For each row of a term the number of rows of its node, the nodes being sorted. */
+  class RowCounts {
+    constructor(node) {
+      this.counts = new Uint32Array(node.length);
+      for (let from = 0, to = 0; from < node.length; from = to) {
+        while (to < node.length && node[to] === node[from]) to += 1;
+        this.counts.fill(to - from, from, to);
+      }
+    }
+
+    at(k) {
+      return Rational.of(this.counts[k]);
+    }
   }
 
   function readRows(value, where, n, d) {
@@ -1126,17 +1306,15 @@
     const X = table(value.get("X"), `${where}.X`, node.length, d);
     const y = reals(value.get("y"), `${where}.y`, node.length);
     const canonical = new Map([["kind", kind], ["node", node], ["X", X], ["y", y]]); // prettier-ignore
-    const counts = new Map();
-    node.forEach((i) => counts.set(i, (counts.get(i) || 0) + 1));
     const term = { kind, rows: true, node, X: valuesOf(X), y: valuesOf(y), canonical };
-    term.m = node.map((i) => Rational.of(counts.get(i)));
+    term.m = new RowCounts(node);
     requireTargets(kind, y, where);
     if (beside) {
       const numbers = reals(value.get(beside), `${where}.${beside}`, node.length);
       canonical.set(beside, numbers);
       requireAll(numbers, `${where}.${beside}`, "positive", isPositive);
       if (beside === "level") {
-        requireAll(numbers, `${where}.level`, "below 1", (q) => q.below(ONE));
+        requireAll(numbers, `${where}.level`, "below 1", (from) => from(1) < 0);
       }
       term[beside] = valuesOf(numbers);
     }
@@ -1145,9 +1323,9 @@
 
   function requireTargets(kind, y, where) {
     if (kind === "hinge") {
-      requireAll(y, `${where}.y`, "-1 or 1", (q) => q.abs().equals(ONE));
+      requireAll(y, `${where}.y`, "-1 or 1", (from) => from(1) === 0 || from(-1) === 0);
     } else if (kind === "logistic") {
-      requireAll(y, `${where}.y`, "0 or 1", (q) => q.n === 0n || q.equals(ONE));
+      requireAll(y, `${where}.y`, "0 or 1", (from) => from(0) === 0 || from(1) === 0);
     } else if (kind === "poisson") {
       requireAll(y, `${where}.y`, "at least 0", isNotNegative);
     }
@@ -1175,26 +1353,28 @@
     if (key === "upper") return table(value, where, k, d, "inf");
     if (key === "total") return requireAll(reals(value, where, k), where, "positive", isPositive);
     // mu and kappa: one positive number a node, or one that is not negative for each coordinate.
-    if (listOf(value, where, k).some((x) => Array.isArray(x))) {
+    const isTable = value instanceof DoubleTable;
+    if (isTable || (Array.isArray(value) && value.some((x) => Array.isArray(x)))) {
       return requireAll(table(value, where, k, d), where, "at least 0", isNotNegative);
     }
     return requireAll(reals(value, where, k), where, "positive", isPositive);
   }
 
   function requireOrder(term, where) {
-    term.lower.forEach((row, k) =>
-      row.forEach((low, j) => {
-        const high = term.upper[k][j];
-        if (low !== -Infinity && high !== Infinity && low.above(high)) {
+    for (let k = 0; k < term.node.length; k += 1) {
+      const high = term.upper.at(k);
+      term.lower.at(k).forEach((low, j) => {
+        if (low !== -Infinity && high[j] !== Infinity && low.above(high[j])) {
           throw malformed(`${where}: lower is above upper`);
         }
-      }),
-    );
+      });
+    }
   }
 
   /** A number of `mu` or `kappa` at entry k of a term, coordinate j. */
   function coefficient(list, k, j) {
-    return Array.isArray(list[k]) ? list[k][j] : list[k];
+    const found = list.at(k);
+    return Array.isArray(found) ? found[j] : found;
   }
 
   // ------------------------------------------------------------------------------------------
@@ -1241,13 +1421,25 @@
   }
 
   function witnesses(value, where, length) {
-    if (value instanceof ReadRows) return value.rows; // of the right shape
+    if (value instanceof ReadRows) return value.rows;
+    if (value instanceof ReadList) return value; // of the right shape
     return listOf(value, where, length).map(witness);
   }
 
-  /** @returns {Rational[][]} of any number of rows, if none is given. */
+  /** Numbers or rows that are read already, made by `at` where they are needed. */
+  class ReadList {}
+
+  /** The same as a list. */
+  class ReadRows {
+    constructor(rows) {
+      this.rows = rows;
+    }
+  }
+
+  /** @returns {Rational[][]|ReadList} of any number of rows, if none is given. */
   function witnessTable(value, where, rows, columns) {
     if (value instanceof ReadRows) return value.rows;
+    if (value instanceof ReadList) return value;
     return listOf(value, where, rows).map((row) => witnesses(row, where, columns));
   }
 
@@ -1298,9 +1490,11 @@
     },
   };
 
+  const minus = (a, b) => a.map((x, j) => x.sub(b[j]));
+
   /** Losses of terms at nodes that are finite, at entry k with w_i = v. */
   const NODE_LOSSES = {
-    point: (term, k, v) => sum(v.map((x, j) => x.sub(term.a[k][j]).square())),
+    point: (term, k, v) => sum(minus(v, term.a.at(k)).map((x) => x.square())),
     ridge: (term, k, v) => sum(v.map((x, j) => coefficient(term.mu, k, j).mul(x.square()).half())),
     l1: (term, k, v) => sum(v.map((x, j) => coefficient(term.kappa, k, j).mul(x.abs()))),
     box: () => ZERO,
@@ -1310,15 +1504,16 @@
   /** @returns {?string} why w is not feasible, if it is not. */
   function infeasibility(problem, w) {
     for (const term of problem.terms) {
-      for (const [k, i] of term.node.entries()) {
+      if (term.kind !== "box" && term.kind !== "simplex") continue;
+      for (let k = 0; k < term.node.length; k += 1) {
+        const i = term.node[k];
+        const v = w.at(i);
         if (term.kind === "box") {
-          const outside = w[i].findIndex(
-            (x, j) => !isWithin(x, term.lower[k][j], term.upper[k][j]),
-          );
+          const [low, high] = [term.lower.at(k), term.upper.at(k)];
+          const outside = v.findIndex((x, j) => !isWithin(x, low[j], high[j]));
           if (outside >= 0) return `node ${i} is outside its box in coordinate ${outside}`;
-        } else if (term.kind === "simplex") {
-          const on = w[i].every(isNotNegative) && sum(w[i]).equals(term.total[k]);
-          if (!on) return `node ${i} is not on its simplex`;
+        } else if (v.some((x) => x.sign < 0) || !sum(v).equals(term.total.at(k))) {
+          return `node ${i} is not on its simplex`;
         }
       }
     }
@@ -1332,35 +1527,37 @@
   /**
    * Enclose P(w) of a feasible w.
    * @param {Problem} problem
-   * @param {Rational[][]} w
+   * @param {Rational[][]|ReadList} w
    * @returns {{lower: Rational, upper: Rational}}
    */
   function objective(problem, w) {
     const total = new Enclosure();
     for (const term of problem.terms) addLosses(total, term, w);
-    problem.edges.forEach(([head, tail], e) => {
-      const z = w[head].map((x, j) => x.sub(w[tail][j]));
-      addVariation(total, problem, z, problem.capacities[e]);
-    });
+    const { length, head, tail } = problem.edges;
+    for (let e = 0; e < length; e += 1) {
+      const z = minus(w.at(head[e]), w.at(tail[e]));
+      addVariation(total, problem, z, problem.capacities.at(e));
+    }
     return { lower: total.low.total(), upper: total.high.total() };
   }
 
   function addLosses(total, term, w) {
-    term.node.forEach((i, k) => {
+    const beside = ROW_KINDS[term.kind];
+    for (let k = 0; k < term.node.length; k += 1) {
+      const v = w.at(term.node[k]);
       if (!term.rows) {
-        total.add(NODE_LOSSES[term.kind](term, k, w[i]));
-        return;
+        total.add(NODE_LOSSES[term.kind](term, k, v));
+        continue;
       }
-      const z = dot(term.X[k], w[i]);
+      const z = dot(term.X.at(k), v);
       if (term.kind === "poisson" && z.above(LARGEST_EXPONENT)) {
-        throw unproved(`exp(x.w) at node ${i} is too large to be enclosed`);
+        throw unproved(`exp(x.w) at node ${term.node[k]} is too large to be enclosed`);
       }
-      const beside = ROW_KINDS[term.kind];
-      const loss = ROW_LOSSES[term.kind](z, term.y[k], beside ? term[beside][k] : null);
-      const share = term.m[k].inverse();
+      const loss = ROW_LOSSES[term.kind](z, term.y.at(k), beside ? term[beside].at(k) : null);
+      const share = term.m.at(k).inverse();
       if (loss instanceof Rational) total.add(loss.mul(share));
       else total.addBetween(loss, share);
-    });
+    }
   }
 
   /** Norms as bounds: exact but for l2. */
@@ -1437,7 +1634,7 @@
 
   /** Conjugates of terms at nodes, at entry k with r a vector. */
   const NODE_CONJUGATES = {
-    point: (term, k, r) => dot(r, term.a[k]).add(dot(r, r).half().half()),
+    point: (term, k, r) => dot(r, term.a.at(k)).add(dot(r, r).half().half()),
     ridge: (term, k, r) =>
       sum(
         r.map((x, j) => {
@@ -1451,9 +1648,11 @@
       r.forEach((x, j) => requireInside(!x.abs().above(coefficient(term.kappa, k, j))));
       return ZERO;
     },
-    box: (term, k, r) =>
-      sum(r.map((x, j) => supportOfInterval(x, term.lower[k][j], term.upper[k][j]))),
-    simplex: (term, k, r) => term.total[k].mul(r.reduce(larger)),
+    box: (term, k, r) => {
+      const [low, high] = [term.lower.at(k), term.upper.at(k)];
+      return sum(r.map((x, j) => supportOfInterval(x, low[j], high[j])));
+    },
+    simplex: (term, k, r) => term.total.at(k).mul(r.reduce(larger)),
   };
 
   function supportOfInterval(x, low, high) {
@@ -1470,7 +1669,7 @@
   /**
    * The dual witness, read.
    * @typedef {object} Dual
-   * @property {Rational[][]} u
+   * @property {Rational[][]|ReadList} u
    * @property {Array} r - One list a term.
    * @property {OneSidedSum} conjugates - Of the terms, whose domains r is in.
    * @property {?Map} quadratic - Not read yet.
@@ -1489,7 +1688,9 @@
       const found = term.rows
         ? witnesses(list, `dual.r[${t}]`, term.node.length)
         : witnessTable(list, `dual.r[${t}]`, term.node.length, d);
-      found.forEach((x, k) => conjugates.add(conjugateAt(term, k, x)));
+      for (let k = 0; k < term.node.length; k += 1) {
+        conjugates.add(conjugateAt(term, k, found.at(k)));
+      }
       return found;
     });
     return { u, r, conjugates, quadratic: dual.get("quadratic") ?? null };
@@ -1505,30 +1706,60 @@
   }
 
   /** At every node and coordinate: what the blocks and the flow add up to, which must be zero. */
-  function requireConservation(problem, dual) {
-    const total = Array.from({ length: problem.n }, () => new Array(problem.d).fill(ZERO));
-    const add = (i, j, q) => {
-      total[i][j] = total[i][j].add(q);
+  function requireConservation(problem, { u, r }) {
+    const { n, d, terms, edges } = problem;
+    const arriving = edgesByTail(edges, n);
+    const next = terms.map(() => 0); // nodes of terms are sorted, and heads are
+    let from = 0;
+    for (let i = 0; i < n; i += 1) {
+      const total = new Array(d).fill(ZERO);
+      terms.forEach((term, t) => {
+        for (; term.node[next[t]] === i; next[t] += 1) addBlock(total, term, next[t], r[t]);
+      });
+      let to = from;
+      while (edges.head[to] === i) to += 1;
+      const tails = arriving.order.subarray(arriving.starts[i], arriving.starts[i + 1]);
+      addFlow(total, u, from, to, tails);
+      from = to;
+      const j = total.findIndex((x) => x.n !== 0n);
+      if (j >= 0) throw falseDocument(`the flow is not conserved at node ${i}, coordinate ${j}`);
+    }
+  }
+
+  /** Edges in the order of their tails, and where those of each node start. */
+  function edgesByTail({ length, tail }, n) {
+    spend(n + length);
+    const starts = new Uint32Array(n + 1);
+    for (let e = 0; e < length; e += 1) starts[tail[e]] += 1;
+    for (let i = 1; i <= n; i += 1) starts[i] += starts[i - 1];
+    const order = new Uint32Array(length);
+    // Each start is at the end of its node, and comes down with every edge.
+    for (let e = length - 1; e >= 0; e -= 1) order[(starts[tail[e]] -= 1)] = e;
+    return { starts, order };
+  }
+
+  /** Add B^T r of an entry of a term. */
+  function addBlock(total, term, k, r) {
+    const found = r.at(k);
+    const row = term.rows ? term.X.at(k).map((x) => x.mul(found)) : found;
+    row.forEach((x, j) => {
+      total[j] = total[j].add(x);
+    });
+  }
+
+  /** Add the flow of edges from `from` up to `to`, without `to`, less that of `tails`. */
+  function addFlow(total, u, from, to, tails) {
+    if (u instanceof LayeredTable) {
+      u.addFlow(total, from, to, tails);
+      return;
+    }
+    const add = (e, sign) => {
+      u[e].forEach((x, j) => {
+        total[j] = total[j].add(sign < 0 ? x.neg() : x);
+      });
     };
-    problem.terms.forEach((term, t) =>
-      term.node.forEach((i, k) => {
-        for (let j = 0; j < problem.d; j += 1) {
-          add(i, j, term.rows ? term.X[k][j].mul(dual.r[t][k]) : dual.r[t][k][j]);
-        }
-      }),
-    );
-    problem.edges.forEach(([head, tail], e) =>
-      dual.u[e].forEach((x, j) => {
-        add(head, j, x);
-        add(tail, j, x.neg());
-      }),
-    );
-    total.forEach((row, i) =>
-      row.forEach((x, j) => {
-        if (x.n === 0n) return;
-        throw falseDocument(`the flow is not conserved at node ${i}, coordinate ${j}`);
-      }),
-    );
+    for (let e = from; e < to; e += 1) add(e, 1);
+    for (const e of tails) add(e, -1);
   }
 
   /** @returns {Rational} a lower bound on the minimum of P. */
@@ -1538,11 +1769,12 @@
     const { kind } = problem.penalty;
     if (kind === "quadratic") addQuadraticConjugates(conjugates, problem, dual);
     else {
-      dual.u.forEach((u, e) => {
-        const c = problem.capacities[e];
+      for (let e = 0; e < problem.edges.length; e += 1) {
+        const u = dual.u.at(e);
+        const c = problem.capacities.at(e);
         if (kind === "squared") conjugates.add(dot(u, u).div(c.times(2)));
         else requireCapacity(kind, u, c, e);
-      });
+      }
     }
     return conjugates.total().neg();
   }
@@ -1550,7 +1782,8 @@
   function conjugateAt(term, k, r) {
     if (!term.rows) return NODE_CONJUGATES[term.kind](term, k, r);
     const beside = ROW_KINDS[term.kind];
-    return ROW_CONJUGATES[term.kind](r, term.m[k], term.y[k], beside ? term[beside][k] : null);
+    const number = beside ? term[beside].at(k) : null;
+    return ROW_CONJUGATES[term.kind](r, term.m.at(k), term.y.at(k), number);
   }
 
   function requireCapacity(kind, u, c, e) {
@@ -1571,14 +1804,16 @@
     }
     const mu = rowMargins(plusGram(plusGram(Q, nullSpace, 1), root, -1), -1).reduce(smaller);
     if (mu.sign <= 0) throw falseDocument("Q is not proved to be positive semidefinite");
-    dual.u.forEach((u, e) => {
+    for (let e = 0; e < problem.edges.length; e += 1) {
+      const u = dual.u.at(e);
+      const v = x.at(e);
       if (nullSpace.some((n) => dot(n, u).n !== 0n)) {
         throw falseDocument(`the flow on edge ${e} is not in the range of Q`);
       }
-      const s = u.map((value, i) => value.sub(dot(Q[i], x[e])));
-      const above = dot(x[e], u).add(dot(x[e], s)).add(dot(s, s).div(mu));
-      conjugates.add(above.div(problem.capacities[e].times(2)));
-    });
+      const s = u.map((value, i) => value.sub(dot(Q[i], v)));
+      const above = dot(v, u).add(dot(v, s)).add(dot(s, s).div(mu));
+      conjugates.add(above.div(problem.capacities.at(e).times(2)));
+    }
   }
 
   /** H + sign R^T R, symmetric. */
@@ -1709,17 +1944,23 @@
 
   /** Upper bound on ||w - w_hat||^2, where every coordinate of every node has a modulus. */
   function squaredDistance(problem, gap) {
-    const moduli = Array.from({ length: problem.n }, () => new Array(problem.d).fill(ZERO));
-    for (const term of problem.terms) {
-      if (term.kind !== "point" && term.kind !== "ridge") continue;
-      term.node.forEach((i, k) => {
-        moduli[i] = moduli[i].map((x, j) =>
-          x.add(term.kind === "point" ? Rational.of(2) : coefficient(term.mu, k, j)),
-        );
+    const terms = problem.terms.filter(({ kind }) => kind === "point" || kind === "ridge");
+    const next = terms.map(() => 0);
+    let least = null;
+    for (let i = 0; i < problem.n; i += 1) {
+      const moduli = new Array(problem.d).fill(ZERO);
+      terms.forEach((term, t) => {
+        const k = next[t];
+        if (term.node[k] !== i) return;
+        next[t] += 1;
+        moduli.forEach((x, j) => {
+          moduli[j] = x.add(term.kind === "point" ? Rational.of(2) : coefficient(term.mu, k, j));
+        });
       });
+      least = moduli.reduce(smaller, least ?? moduli[0]);
+      if (least.sign === 0) return null;
     }
-    const least = moduli.flat().reduce(smaller);
-    return least.sign > 0 ? gap.times(2).div(least) : null;
+    return gap.times(2).div(least);
   }
 
   const SMALL = Rational.ratio(1n, 100n);
@@ -1728,7 +1969,8 @@
   function scaleWarning(problem, value) {
     const isSmall = ({ lower, upper }) => upper.below(SMALL) && lower.above(SMALL.neg());
     if (!isSmall(value)) return "";
-    const zero = Array.from({ length: problem.n }, () => new Array(problem.d).fill(ZERO));
+    const origin = new Array(problem.d).fill(ZERO);
+    const zero = { at: () => origin };
     if (infeasibility(problem, zero) || !isSmall(objective(problem, zero))) return "";
     return "the objective is below 1/100 at w and at zero: look at the gap relative to |upper|";
   }
@@ -1906,10 +2148,10 @@
   function incidentEdges({ n, edges }) {
     spend(n);
     const found = Array.from({ length: n }, () => []);
-    edges.forEach(([i, j], e) => {
-      found[i].push(e);
-      found[j].push(e);
-    });
+    for (let e = 0; e < edges.length; e += 1) {
+      found[edges.head[e]].push(e);
+      found[edges.tail[e]].push(e);
+    }
     return found;
   }
 
@@ -1920,14 +2162,15 @@
     const inside = new Set();
     for (const i of nodes) {
       for (const e of incident[i]) {
-        const isInside = problem.edges[e].every((node) => members.has(node));
+        const isInside = members.has(problem.edges.head[e]) && members.has(problem.edges.tail[e]);
         if (isInside) inside.add(e);
-        else boundary.set(i, boundary.get(i).add(problem.weights[e]));
+        else boundary.set(i, boundary.get(i).add(problem.weights.at(e)));
       }
     }
+    const { head, tail } = problem.edges;
     const edges = [...inside]
       .sort((a, b) => a - b)
-      .map((e) => ({ i: problem.edges[e][0], j: problem.edges[e][1], weight: problem.weights[e] }));
+      .map((e) => ({ i: head[e], j: tail[e], weight: problem.weights.at(e) }));
     if (claim === YES && flow.length !== edges.length) {
       throw malformed(`flow must be a list of length ${edges.length}`);
     }
@@ -2039,9 +2282,9 @@
   /** Add the Hessian and the gradient at v of entry k of a term. */
   const DERIVATIVES = {
     squared: (term, k, H, g, v) => {
-      const x = term.X[k];
-      const factor = Rational.of(2).div(term.m[k]);
-      const slope = v && dot(x, v).sub(term.y[k]).mul(factor);
+      const x = term.X.at(k);
+      const factor = Rational.of(2).div(term.m.at(k));
+      const slope = v && dot(x, v).sub(term.y.at(k)).mul(factor);
       x.forEach((a, i) => {
         x.forEach((b, j) => {
           H[i][j] = H[i][j].add(a.mul(b).mul(factor));
@@ -2052,7 +2295,7 @@
     point: (term, k, H, g, v) => {
       H.forEach((row, j) => {
         row[j] = row[j].add(Rational.of(2));
-        if (g) g[j] = g[j].add(v[j].sub(term.a[k][j]).times(2));
+        if (g) g[j] = g[j].add(v[j].sub(term.a.at(k)[j]).times(2));
       });
     },
     ridge: (term, k, H, g, v) => {
@@ -2219,28 +2462,67 @@
   }
 
   // ------------------------------------------------------------------------------------------
-  // Documents as raw arrays in a zip file (SCHEMA.md, sections 8 and 9): inflated, read into memory
+  // Documents as raw arrays in a zip file (SCHEMA.md, sections 8 and 9), read in pieces
   // ------------------------------------------------------------------------------------------
 
   const MOST_MEMBERS = 4096;
   const MOST_LABELS = 2 ** 26;
   const ARRAYS = 2 ** 32; // numbers of nodes, dimensions and edges are below
-  const isZip = (bytes) =>
-    typeof bytes !== "string" && [0x50, 0x4b, 3, 4].every((byte, k) => bytes[k] === byte);
+
+  /** What is read from: it has a `length`, and `read` fills an array with what is at an offset. */
+  class Bytes {
+    constructor(bytes) {
+      this.bytes = bytes;
+      this.length = bytes.length;
+    }
+
+    read(target, at) {
+      target.set(this.bytes.subarray(at, at + target.length));
+    }
+  }
+
+  /** @returns {Uint8Array} bytes of a source, which has as many. */
+  function taken(source, at, size) {
+    const found = new Uint8Array(size);
+    source.read(found, at);
+    return found;
+  }
+
+  /** @returns {Uint8Array} all that is in a source. */
+  function whole(source) {
+    return source instanceof Uint8Array ? source : taken(source, 0, source.length);
+  }
+
+  function isZip(source) {
+    if (source.length < 4) return false;
+    return String.fromCharCode(...taken(source, 0, 4)) === "PK\x03\x04";
+  }
 
   /** Reads bits, least significant first, and the codes of Huffman. */
   class BitReader {
-    constructor(bytes) {
-      this.bytes = bytes;
+    constructor(source, from, size) {
+      this.source = source;
+      this.from = from;
+      this.left = size;
+      this.piece = new Uint8Array(0);
       this.at = 0;
       this.buffer = 0;
       this.count = 0;
     }
 
+    refill() {
+      const size = Math.min(PIECE, this.left);
+      if (size === 0) throw malformed("a deflate stream that is cut");
+      this.piece = taken(this.source, this.from, size);
+      this.from += size;
+      this.left -= size;
+      this.at = 0;
+    }
+
     bits(need) {
       while (this.count < need) {
-        if (this.at >= this.bytes.length) throw malformed("a deflate stream that is cut");
-        this.buffer |= this.bytes[this.at] << this.count;
+        if (this.at === this.piece.length) this.refill();
+        this.buffer |= this.piece[this.at] << this.count;
         this.at += 1;
         this.count += 8;
       }
@@ -2295,11 +2577,11 @@
   };
 
   /** One raw deflate stream that fills the size exactly and uses all bytes. */
-  function inflate(bytes, size) {
+  function inflate(source, from, packed, size) {
     // No stream grows more than 1032 times: what claims to is refused before there is room for it.
-    if (size > 1032 * bytes.length) throw malformed("a deflate stream of a wrong size");
-    spend(size + bytes.length);
-    const reader = new BitReader(bytes);
+    if (size > 1032 * packed) throw malformed("a deflate stream of a wrong size");
+    spend(size + packed);
+    const reader = new BitReader(source, from, packed);
     const out = { bytes: new Uint8Array(size), at: 0 };
     let isLast = 0;
     while (!isLast) {
@@ -2310,7 +2592,7 @@
       else if (type === 2) inflateBlock(reader, out, readCodes(reader));
       else throw malformed("a deflate block of no known type");
     }
-    if (out.at !== size || reader.at !== bytes.length) {
+    if (out.at !== size || reader.left || reader.at !== reader.piece.length) {
       throw malformed("a deflate stream of a wrong size");
     }
     return out.bytes;
@@ -2389,23 +2671,35 @@
     }
   }
 
-  const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, n) => {
-    let c = n;
+  /** By byte, and by byte that 1, 2 or 3 others follow: four bytes are one step. */
+  const CRC_TABLES = [new Uint32Array(256)];
+  CRC_TABLES[0].forEach((_, byte, table) => {
+    let c = byte;
     for (let k = 0; k < 8; k += 1) c = c & 1 ? 0xedb88320 ^ (c >>> 1) : c >>> 1;
-    return c;
+    table[byte] = c;
   });
+  for (let k = 1; k < 4; k += 1) {
+    CRC_TABLES.push(CRC_TABLES[k - 1].map((c) => CRC_TABLES[0][c & 255] ^ (c >>> 8)));
+  }
 
-  function crc32(bytes) {
-    let c = 0xffffffff;
-    for (const byte of bytes) c = CRC_TABLE[(c ^ byte) & 255] ^ (c >>> 8);
-    return (c ^ 0xffffffff) >>> 0;
+  /** The CRC-32 of what had the CRC-32 `crc`, 0 at first, with these bytes behind it. */
+  function crc32(crc, bytes) {
+    const [t0, t1, t2, t3] = CRC_TABLES;
+    let c = ~crc;
+    let k = 0;
+    for (; k + 4 <= bytes.length; k += 4) {
+      c ^= bytes[k] | (bytes[k + 1] << 8) | (bytes[k + 2] << 16) | (bytes[k + 3] << 24);
+      c = t3[c & 255] ^ t2[(c >>> 8) & 255] ^ t1[(c >>> 16) & 255] ^ t0[c >>> 24];
+    }
+    for (; k < bytes.length; k += 1) c = t0[(c ^ bytes[k]) & 255] ^ (c >>> 8);
+    return ~c >>> 0;
   }
 
   /** Fields of a record, little-endian: their sizes in bytes by their names. */
-  function record(bytes, at, signature, sizes) {
+  function record(source, at, signature, sizes) {
     const length = Object.values(sizes).reduce((a, b) => a + b, 4);
-    if (at < 0 || at + length > bytes.length) throw malformed("a zip file that is cut");
-    const view = new DataView(bytes.buffer, bytes.byteOffset + at, length);
+    if (at < 0 || at + length > source.length) throw malformed("a zip file that is cut");
+    const view = new DataView(taken(source, at, length).buffer);
     if (view.getUint32(0, true) !== signature) throw malformed("a zip record that is none");
     const found = { end: at + length };
     let k = 4;
@@ -2422,23 +2716,32 @@
   const END = { disk: 2, first: 2, here: 2, count: 2, size: 4, offset: 4, comment: 2 };
   const END_BYTES = 22;
 
-  /** @returns {{name: string, size: number, contents: function(): Uint8Array}[]} of a plain zip file. */
-  function readZip(bytes) {
-    const end = record(bytes, bytes.length - END_BYTES, 0x06054b50, END);
+  /**
+   * A member of a zip file.
+   * @typedef {object} Member
+   * @property {string} name
+   * @property {number} size
+   * @property {function(?Sha256): Uint8Array} contents - Which take part in the hash, if one is given.
+   */
+
+  /** @returns {Member[]} of a plain zip file. */
+  function readZip(source) {
+    const last = source.length - END_BYTES;
+    const end = record(source, last, 0x06054b50, END);
     const isPlain = end.disk === 0 && end.first === 0 && end.here === end.count && !end.comment;
-    if (!isPlain || end.offset + end.size !== bytes.length - END_BYTES) {
+    if (!isPlain || end.offset + end.size !== last) {
       throw malformed("a zip file with a wrong end");
     }
     if (end.count > MOST_MEMBERS) throw malformed(`more than ${MOST_MEMBERS} members`);
     const members = [];
     let [at, start] = [end.offset, 0];
     for (let k = 0; k < end.count; k += 1) {
-      const central = record(bytes, at, 0x02014b50, CENTRAL);
-      const local = record(bytes, start, 0x04034b50, LOCAL);
+      const central = record(source, at, 0x02014b50, CENTRAL);
+      const local = record(source, start, 0x04034b50, LOCAL);
       const { method, crc, packed, size, name } = central;
       const same = ["flags", "method", "crc", "packed", "size", "name", "extra"];
       const none = central.flags | central.extra | central.comment | central.disk;
-      const texts = [central, local].map((r) => bytes.subarray(r.end, r.end + name));
+      const texts = [central, local].map((r) => nameOf(source, r.end, name));
       if (
         same.some((key) => central[key] !== local[key]) ||
         none !== 0 ||
@@ -2446,38 +2749,44 @@
         central.offset !== start ||
         Math.max(packed, size, start) >= 2 ** 32 - 1 ||
         (method === 0 && packed !== size) ||
-        texts[0].some((byte, i) => byte !== texts[1][i])
+        texts[0] !== texts[1]
       ) {
         throw malformed("a zip file that is not in the plainest form");
       }
       const from = local.end + name;
       [at, start] = [central.end + name, from + packed];
       if (start > end.offset) throw malformed("a zip file whose members overlap");
-      const raw = bytes.subarray(from, start);
-      members.push({
-        name: String.fromCharCode(...texts[0]),
-        size,
-        contents: () => checkedContents(raw, method, size, crc),
-      });
+      const contents = (hash) => checkedContents(source, from, central, hash);
+      members.push({ name: texts[0], size, contents });
     }
-    if (start !== end.offset || at !== bytes.length - END_BYTES) {
+    if (start !== end.offset || at !== last) {
       throw malformed("a zip file with more in it than its members");
     }
     return members;
   }
 
-  function checkedContents(raw, method, size, crc) {
-    spend(raw.length);
-    const contents = method === 0 ? raw : inflate(raw, size);
-    if (crc32(contents) !== crc) throw malformed("a member with a wrong CRC-32");
-    return contents;
+  function nameOf(source, at, length) {
+    if (at + length > source.length) throw malformed("a zip file that is cut");
+    return String.fromCharCode(...taken(source, at, length));
   }
 
-  /** Rows that are read already, where a list of lists is expected. */
-  class ReadRows {
-    constructor(rows) {
-      this.rows = rows;
+  /**
+   * Contents of a member, in memory of their own: what is checked and hashed is what is used, even
+   * if the file changes meanwhile. What is stored is read, hashed and checked piece by piece.
+   */
+  function checkedContents(source, from, { method, packed, size, crc }, hash) {
+    spend(packed);
+    const isStored = method === 0;
+    const contents = isStored ? new Uint8Array(size) : inflate(source, from, packed, size);
+    let found = 0;
+    for (let at = 0; at < size; at += PIECE) {
+      const piece = contents.subarray(at, at + PIECE);
+      if (isStored) source.read(piece, from + at);
+      found = crc32(found, piece);
+      if (hash) hash.update(piece);
     }
+    if (found !== crc) throw malformed("a member with a wrong CRC-32");
+    return contents;
   }
 
   /** Members that the manifest asks for, one after the other. */
@@ -2500,32 +2809,31 @@
     }
 
     /** @returns {Uint8Array} */
-    next(name, size) {
+    next(name, size, hash = null) {
       const member = this.expect(name, size);
       this.at += 1;
-      return member.contents();
+      return member.contents(hash);
     }
 
     /** Of the data: its hash is part of theirs. */
     data(name, size) {
-      const contents = this.next(name, size);
-      this.hashes.push(sha256(contents));
+      const hash = new Sha256();
+      const contents = this.next(name, size, hash);
+      this.hashes.push(hash.digest());
       return contents;
     }
 
     indices(name, count) {
-      const view = viewOf(this.data(name, 4 * count));
-      return Array.from({ length: count }, (_, k) => view.getUint32(4 * k, true));
+      return arrayOf(this.data(name, 4 * count), Uint32Array);
     }
 
     doubles(name, count) {
-      return doublesOf(this.data(name, 8 * count), count);
+      return new DoubleList(arrayOf(this.data(name, 8 * count), Float64Array));
     }
 
     /** Rows of doubles. */
     table(name, rows, columns) {
-      const flat = this.doubles(name, rows * columns);
-      return Array.from({ length: rows }, (_, k) => flat.slice(k * columns, (k + 1) * columns));
+      return new DoubleTable(this.doubles(name, rows * columns).values, columns);
     }
 
     end() {
@@ -2533,11 +2841,15 @@
     }
   }
 
-  const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const IS_LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 
-  function doublesOf(bytes, count) {
-    const view = viewOf(bytes);
-    return Array.from({ length: count }, (_, k) => view.getFloat64(8 * k, true));
+  /** Contents of a member, which begin where their memory does, as an array of numbers. */
+  function arrayOf(bytes, Type) {
+    const size = Type.BYTES_PER_ELEMENT;
+    if (!IS_LITTLE_ENDIAN) {
+      for (let k = 0; k < bytes.length; k += size) bytes.subarray(k, k + size).reverse();
+    }
+    return new Type(bytes.buffer);
   }
 
   /** The fields of a kind of term, with their columns: d, or 1 for a number a row. */
@@ -2590,7 +2902,7 @@
       ["schema", head.get("schema")],
       ["n_nodes", n],
       ["dim", d],
-      ["edges", columns[0].map((i, e) => [i, columns[1][e]])],
+      ["edges", new Edges(...columns)],
       ["weights", members.doubles("weights", m)],
       ["lam", head.get("lam")],
       ["penalty", head.get("penalty")],
@@ -2630,7 +2942,43 @@
 
   const MOST_LAYERS = 16;
 
-  /** The sum of the layers of a table of witness numbers. */
+  /**
+   * The sum of the layers of a table of witness numbers, row by row.
+   *
+   * `at(i)` makes a row of Rationals; `addFlow` adds up many.
+   */
+  class LayeredTable extends ReadList {
+    constructor(layers, columns) {
+      super();
+      this.layers = layers;
+      this.columns = columns;
+    }
+
+    at(i) {
+      const row = new Array(this.columns).fill(ZERO);
+      for (const layer of this.layers) layer.addTo(row, i);
+      return row;
+    }
+
+    /** Add rows from `from` up to `to`, without `to`, less those in the list `less`. */
+    addFlow(total, from, to, less) {
+      for (const layer of this.layers) layer.addFlow(total, from, to, less);
+    }
+  }
+
+  /** The only column of a table. */
+  class OnlyColumn extends ReadList {
+    constructor(rows) {
+      super();
+      this.rows = rows;
+    }
+
+    at(i) {
+      return this.rows.at(i)[0];
+    }
+  }
+
+  /** @returns {LayeredTable} */
   function readLayers(value, name, members, rows, columns) {
     const layers = listOf(value, name);
     if (layers.length > MOST_LAYERS) throw malformed(`${name}: more than ${MOST_LAYERS} layers`);
@@ -2640,19 +2988,136 @@
       const ofInt = first.has("words") ? integerIn(first.get("words"), `${name}.words`, 1, 1025) : 1;
       members.expect(`${name}/0`, 8 * ofInt * rows * columns);
     }
-    if (!layers.length) spend(rows * columns);
+    spend(rows * columns);
     if (rows * columns > MOST_BITS) throw unproved("a table is too large", "budget");
-    const total = Array.from({ length: rows }, () => new Array(columns).fill(ZERO));
-    layers.forEach((layer, k) => {
-      const found = readLayer(layer, `${name}/${k}`, members, rows, columns);
-      found.forEach(([i, row]) => {
-        total[i] = total[i].map((x, j) => x.add(row[j]));
-      });
+    const found = layers.map((layer, k) => {
+      return readLayer(layer, `${name}/${k}`, members, rows, columns);
     });
-    return total;
+    return new LayeredTable(found, columns);
   }
 
-  /** @returns {[number, Rational[]][]} rows, and where they are. */
+  /** Where a layer has something: all rows, or some. */
+  class Places {
+    /**
+     * @param {?Uint32Array|number[]} indices - Increasing; null for all rows.
+     * @param {number} rows - Of the table.
+     */
+    constructor(indices, rows) {
+      this.indices = indices;
+      this.of = null;
+      // A list of all rows where that takes no more memory than 16 times the indices.
+      if (indices === null || rows > 16 * indices.length) return;
+      this.of = new Uint32Array(rows);
+      indices.forEach((i, k) => {
+        this.of[i] = k + 1;
+      });
+    }
+
+    /** The number of the row in the layer, or -1. */
+    find(i) {
+      const { indices } = this;
+      if (indices === null) return i;
+      if (this.of !== null) return this.of[i] - 1;
+      let [low, high] = [0, indices.length];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (indices[middle] < i) low = middle + 1;
+        else high = middle;
+      }
+      return indices[low] === i ? low : -1;
+    }
+  }
+
+  /** A layer of numbers `value(k)`, k counting through its rows. */
+  class Layer {
+    constructor(places, columns) {
+      this.places = places;
+      this.columns = columns;
+    }
+
+    addTo(row, i, sign = 1) {
+      const k = this.places.find(i) * this.columns;
+      if (k < 0) return;
+      for (let j = 0; j < this.columns; j += 1) {
+        const x = this.value(k + j);
+        row[j] = row[j].add(sign < 0 ? x.neg() : x);
+      }
+    }
+
+    addFlow(total, from, to, less) {
+      for (let i = from; i < to; i += 1) this.addTo(total, i);
+      for (const i of less) this.addTo(total, i, -1);
+    }
+  }
+
+  class DoubleLayer extends Layer {
+    constructor(places, columns, values) {
+      super(places, columns);
+      this.values = values;
+    }
+
+    value(k) {
+      return Rational.double(this.values[k]);
+    }
+  }
+
+  class RatioLayer extends Layer {
+    constructor(places, columns, values) {
+      super(places, columns);
+      this.values = values;
+    }
+
+    value(k) {
+      return this.values[Math.floor(k / this.columns)][k % this.columns];
+    }
+  }
+
+  /** Integers on a grid, of some words each. */
+  class IntegerLayer extends Layer {
+    constructor(places, columns, { bytes, size, exponent }) {
+      super(places, columns);
+      this.signed = arrayOf(bytes, BigInt64Array);
+      this.unsigned = new BigUint64Array(bytes.buffer);
+      this.size = size;
+      this.exponent = exponent;
+    }
+
+    integer(k) {
+      const { size } = this;
+      const last = (k + 1) * size - 1;
+      let n = this.signed[last];
+      if (size === 1) return n;
+      spend(4 * size); // each time that it is asked for
+      for (let i = 1; i < size; i += 1) n = (n << 64n) | this.unsigned[last - i];
+      return n;
+    }
+
+    value(k) {
+      return new Rational(this.integer(k), -this.exponent);
+    }
+
+    /** The sums are integers on the grid: what is made of them is one number for each column. */
+    addFlow(total, from, to, less) {
+      const sums = new Array(this.columns).fill(0n);
+      for (let i = from; i < to; i += 1) this.addIntegers(sums, i, false);
+      for (const i of less) this.addIntegers(sums, i, true);
+      sums.forEach((n, j) => {
+        total[j] = total[j].add(new Rational(n, -this.exponent));
+      });
+    }
+
+    addIntegers(sums, i, isNegative) {
+      const k = this.places.find(i) * this.columns;
+      if (k < 0) return;
+      spend(this.columns);
+      for (let j = 0; j < this.columns; j += 1) {
+        const n = this.integer(k + j);
+        sums[j] = isNegative ? sums[j] - n : sums[j] + n;
+      }
+    }
+  }
+
+  /** @returns {Layer} */
   function readLayer(layer, name, members, rows, columns) {
     const type = layer instanceof Map ? layer.get("type") : null;
     if (type === "ratio") return readRatios(layer, name, rows, columns);
@@ -2660,51 +3125,42 @@
     if (type !== "int" && type !== "float64")
       throw malformed(`${name}: unknown type ${shown(type)}`);
     objectWith(layer, name, ["type", ...own], ["rows"]);
-    let where = null;
+    let indices = null;
     let count = rows;
     if (layer.has("rows")) {
       count = integerIn(layer.get("rows"), `${name}.rows`, 0, rows + 1);
-      const view = viewOf(members.next(`${name}/rows`, 4 * count));
-      where = increasing(Array.from({ length: count }, (_, k) => view.getUint32(4 * k, true)), rows, name); // prettier-ignore
+      indices = arrayOf(members.next(`${name}/rows`, 4 * count), Uint32Array);
+      increasing(indices, rows, name);
     }
-    const read = type === "int" ? integersOf(layer, name) : float64s(name);
-    const flat = read(members, count * columns);
-    return Array.from({ length: count }, (_, k) => {
-      return [where ? where[k] : k, flat.slice(k * columns, (k + 1) * columns)];
-    });
+    const places = new Places(indices, rows);
+    const read = type === "int" ? readIntegers : readDoubles;
+    return read(layer, name, members, places, columns, count * columns);
   }
 
   function increasing(indices, limit, name) {
-    indices.forEach((i, k) => {
-      if (i >= limit || (k && i <= indices[k - 1])) throw malformed(`${name}: rows must increase`);
-    });
-    return indices;
+    spend(indices.length);
+    for (let k = 0; k < indices.length; k += 1) {
+      if (indices[k] >= limit || (k && indices[k] <= indices[k - 1])) {
+        throw malformed(`${name}: rows must increase`);
+      }
+    }
   }
 
-  function float64s(name) {
-    return (members, count) => {
-      spend(8 * count);
-      return doublesOf(members.next(name, 8 * count), count).map((x) => {
-        if (!Number.isFinite(x)) throw malformed(`${name}: a number that is not finite`);
-        return Rational.double(x);
-      });
-    };
+  function readDoubles(layer, name, members, places, columns, count) {
+    spend(8 * count);
+    const values = arrayOf(members.next(name, 8 * count), Float64Array);
+    for (const x of values) {
+      if (!Number.isFinite(x)) throw malformed(`${name}: a number that is not finite`);
+    }
+    return new DoubleLayer(places, columns, values);
   }
 
-  function integersOf(layer, name) {
-    const words_ = integerIn(layer.get("words"), `${name}.words`, 1, 1025);
+  function readIntegers(layer, name, members, places, columns, count) {
+    const size = integerIn(layer.get("words"), `${name}.words`, 1, 1025);
     const exponent = integerIn(layer.get("exponent"), `${name}.exponent`, -20000, 20001);
-    return (members, count) => {
-      spend(8 * count * words_);
-      const view = viewOf(members.next(name, 8 * count * words_));
-      return Array.from({ length: count }, (_, k) => {
-        let n = view.getBigInt64(8 * (k * words_ + words_ - 1), true);
-        for (let i = words_ - 2; i >= 0; i -= 1) {
-          n = (n << 64n) | view.getBigUint64(8 * (k * words_ + i), true);
-        }
-        return new Rational(n, -exponent);
-      });
-    };
+    spend(8 * count * size);
+    const bytes = members.next(name, 8 * count * size);
+    return new IntegerLayer(places, columns, { bytes, size, exponent });
   }
 
   function readRatios(layer, name, rows, columns) {
@@ -2712,14 +3168,14 @@
     const where = listOf(layer.get("rows"), `${name}.rows`).map((x) => integerIn(x, name, 0, rows));
     increasing(where, rows, name);
     const values = witnessTable(layer.get("values"), `${name}.values`, where.length, columns);
-    return where.map((i, k) => [i, values[k]]);
+    return new RatioLayer(new Places(where, rows), columns, values);
   }
 
   /** The document that the manifest and its members are, as sections 3 and 7 have it. */
-  function readArrays(bytes) {
-    const zip = readZip(bytes);
+  function readArrays(source) {
+    const zip = readZip(source);
     if (!zip.length || zip[0].name !== "manifest.json") throw malformed("no manifest.json");
-    const manifest = readJson(zip[0].contents(), "manifest.json: ");
+    const manifest = readJson(zip[0].contents(null), "manifest.json: ");
     const isMap = manifest instanceof Map;
     if (isMap && manifest.get("schema") === PARTITION_ARRAYS) {
       return readPartitionArrays(manifest, zip);
@@ -2738,9 +3194,7 @@
     const members = new Members(zip);
     const { data, hash } = readArrayData(manifest.get("data"), members);
     const [n, d, m] = [data.get("n_nodes"), data.get("dim"), data.get("edges").length];
-    const read = (value, name, rows, columns) => {
-      return new ReadRows(readLayers(value, name, members, rows, columns));
-    };
+    const read = (value, name, rows, columns) => readLayers(value, name, members, rows, columns);
     const doc = new Map(manifest).set("data", data).set(ARRAYS_HASH, hash);
     doc.set("w", read(manifest.get("w"), "w", n, d));
     const dual = manifest.get("dual") ?? null;
@@ -2765,7 +3219,7 @@
     const r = listOf(dual.get("r"), "dual.r", terms.length).map((layers, t) => {
       const hasRows = terms[t].has("X");
       const found = read(layers, `r/${t}`, terms[t].get("node").length, hasRows ? 1 : d);
-      return hasRows ? new ReadRows(found.rows.map(([x]) => x)) : found;
+      return hasRows ? new OnlyColumn(found) : found;
     });
     return dual.set("r", r);
   }
@@ -2784,7 +3238,8 @@
     const [nodes, d] = [total((s) => s.cluster), data.get("dim")];
     const indices = (name, count) => pick(indexMember(members, name, count));
     const rows = (name, count, columns) => {
-      return pick(readLayers(manifest.get(name), name, members, count, columns));
+      const table = readLayers(manifest.get(name), name, members, count, columns);
+      return pick(Array.from({ length: count }, (_, k) => table.at(k)));
     };
     const whole = listOf(manifest.get("flow"), "flow").every((layer) => {
       return layer instanceof Map && layer.get("type") === "int" && isZero(layer.get("exponent"));
@@ -2809,9 +3264,9 @@
   const isZero = (value) => value instanceof JsonNumber && value.isInteger && Number(value.text) === 0; // prettier-ignore
 
   function indexMember(members, name, count) {
-    const view = viewOf(members.next(name, 4 * count));
+    const found = arrayOf(members.next(name, 4 * count), Uint32Array);
     spend(count);
-    return Array.from({ length: count }, (_, k) => view.getUint32(4 * k, true));
+    return Array.from(found);
   }
 
   /** For each node of some clusters how many rows are its own: a count is larger by `more`. */
@@ -2895,8 +3350,8 @@
     const doubles = (values) => {
       bytesOf(values.map((q) => (q instanceof Rational ? nearest(q) : q)), 8, "setFloat64"); // prettier-ignore
     };
-    integers(edges.map(([head]) => head));
-    integers(edges.map(([, tail]) => tail));
+    integers(edges.head);
+    integers(edges.tail);
     doubles(problem.weights);
     if (canonical.has("nodes")) hashes.push(sha256(canonicalText(canonical.get("nodes"))));
     const heads = terms.map((term) => {
@@ -2944,7 +3399,9 @@
 
   /**
    * Check a document.
-   * @param {Uint8Array|string} source - Bytes or text of a JSON document.
+   * @param {Uint8Array|string|Bytes} source - Bytes or text of a document, or what they are read
+   *   from in pieces: an object with the `length` in bytes and `read(target, at)`, which fills a
+   *   Uint8Array with what is at an offset.
    * @param {{data?: Uint8Array|string, rtol?: number, budget?: number}} [options]
    * @returns {Answer}
    */
@@ -2957,7 +3414,7 @@
     const about = { claim: "solution", sha256: null };
     let verdict;
     try {
-      decide(source, data, Rational.double(rtol), found, about);
+      decide(source instanceof Uint8Array ? new Bytes(source) : source, data, Rational.double(rtol), found, about);
     } catch (error) {
       if (!(error instanceof Verdict)) throw error;
       verdict = error;
@@ -2970,7 +3427,9 @@
 
   /** Ends with a verdict. */
   function decide(source, data, rtol, found, about) {
-    const doc = isZip(source) ? readArrays(source) : readJson(source);
+    const isText = typeof source === "string";
+    const isArrays = !isText && isZip(source);
+    const doc = isArrays ? readArrays(source) : readJson(isText ? source : whole(source));
     if (!(doc instanceof Map)) throw malformed("the document must be an object");
     const schema = doc.get("schema");
     if (typeof doc.get("sha256") === "string") about.sha256 = doc.get("sha256");
@@ -3043,7 +3502,16 @@
   }
 
   /** For tests alone. */
-  const internals = { Rational, rootOf, logarithmOf, exponentialOf, doubleOf, hexOf, inflate };
+  const internals = {
+    Rational,
+    rootOf,
+    logarithmOf,
+    exponentialOf,
+    doubleOf,
+    hexOf,
+    crc32,
+    inflate: (bytes, size) => inflate(new Bytes(bytes), 0, bytes.length, size),
+  };
   const api = Object.freeze({ check, figures, proved, sha256, EXIT, internals });
 
   // ------------------------------------------------------------------------------------------
@@ -3081,9 +3549,30 @@
     return x;
   }
 
-  function readFile(path) {
+  /** A file that is read in pieces. */
+  class FileSource {
+    constructor(fs, path) {
+      this.fs = fs;
+      this.path = path;
+      this.file = fs.openSync(path);
+      this.length = fs.fstatSync(this.file).size;
+    }
+
+    read(target, at) {
+      for (let filled = 0; filled < target.length; ) {
+        const left = target.length - filled;
+        const count = this.fs.readSync(this.file, target, filled, left, at + filled);
+        if (count === 0) throw new BadUsage(`cannot read ${this.path}: it has become shorter`);
+        filled += count;
+      }
+    }
+  }
+
+  /** @returns {FileSource|Uint8Array} what can be read at any offset, or all of it. */
+  function opened(path) {
     try {
-      return require("node:fs").readFileSync(path);
+      const fs = require("node:fs");
+      return fs.statSync(path).isFile() ? new FileSource(fs, path) : fs.readFileSync(path);
     } catch (error) {
       throw new BadUsage(`cannot read ${path}: ${error.code}`);
     }
@@ -3097,9 +3586,9 @@
         console.log(USAGE);
         return 0;
       }
-      const data = options.data === undefined ? null : readFile(options.data);
+      const data = options.data === undefined ? null : whole(opened(options.data));
       const { rtol, budget = null } = options;
-      const answer = check(readFile(options.file), { data, rtol, budget });
+      const answer = check(opened(options.file), { data, rtol, budget });
       if (options.json) console.log(JSON.stringify(figures(answer)));
       else console.log([`${answer.status}: ${answer.reason}`, ...proved(answer)].join("\n"));
       return answer.exitStatus;
