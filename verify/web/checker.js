@@ -1276,7 +1276,7 @@
     let last = -1;
     for (const i of nodes) {
       if (i < last || i >= n || (strictly && i === last)) {
-        throw malformed(`${where}.node must be increasing, and below ${n}`);
+        throw malformed(`${where}.node must be increasing, below ${n}`);
       }
       last = i;
     }
@@ -1534,8 +1534,10 @@
     const total = new Enclosure();
     for (const term of problem.terms) addLosses(total, term, w);
     const { length, head, tail } = problem.edges;
+    let v = null;
     for (let e = 0; e < length; e += 1) {
-      const z = minus(w.at(head[e]), w.at(tail[e]));
+      if (e === 0 || head[e] !== head[e - 1]) v = w.at(head[e]); // edges are sorted by head
+      const z = minus(v, w.at(tail[e]));
       addVariation(total, problem, z, problem.capacities.at(e));
     }
     return { lower: total.low.total(), upper: total.high.total() };
@@ -3007,6 +3009,7 @@
       this.of = null;
       // A list of all rows where that takes no more memory than 16 times the indices.
       if (indices === null || rows > 16 * indices.length) return;
+      spend(rows);
       this.of = new Uint32Array(rows);
       indices.forEach((i, k) => {
         this.of[i] = k + 1;
@@ -3087,7 +3090,7 @@
       const last = (k + 1) * size - 1;
       let n = this.signed[last];
       if (size === 1) return n;
-      spend(4 * size); // each time that it is asked for
+      spend(4 * size + ((size * size) >> 4)); // each time that it is asked for
       for (let i = 1; i < size; i += 1) n = (n << 64n) | this.unsigned[last - i];
       return n;
     }
@@ -3504,6 +3507,7 @@
   /** For tests alone. */
   const internals = {
     Rational,
+    OneSidedSum,
     rootOf,
     logarithmOf,
     exponentialOf,

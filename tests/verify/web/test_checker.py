@@ -178,6 +178,23 @@ def test_enclosures_hold_what_they_enclose(node: str) -> None:
                 )
 
 
+@pytest.mark.parametrize("count", [60, 64, 65, 300])
+def test_sums_are_on_their_side(node: str, count: int) -> None:
+    """Quotients of many denominators, of both signs, and what is on a grid."""
+    script = (
+        "['lower', 'upper'].map(side => { const total = new internals.OneSidedSum(side);"
+        "x.forEach(([n, e, d]) => total.add(new internals.Rational(BigInt(n), e, BigInt(d))));"
+        "const q = total.total(); return [q.n.toString(16), q.e, q.d.toString(16)]; })"
+    )
+    parts = [((-1) ** k * (k + 1), k % 7 - 3, 2 * k + 3) for k in range(count)]
+    parts += [(k - 5, 3 * k - 20, 1) for k in range(20)]
+    true = sum(Fraction(n, d) * Fraction(2) ** e for n, e, d in parts)
+    low, high = map(exact, evaluated(node, script, parts))
+    assert low <= true <= high
+    assert high - low <= Fraction(count, 2**255)
+    assert (low == high) == (count <= 64)
+
+
 def exact(found: list[Any]) -> Fraction:
     n, e, d = found
     return Fraction(int(n, 16), int(d, 16)) * Fraction(2) ** e
