@@ -301,6 +301,28 @@ def many_rows(r: list[str]) -> dict[str, Any]:
     }
 
 
+def test_the_least_modulus_bounds_the_distance(javascript: Callable[..., Any]) -> None:
+    """2 (upper - lower)/mu, whatever node has it: P(w) is 5/2 and the optimum zero."""
+    documents = []
+    for mu in ([1, 4], [4, 1]):
+        term = {"kind": "ridge", "node": [0, 1], "mu": [float(x).hex() for x in mu]}
+        problem: dict[str, Any] = {"schema": "gtv-problem/1", "n_nodes": 2, "dim": 1, "edges": []}
+        problem |= {"weights": [], "lam": (1.0).hex(), "penalty": {"kind": "l2"}, "terms": [term]}
+        text = json.dumps(problem, sort_keys=True, separators=(",", ":"))
+        document = {
+            "schema": "gtv-certificate/1",
+            "sha256": hashlib.sha256(text.encode("ascii")).hexdigest(),
+            "data": problem,
+            "claim": {"rtol": 0, "upper": None, "lower": None},
+            "w": [[1], [1]],
+            "dual": {"u": [], "r": [[[0], [0]]]},
+        }
+        documents.append({"document": json.dumps(document).encode(), "rtol": 1.0})
+    for answer in javascript(documents):
+        assert answer["figures"]["upper"] == 2.5, answer
+        assert answer["figures"]["distance_bound"] == pytest.approx(5**0.5, rel=1e-15)
+
+
 def test_hostile_documents_end(javascript: Callable[..., Any]) -> None:
     documents = hostile()
     start = time.process_time()
