@@ -211,6 +211,8 @@ def _constants(entry: Mapping[str, Any], size: int, d: int) -> Constants:
     def one(name: str) -> Fraction | None:
         return None if entry[name] is None else _numbers([entry[name]], 1, name)[0]
 
+    if (alpha := one("alpha")) == 0:
+        raise malformed("alpha must be positive")
     beta, delta = (_numbers(entry[name], size, name) for name in ("beta", "delta"))
     center = _vector(entry["center"], d, "center")
     along = keys(entry.get("directions", {}), set(), {"alpha", "beta"}, "directions")
@@ -224,7 +226,7 @@ def _constants(entry: Mapping[str, Any], size: int, d: int) -> Constants:
     lists = as_list(roots.get("local", [None] * size), size, "roots.local")
     local = [_root(rows, d, f"roots.local[{k}]") for k, rows in enumerate(lists)]
     return Constants(
-        one("alpha"), beta, delta, center, one("modulus"),
+        alpha, beta, delta, center, one("modulus"),
         alpha_along, beta_along, total, inverse, local,
     )  # fmt: skip
 
@@ -258,8 +260,6 @@ def _demands(cluster: _Cluster, constants: Constants, lam: Fraction) -> list[Fra
     boundary = sum(cluster.outside) * unit(cluster.shift)
     factor = Fraction(0)
     if constants.alpha is not None and boundary:
-        if not constants.alpha:
-            raise malformed("alpha must be positive")
         factor = boundary / constants.alpha
     work.rows(len(cluster.nodes), 2)
     return [
