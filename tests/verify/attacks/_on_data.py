@@ -227,6 +227,10 @@ def matrix(proof: Proof, rng: random.Random) -> None:
         proof.data["penalty"]["Q"] = [
             [x * y + by * (i == j) for j, y in enumerate(v)] for i, x in enumerate(v)
         ]
+        if rng.random() < 0.5:  # no flow, and rows that would be enough if they were null vectors
+            proof.u = [[F(0)] * d for _ in proof.u]
+            rows = [[F(8 * (i == j)) for j in range(d)] for i in range(d)]
+            proof.quadratic = {"root": [], "null_space": rows, "x": proof.u}
 
 
 ATTACKS: tuple[Attack, ...] = (
