@@ -89,3 +89,17 @@ def test_it_holds_the_kernel_and_is_the_same_every_time(folder: Path, tmp_path: 
 def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert zipapp.main([str(tmp_path / "none" / "a.pyz")]) == 2
     assert "cannot write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_reader_that_goes_away_changes_no_status(folder: Path, form: tuple[str, ...]) -> None:
+    """As `gtv-check.pyz FILE | head -0` does: no traceback, and not the status of a defect."""
+    command = [sys.executable, "-I", "-S", zipapp.NAME, "good.json", *form]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        error = process.stderr.read()
+    assert process.returncode == 0
+    assert error == b""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -82,10 +83,19 @@ def run(options: argparse.Namespace) -> int:
         print(f"verify: cannot read {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
     if options.json:
-        print(json.dumps(result.to_json(), allow_nan=False))
+        _say(json.dumps(result.to_json(), allow_nan=False))
     else:
-        print("\n".join(_lines(result)))
+        _say("\n".join(_lines(result)))
     return exit_status(result)
+
+
+def _say(text: str) -> None:
+    """Print, to whoever still reads: the status says the same."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # What is left in the buffer would be written, and fail, at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _lines(result: Result) -> list[str]:
