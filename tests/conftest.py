@@ -21,16 +21,17 @@ settings.register_profile(
 settings.load_profile("gtvcvx")
 
 
-def _share(name: str) -> None:
+def _share(path: str) -> None:
     """Let every test file, in whatever folder, say ``from _instances import ...``.
 
-    Putting this folder on the path instead would let tests/verify hide the package verify.
+    Putting folders on the path instead would let tests/verify hide the package verify.
     """
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    file = Path(__file__).parent / f"{path}.py"
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[file.stem] = module
     spec.loader.exec_module(module)
 
 
@@ -38,3 +39,8 @@ _share("_instances")
 _share("_benchmark_modules")
 _share("_documents")
 _share("_twins")
+_share("losses/_catalogue_cases")
+_share("losses/_node_problems")
+_share("verify/_plain_instances")
+_share("verify/_zip_files")
+_share("verify/flows/_flow_graphs")

@@ -3,10 +3,7 @@
 The catalogue's losses have theirs in `_catalogue_cases`.
 """
 
-import importlib.util
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -170,19 +167,6 @@ BATCHES = {
 }
 
 
-def _share(name: str) -> None:
-    """Let every test file of this folder say ``from _catalogue_cases import ...``."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-
-
-_share("_catalogue_cases")
-
-
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(7)
@@ -196,6 +180,3 @@ def batch(request: pytest.FixtureRequest, rng: np.random.Generator) -> Batch:
 @pytest.fixture(params=[name for name in BATCHES if name.startswith("squared")])
 def squared(request: pytest.FixtureRequest, rng: np.random.Generator) -> Batch:
     return BATCHES[request.param](rng)
-
-
-_share("_node_problems")
