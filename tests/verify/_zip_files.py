@@ -6,6 +6,7 @@ import io
 import json
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,14 @@ def as_archive(document: dict[str, Any], path: Path) -> Path:
     with open(path, "wb") as file:
         write_to(file, from_document(document))
     return path
+
+
+def setting(*keys: Any, value: Any) -> Callable[[Any], None]:
+    """Return what sets one entry of a manifest."""
+
+    def change(manifest: Any) -> None:
+        for key in keys[:-1]:
+            manifest = manifest[key]
+        manifest[keys[-1]] = value
+
+    return change

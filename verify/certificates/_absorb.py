@@ -64,7 +64,7 @@ class Absorber:
             for t, term in enumerate(self.inst.terms):
                 if term.x is None and (term.domain is not None) == limited:
                     ease = np.zeros(out.shape)
-                    ease[term.node] = self.point.ease[t]
+                    ease[term.node] = self.point.curvature.ease[t]
                     easier = ease > best
                     best[easier], block[easier] = ease[easier], t
             # A vanishing ridge pays r^2 / (2 mu), and an l1 block at its end has no room.
@@ -87,7 +87,7 @@ class Absorber:
         count = int(self.component.max(initial=-1)) + 1
         served = np.zeros(count, dtype=bool)
         served[self.component[roots]] = True
-        eigenvalues = self.point.eigenvalues
+        eigenvalues = self.point.curvature.eigenvalues
         low, size = eigenvalues[:, 0], np.maximum(eigenvalues[:, -1], 0)
         top = max(size.max(initial=0.0), 1e-300)
         score = np.where(low > 1e-6 * size, 2 + low / top, np.where(size > 0, 1 + size / top, 0))
@@ -294,14 +294,14 @@ class Absorber:
             width = 1 if term.x is not None else self.inst.d
             ranges = zip(start * width, stop * width, strict=True)
             rows += [(t, b) for first, last in ranges for b in range(first, last)]
-        ease = np.array([self.point.ease[t].flat[b] for t, b in rows])
+        ease = np.array([self.point.curvature.ease[t].flat[b] for t, b in rows])
         return [rows[i] for i in np.argsort(-ease, kind="stable") if ease[i] > 0]
 
     def _weighted(self, rows: list[BlockIndex]) -> FloatArray:
         """Return the blocks times the square roots of their eases: cheap pivots are large."""
         out = np.zeros((len(rows), self.inst.d))
         for p, (t, b) in enumerate(rows):
-            x, weight = self.inst.terms[t].x, np.sqrt(self.point.ease[t].flat[b])
+            x, weight = self.inst.terms[t].x, np.sqrt(self.point.curvature.ease[t].flat[b])
             if x is None:
                 out[p, b % self.inst.d] = weight
             else:

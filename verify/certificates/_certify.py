@@ -52,8 +52,6 @@ def certify(
     time_limit: float | None = None,
 ) -> Certificate:
     """Prove how far w is from optimal, in texts; arguments as of `verify.certify`."""
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be positive, got {time_limit!r}")
     inst = load(problem)
     clock = Clock(time_limit, (inst.n + len(inst.edges)) * inst.d)
     given, exact_w = as_point(w, (inst.n, inst.d), "w")

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 
 from verify._arrays import FloatArray
+from verify.certificates._node_curvature import NodeCurvature
 from verify.instance import _integers as integers
 from verify.instance._instance import Instance
 from verify.instance._integers import Exact
 from verify.instance._penalties import QuadraticPenalty
-from verify.instance._terms import pseudo_inverse
 from verify.kernel.numbers import whole
 
 # Returns changes of (u, r) that make up a small rest (n, d) of the balance.
@@ -31,9 +31,8 @@ class ExactPoint:
         Per term integers in units 2^-k_r(t), such that B^T r is in units 2^-k.
     x : list of Exact | None
         Data rows per term in units 2^-k_x[t]; None for identity blocks.
-    ease, hessian, eigenvalues : list of ndarray, ndarray, ndarray
-        How easily each multiplier changes by little (`Term.ease`), the sum of B^T diag(ease) B per
-        node in the units of the instance and its eigenvalues, in floats.
+    curvature : NodeCurvature
+        Of the nodes near the given floats.
     free, lift : list of int and list of lists of Fraction
         For a singular quadratic penalty the coordinates N of SCHEMA.md that follow from the others
         J on the range of Q, as v_N = lift v_J; otherwise `free` is empty.
@@ -53,12 +52,7 @@ class ExactPoint:
             integers.to_grid(v, k) * (1 << (self.k_r(t) - k))
             for t, (v, k) in enumerate(zip(r, k_r, strict=True))
         ]
-        self.ease = [t.ease(v, w) for t, v in zip(inst.terms, r, strict=True)]
-        self.hessian = np.zeros((inst.n, inst.d, inst.d))
-        for term, ease in zip(inst.terms, self.ease, strict=True):
-            self.hessian += term.hessian(ease)
-        self.hessian = self.hessian / inst.units / inst.units[:, None]
-        self.eigenvalues, self.vectors = np.linalg.eigh(self.hessian)
+        self.curvature = NodeCurvature(inst, r, w)
         self._into_range()
         self.clip()
 
@@ -125,14 +119,11 @@ class ExactPoint:
 
     def refine(self, rounds: int = 2) -> None:
         """Let every node absorb what it can of its own residual: Newton steps on the fine grid."""
-        inverse, units = pseudo_inverse(self.eigenvalues, self.vectors), self.inst.units
         for _ in range(rounds):
-            rho = integers.to_floats(self.residual(), self.k)
-            shift = -np.einsum("nij,nj->ni", inverse, rho / units) / units
-            if not np.isfinite(shift).all():
+            changes = self.curvature.absorbed(integers.to_floats(self.residual(), self.k))
+            if changes is None:
                 return
-            for t, term in enumerate(self.inst.terms):
-                change = self.ease[t] * term.push(shift)
+            for t, change in enumerate(changes):
                 self.r[t] = self.r[t] + integers.to_grid(change, self.k_r(t))
             self.clip()
 

@@ -66,6 +66,26 @@ def check_certificate(
         more = {"quadratic"} if problem.phi == "quadratic" else set[str]()
         dual = keys(doc["dual"], {"u", "r"}, more, "dual")
         lower = problem.lower_bound(dual["u"], dual["r"], dual.get("quadratic"))
+    better = (
+        None
+        if doc.get("better") is None
+        else lambda: numbers.table(doc["better"], problem.n, problem.d, "better")
+    )
+    return judged(problem, w, lower, better, claim, rtol)
+
+
+def judged(
+    problem: Problem,
+    w: tuple[Table, int],
+    lower: Fraction | None,
+    better: Callable[[], tuple[Table, int]] | None,
+    claim: Mapping[str, object],
+    rtol: Fraction,
+) -> Result:
+    """Return the answer about w, of any document, once the lower bound is proved.
+
+    The better point, if there is one, is read after w was found to be feasible.
+    """
     if broken := problem.violation(*w):
         reason = f"w is not feasible: {broken}, where the objective is infinite"
         return Result("REFUTED", reason, None, lower, rtol)
@@ -73,11 +93,9 @@ def check_certificate(
     result = Result("UNPROVED", "the document has no dual witness", value.hi, lower, rtol)
     if lower is not None:
         result = replace(result, distance_squared=problem.upper_distance_squared(value.hi - lower))
-    if doc.get("better") is not None:
-        better = numbers.table(doc["better"], problem.n, problem.d, "better")
-        if drop := _lower_drop(problem, value, better, rtol):
-            reason = f"w is not within rtol: the attached point is better by at least {drop:.6g}"
-            return replace(result, status="REFUTED", reason=reason)
+    if better is not None and (drop := _lower_drop(problem, value, better(), rtol)):
+        reason = f"w is not within rtol: the attached point is better by at least {drop:.6g}"
+        return replace(result, status="REFUTED", reason=reason)
     return _judge(replace(result, warning=_warning(problem, value)), claim, value)
 
 

@@ -149,8 +149,9 @@ class Alternative:
     @cached_property
     def _blockwise(self) -> bool:
         problem = self._problem
-        comes_into_question = not problem.losses.is_quadratic or self._raw
-        return comes_into_question and missing(problem, Blockwise.requires) is None
+        if missing(problem, Blockwise.requires) is not None:
+            return False
+        return not problem.losses.is_quadratic or self._raw
 
     @cached_property
     def _plan(self) -> Plan | None:

@@ -79,9 +79,9 @@ def penalty_known(problem: GTVProblem) -> str | None:
 
 def losses_conic(problem: GTVProblem) -> str | None:
     """Ask for losses that are known by their plain data, or by CVXPY's rules."""
-    known = {*LOSS_KINDS, "opaque"}.issuperset(term["kind"] for term in problem.losses.terms())
-    known = known and losses_written(problem.losses)
-    return None if known else "losses that are known by their data, or by CVXPY's rules"
+    if losses_known(problem) is None or losses_written(problem.losses):
+        return None
+    return "losses that are known by their data, or by CVXPY's rules"
 
 
 def penalty_conic(problem: GTVProblem) -> str | None:

@@ -10,13 +10,15 @@ from gtvcvx._deadline import look
 from gtvcvx.conic._form import ConicForm
 from gtvcvx.losses import StackedLoss
 from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.interior_point._losses import LOSS_KINDS
 from gtvcvx.solvers.interior_point._program import Linear, Program, Rows
 
 
 def losses_written(losses: StackedLoss) -> bool:
-    """Say whether all losses without plain data are known by CVXPY's rules."""
+    """Say whether all losses are known by their plain data, or by CVXPY's rules."""
     return all(
-        batch.written() is not None or all(term["kind"] != "opaque" for term in batch.terms(nodes))
+        batch.written() is not None
+        or LOSS_KINDS.issuperset(term["kind"] for term in batch.terms(nodes))
         for nodes, batch in losses.parts
     )
 

@@ -225,21 +225,13 @@ def test_roots_of_another_shape_are_malformed(claim: int, name: str) -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_roots_that_are_missing_are_named(norm: str) -> None:
-    data, witness = copy.deepcopy(witnesses(norm)[0])
-    del witness["roots"]
+@pytest.mark.parametrize(("claim", "key"), [(0, "roots"), (1, "directions")])
+def test_what_a_claim_needs_and_is_missing_is_named(claim: int, key: str, norm: str) -> None:
+    data, witness = copy.deepcopy(witnesses(norm)[claim])
+    del witness[key]
     answer = check_cluster(data, witness)
     assert answer.status == "UNPROVED"
-    assert "`roots`" in answer.reason
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_directions_that_are_missing_are_named(norm: str) -> None:
-    data, witness = copy.deepcopy(witnesses(norm)[1])
-    del witness["directions"]
-    answer = check_cluster(data, witness)
-    assert answer.status == "UNPROVED"
-    assert "`directions`" in answer.reason
+    assert f"`{key}`" in answer.reason
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import os
@@ -13,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _document_edits import BYTES, STRUCTURES, edit_bytes, edit_structure, leaves, text
 from _plain_instances import document
 
 import verify
-from verify.kernel.data import canonical, digest
-from verify.kernel.verdict import Verdict
 from verify.kernel.work import STEPS
 from verify.partitions.well_connected._check import well_connected
 
@@ -25,6 +23,7 @@ from verify.partitions.well_connected._check import well_connected
 EXAMPLES = 100 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 SHARE = 20  # of the default budget, and of the 10 s that it promises
 SECONDS = 10 / SHARE + 0.5
+HASHED = 0.8  # share of documents with the hash of their data
 NUMBERS = (
     0, -1, 1, 2, 3, 1 << 26, 1 << 40, -(1 << 63), 10**400, 0.5, -0.0, 1e-300, 1e308, 1e400,
     True, None, "", "inf", "-inf", "nan", "0x0p+0", "-0x0.0p+0", "0x1p20000", "0x1p-20000",
@@ -66,33 +65,13 @@ def originals() -> tuple[str, ...]:
     return tuple(json.dumps(doc) for doc in found)
 
 
-def leaves(value: Any) -> list[tuple[Any, Any]]:
-    """Return (container, key) of everything in a document."""
-    out: list[tuple[Any, Any]] = []
-    waiting = [value]
-    while waiting:
-        box = waiting.pop()
-        keys = list(box) if isinstance(box, dict) else range(len(box))
-        for key in keys:
-            out.append((box, key))
-            if isinstance(box[key], dict | list):
-                waiting.append(box[key])
-    return out
-
-
 def broken_bytes(rng: random.Random) -> bytes:
     raw = bytearray(rng.choice(originals()).encode())
     for _ in range(rng.randint(1, 6)):
         at = rng.randrange(len(raw))
-        kind = rng.randrange(5)
-        if kind == 0:
-            raw[at] = rng.randrange(256)
-        elif kind == 1:
-            del raw[at : at + rng.randint(1, 40)]
-        elif kind == 2:
-            raw[at:at] = bytes(rng.choice(b'[]{},:"0123456789efxp.-') for _ in range(5))
-        elif kind == 3:
-            raw[at:at] = raw[at : at + rng.randint(1, 200)]
+        kind = rng.randrange(BYTES + 1)
+        if kind < BYTES:
+            edit_bytes(raw, at, kind, rng)
         else:
             raw[at:at] = b"[" * rng.choice((1, 10, 2000))
     return bytes(raw)
@@ -101,36 +80,15 @@ def broken_bytes(rng: random.Random) -> bytes:
 def broken_structure(rng: random.Random) -> bytes:
     doc = json.loads(rng.choice(originals()))
     for _ in range(rng.randint(1, 3)):
-        box, key = rng.choice(leaves(doc))
-        other, name = rng.choice(leaves(doc))
-        kind = rng.randrange(5)
-        if kind == 0 and isinstance(box, list):
-            box.insert(key, copy.deepcopy(box[key]))
-        elif kind == 1:
-            del box[key]
-        elif kind == 2:
-            box[key] = copy.deepcopy(other[name])
-        elif kind == 3:
-            box[key] = [copy.deepcopy(box[key])] * rng.choice((1, 2, 50))
-        elif isinstance(box, dict):
-            box[str(name)] = box.pop(key)
-    return text(doc, rng)
+        edit_structure(doc, rng.randrange(STRUCTURES), (1, 2, 50), rng)
+    return text(doc, HASHED, rng)
 
 
 def broken_numbers(rng: random.Random) -> bytes:
     doc = json.loads(rng.choice(originals()))
-    ends = [(box, key) for box, key in leaves(doc) if not isinstance(box[key], dict | list)]
-    for box, key in rng.sample(ends, rng.randint(1, 4)):
+    for box, key in rng.sample(leaves(doc), rng.randint(1, 4)):
         box[key] = copy.deepcopy(rng.choice(NUMBERS))
-    return text(doc, rng)
-
-
-def text(doc: Any, rng: random.Random) -> bytes:
-    """Write a document, mostly with the hash of its data, so that it is looked at further."""
-    if isinstance(doc, dict) and rng.random() < 0.8:
-        with contextlib.suppress(Verdict):
-            doc["sha256"] = digest(canonical(doc.get("data")))
-    return json.dumps(doc).replace("NaN", "null").replace("Infinity", "1e999").encode()
+    return text(doc, HASHED, rng)
 
 
 def strict(name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import os
@@ -14,15 +13,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _document_edits import (
+    BYTES,
+    STRUCTURES,
+    edit_bytes,
+    edit_structure,
+    leaves,
+    places,
+    text,
+)
 
 import verify
-from verify.kernel.data import canonical, digest
-from verify.kernel.verdict import Verdict
 
 # 100 of each kind, which makes 10,200 documents with a multiplier of 34.
 EXAMPLES = 100 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 STATUS = {"CERTIFIED": 0, "UNPROVED": 3, "REFUTED": 4}
+HASHED = 0.85  # share of documents with the hash of their data
 PARTITIONS = 0.4  # share of documents about partitions, of which there are fewer
 NUMBERS = (
     0, -1, 1, 2, 3, 5, 1 << 26, 1 << 40, -(1 << 63), 10**400, 0.5, -0.0, 1e-300, 1e308, True, None,
@@ -55,32 +62,13 @@ def chosen(rng: random.Random) -> Any:
     return copy.deepcopy(rng.choice(parsed(about)))
 
 
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Return (container, key) of everything in a document."""
-    found: list[tuple[Any, Any]] = []
-    waiting = [value]
-    while waiting:
-        box = waiting.pop()
-        for key in list(box) if isinstance(box, dict) else range(len(box)):
-            found.append((box, key))
-            if isinstance(box[key], dict | list):
-                waiting.append(box[key])
-    return found
-
-
 def edited_bytes(rng: random.Random) -> bytes:
     raw = bytearray(rng.choice(originals()))
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(raw))
-        kind = rng.randrange(5)
-        if kind == 0:
-            raw[at] = rng.randrange(256)
-        elif kind == 1:
-            del raw[at : at + rng.randint(1, 40)]
-        elif kind == 2:
-            raw[at:at] = bytes(rng.choice(b'[]{},:"0123456789efxp.-') for _ in range(5))
-        elif kind == 3:
-            raw[at:at] = raw[at : at + rng.randint(1, 200)]
+        kind = rng.randrange(BYTES + 1)
+        if kind < BYTES:
+            edit_bytes(raw, at, kind, rng)
         else:
             digits = [i for i, c in enumerate(raw) if c in b"0123456789abcdef"]
             raw[rng.choice(digits)] = rng.choice(b"0123456789abcdef")
@@ -90,31 +78,22 @@ def edited_bytes(rng: random.Random) -> bytes:
 def edited_structure(rng: random.Random) -> bytes:
     document = chosen(rng)
     for _ in range(rng.randint(1, 3)):
+        kind = rng.randrange(STRUCTURES + 1)
+        if kind < STRUCTURES:
+            edit_structure(document, kind, (1, 2, 3), rng)
+            continue
         box, key = rng.choice(places(document))
-        other, name = rng.choice(places(document))
-        kind = rng.randrange(6)
-        if kind == 0 and isinstance(box, list):
-            box.insert(key, copy.deepcopy(box[key]))
-        elif kind == 1:
-            del box[key]
-        elif kind == 2:
-            box[key] = copy.deepcopy(other[name])
-        elif kind == 3:
-            box[key] = [copy.deepcopy(box[key])] * rng.randint(1, 3)
-        elif kind == 4 and isinstance(box, list):
+        if isinstance(box, list):
             j = rng.randrange(len(box))
             box[key], box[j] = box[j], box[key]
-        elif isinstance(box, dict):
-            box[str(name)] = box.pop(key)
-    return text(document, rng)
+    return text(document, HASHED, rng)
 
 
 def edited_numbers(rng: random.Random) -> bytes:
     document = chosen(rng)
-    ends = [(box, key) for box, key in places(document) if not isinstance(box[key], dict | list)]
-    for box, key in rng.sample(ends, rng.randint(1, 3)):
+    for box, key in rng.sample(leaves(document), rng.randint(1, 3)):
         box[key] = near(box[key], rng) if rng.random() < 0.6 else copy.deepcopy(rng.choice(NUMBERS))
-    return text(document, rng)
+    return text(document, HASHED, rng)
 
 
 def near(value: Any, rng: random.Random) -> Any:
@@ -126,14 +105,6 @@ def near(value: Any, rng: random.Random) -> Any:
     first = value.index("x") + 1
     at = rng.choice([i for i in range(first, len(value)) if value[i] in "0123456789abcdef"])
     return value[:at] + rng.choice("0123456789abcdef") + value[at + 1 :]
-
-
-def text(document: Any, rng: random.Random) -> bytes:
-    """Write a document, mostly with the hash of its data, so that it is looked at further."""
-    if isinstance(document, dict) and rng.random() < 0.85:
-        with contextlib.suppress(Verdict):
-            document["sha256"] = digest(canonical(document.get("data")))
-    return json.dumps(document).replace("NaN", "null").replace("Infinity", "1e999").encode()
 
 
 def status(result: verify.Result) -> int:

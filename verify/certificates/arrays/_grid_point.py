@@ -12,10 +12,11 @@ import numpy as np
 
 from verify._arrays import FloatArray, IntArray
 from verify.certificates._exact_point import Absorb
+from verify.certificates._node_curvature import NodeCurvature
 from verify.certificates.arrays import _limbs as limbs
 from verify.certificates.arrays._archive import Array
 from verify.instance._instance import Instance
-from verify.instance._terms import Term, pseudo_inverse
+from verify.instance._terms import Term
 
 BITS = 60  # of the largest entry on a grid: one word, and room for corrections
 MARGIN = 8  # bits above what is expected of the residuals
@@ -56,8 +57,8 @@ class GridPoint:
         All products of data and multipliers, and the flow, are multiples of 2^-k.
     words : int
         Words of the residuals in units 2^-k.
-    ease, hessian, eigenvalues, vectors
-        As of `ExactPoint`.
+    curvature : NodeCurvature
+        Of the nodes near the given floats.
     """
 
     def __init__(self, inst: Instance, u: FloatArray, r: list[FloatArray], w: FloatArray) -> None:
@@ -72,12 +73,7 @@ class GridPoint:
         self.k_x = [0 if x is None else x.k for x in self.rows]
         self.k = max([self.k_u, *(a + b for a, b in zip(self.k_r, self.k_x, strict=True))])
         self.u = _to_grid(u, self.k_u)
-        self.ease = [t.ease(v, w) for t, v in zip(inst.terms, r, strict=True)]
-        self.hessian = np.zeros((inst.n, inst.d, inst.d))
-        for term, ease in zip(inst.terms, self.ease, strict=True):
-            self.hessian += term.hessian(ease)
-        self.hessian = self.hessian / inst.units / inst.units[:, None]
-        self.eigenvalues, self.vectors = np.linalg.eigh(self.hessian)
+        self.curvature = NodeCurvature(inst, r, w)
         self.r = [_inside(term, v, k) for term, v, k in zip(inst.terms, r, self.k_r, strict=True)]
         self.words = self._words(u, r)
 
@@ -110,15 +106,11 @@ class GridPoint:
 
     def refine(self) -> None:
         """Let every node absorb what it can of its own residual: Newton steps on the grid."""
-        inverse, units = pseudo_inverse(self.eigenvalues, self.vectors), self.inst.units
         for _ in range(REFINEMENTS):
-            rho = limbs.doubles(self.residual(), self.k)
-            shift = -np.einsum("nij,nj->ni", inverse, rho / units) / units
-            if not np.isfinite(shift).all():
+            changes = self.curvature.absorbed(limbs.doubles(self.residual(), self.k))
+            if changes is None:
                 return
-            self._change(
-                [e * t.push(shift) for e, t in zip(self.ease, self.inst.terms, strict=True)]
-            )
+            self._change(changes)
 
     def refine_with(self, absorb: Absorb) -> None:
         """Let flow and multipliers take the residual together: steps on the grid."""

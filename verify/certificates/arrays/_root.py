@@ -77,7 +77,7 @@ class _View:
     def __init__(self, point: GridPoint) -> None:
         self.point, self.inst = point, point.inst
         self.k, self.k_x = point.k, point.k_x
-        self.ease, self.eigenvalues = point.ease, point.eigenvalues
+        self.curvature = point.curvature
         self.u = _Recorder(point.u, 1 << (point.k - point.k_u))
         self.r = [
             _Recorder(r, 1 << (self.k_r(t) - k))

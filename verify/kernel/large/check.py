@@ -6,8 +6,8 @@ Section 8 of SCHEMA.md; `verify.kernel.checker` has the argument. Standard libra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -53,25 +53,13 @@ def _check(file: BinaryIO, data: object, rtol: Fraction, parsed: Callable[[bytes
     content = _content(archive, manifest)
     check_hash(manifest.head, content, manifest.sha256, data)
     problem = LargeProblem(content, manifest)
-    as_in_json: Any = problem  # what is asked of a `checker.Problem` there
-    lower = None
-    if manifest.u is not None:
-        lower = problem.lower_bound(manifest)
+    lower = None if manifest.u is None else problem.lower_bound(manifest)
     w = problem.point(Table(content, manifest.w))
-    if broken := problem.violation(*w):
-        reason = f"w is not feasible: {broken}, where the objective is infinite"
-        return Result("REFUTED", reason, None, lower, rtol)
-    value = problem.value(*w)
-    result = Result("UNPROVED", "the document has no dual witness", value.hi, lower, rtol)
-    if lower is not None:
-        result = replace(result, distance_squared=problem.upper_distance_squared(value.hi - lower))
+    better = None
     if manifest.better is not None:
-        better = problem.point(Table(content, manifest.better))
-        if drop := checker._lower_drop(as_in_json, value, better, rtol):
-            reason = f"w is not within rtol: the attached point is better by at least {drop:.6g}"
-            return replace(result, status="REFUTED", reason=reason)
-    result = replace(result, warning=checker._warning(as_in_json, value))
-    return checker._judge(result, manifest.claim, value)
+        better = partial(problem.point, Table(content, manifest.better))
+    as_in_json: Any = problem  # what is asked of a `checker.Problem` there
+    return checker.judged(as_in_json, w, lower, better, manifest.claim, rtol)
 
 
 def _manifest(archive: Archive, parsed: Callable[[bytes], Any]) -> object:

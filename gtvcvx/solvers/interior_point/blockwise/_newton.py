@@ -120,12 +120,14 @@ class Newton:
         each, zero = np.eye(self._problem.dim), np.zeros(len(smooth.node))
         row_weights = 1.0 / (slopes.rate + scale / half)
         edge_weights = (capacities / scale)[:, None, None] * each
-        self._factorize(np.concatenate([row_weights, smooth.curvatures(zero)]), edge_weights)
+        curvatures = smooth.curvatures(zero)
+        self._factorize(np.concatenate([row_weights, curvatures]), edge_weights)
         down = np.concatenate([row_weights * slopes.b - self._slopes.y, -smooth.slopes(zero)])
         right = self._gather(down) - self._terms.q
         self.w = self._system.solve(right)
         images = (self._rows @ self.w.ravel())[self._curved]
-        self.w = self.w * smooth.safe_length(zero, images, 1.0, _product(right, self.w))
+        descent = _product(right, self.w)
+        self.w = self.w * smooth.safe_length(zero, images, 1.0, curvatures, descent)
         self._look()
         lengths = self._problem.penalty.value(self._jumps)
         products = dot(half, np.abs(self._residuals[self._bounded])) + dot(capacities, lengths)
@@ -174,7 +176,7 @@ class Newton:
         step = self._step(aim / max(self._degree, 1.0), corrected=True)
         length = min(1.0, settings.inside * self._longest())
         self.length = self._terms.smooth.safe_length(
-            images, self._row_step[self._curved], length, self._descent
+            images, self._row_step[self._curved], length, curvatures, self._descent
         )
         self.w = self.w + self.length * step
         slopes.move(self.length)

@@ -74,6 +74,7 @@ class SmoothRows(NamedTuple):
         x: FloatArray,
         step: FloatArray,
         length: float,
+        curvatures: FloatArray,
         descent: float,
         settings: SmoothSettings = DEFAULTS,
     ) -> float:
@@ -83,12 +84,14 @@ class SmoothRows(NamedTuple):
         ----------
         x, step : ndarray, shape (N,)
         length : float
+        curvatures : ndarray, shape (N,)
+            At x.
         descent : float
             Product of the whole step with the matrix that it was found with: what the slope along
             it loses from its start to its end, if nothing but linear changes.
         """
         slopes = self.slopes(x)
-        expected = dot(step, self.curvatures(x) * step)
+        expected = dot(step, curvatures * step)
         while length > settings.shortest:
             more = dot(step, self.slopes(x + length * step) - slopes) - length * expected
             if more <= (1.0 - length + settings.overshoot) * descent:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from _plain_instances import document
-from _zip_files import Members, edited, members_of, zipped
+from _zip_files import Members, edited, members_of, setting, zipped
 
 import verify
 from verify.kernel import work
@@ -140,48 +140,39 @@ def test_members_in_another_order_missing_or_twice(members: Members, path: Path)
         assert checked(path, zipped(other)).reason.startswith("malformed") or not other
 
 
-def _set(*keys: Any, value: Any) -> Any:
-    def change(manifest: Any) -> None:
-        for key in keys[:-1]:
-            manifest = manifest[key]
-        manifest[keys[-1]] = value
-
-    return change
-
-
 MANIFESTS = {
     "no text": lambda raw: b"\xff",
     "no object": lambda raw: b"[]",
     "key twice": lambda raw: raw.replace(b'"schema"', b'"schema": 1, "schema"', 1),
     "NaN": lambda raw: raw.replace(b'"producer"', b'"producer": NaN, "x"', 1),
     "nested": lambda raw: b"[" * 100_000,
-    "schema": _set("schema", value="gtv-certificate/1"),
-    "unknown key": _set("more", value=1),
-    "n": _set("data", "n_nodes", value=0),
-    "n as a float": _set("data", "n_nodes", value=6.0),
-    "huge n": _set("data", "n_nodes", value=(1 << 32) - 1),
-    "huge d": _set("data", "dim", value=(1 << 32) - 1),
-    "beyond 32 bits": _set("data", "n_nodes", value=1 << 32),
-    "lam as a number": _set("data", "lam", value=0.25),
-    "lam not canonical": _set("data", "lam", value="0x1p-2"),
-    "penalty": _set("data", "penalty", value={"kind": "l3"}),
-    "nodes": _set("data", "nodes", value=False),
-    "term kind": _set("data", "terms", 0, "kind", value="cubic"),
-    "term rows": _set("data", "terms", 0, "rows", value=True),
-    "wide": _set("data", "terms", 3, "wide", value=1),
-    "layers": _set("w", value={}),
-    "many layers": _set("w", value=[{"type": "ratio", "rows": [], "values": []}] * 17),
-    "layer type": _set("w", 0, value={"type": "float32"}),
-    "no words": _set("w", 0, value={"type": "int", "words": 0, "exponent": 0}),
-    "many words": _set("w", 0, value={"type": "int", "words": 1025, "exponent": 0}),
-    "exponent": _set("w", 0, value={"type": "int", "words": 1, "exponent": 20001}),
-    "more rows than there are": _set("w", 0, value={"type": "float64", "rows": 7}),
-    "ratio rows": _set("w", value=[{"type": "ratio", "rows": [1, 1], "values": [[0, 0]] * 2}]),
-    "ratio columns": _set("w", value=[{"type": "ratio", "rows": [1], "values": [[0]]}]),
-    "ratio": _set("w", value=[{"type": "ratio", "rows": [1], "values": [["0x1/0x0", 0]]}]),
-    "r": _set("dual", "r", value=[]),
-    "rtol": _set("claim", "rtol", value=-1),
-    "claim": _set("claim", "lower", value="x"),
+    "schema": setting("schema", value="gtv-certificate/1"),
+    "unknown key": setting("more", value=1),
+    "n": setting("data", "n_nodes", value=0),
+    "n as a float": setting("data", "n_nodes", value=6.0),
+    "huge n": setting("data", "n_nodes", value=(1 << 32) - 1),
+    "huge d": setting("data", "dim", value=(1 << 32) - 1),
+    "beyond 32 bits": setting("data", "n_nodes", value=1 << 32),
+    "lam as a number": setting("data", "lam", value=0.25),
+    "lam not canonical": setting("data", "lam", value="0x1p-2"),
+    "penalty": setting("data", "penalty", value={"kind": "l3"}),
+    "nodes": setting("data", "nodes", value=False),
+    "term kind": setting("data", "terms", 0, "kind", value="cubic"),
+    "term rows": setting("data", "terms", 0, "rows", value=True),
+    "wide": setting("data", "terms", 3, "wide", value=1),
+    "layers": setting("w", value={}),
+    "many layers": setting("w", value=[{"type": "ratio", "rows": [], "values": []}] * 17),
+    "layer type": setting("w", 0, value={"type": "float32"}),
+    "no words": setting("w", 0, value={"type": "int", "words": 0, "exponent": 0}),
+    "many words": setting("w", 0, value={"type": "int", "words": 1025, "exponent": 0}),
+    "exponent": setting("w", 0, value={"type": "int", "words": 1, "exponent": 20001}),
+    "more rows than there are": setting("w", 0, value={"type": "float64", "rows": 7}),
+    "ratio rows": setting("w", value=[{"type": "ratio", "rows": [1, 1], "values": [[0, 0]] * 2}]),
+    "ratio columns": setting("w", value=[{"type": "ratio", "rows": [1], "values": [[0]]}]),
+    "ratio": setting("w", value=[{"type": "ratio", "rows": [1], "values": [["0x1/0x0", 0]]}]),
+    "r": setting("dual", "r", value=[]),
+    "rtol": setting("claim", "rtol", value=-1),
+    "claim": setting("claim", "lower", value="x"),
 }
 
 
@@ -233,7 +224,7 @@ def test_indices_of_sparse_layers(members: Members, path: Path) -> None:
         arrays = [("w/0/rows", np.array(rows, "<u4").tobytes()), ("w/0", bytes(32))]
         at = [name for name, _ in members].index("w/0")
         other = [*members[:at], *arrays, *members[at + 1 :]]
-        result = checked(path, zipped(edited(other, manifest=_set("w", value=layer))))
+        result = checked(path, zipped(edited(other, manifest=setting("w", value=layer))))
         assert result.reason.startswith("malformed") != good, rows
 
 
@@ -297,12 +288,12 @@ def test_bombs_end_within_the_budget(d: int, path: Path) -> None:
 @pytest.mark.parametrize("n", [1, (1 << 32) - 1])
 def test_dimensions_out_of_proportion(n: int, path: Path) -> None:
     """An empty table is zero everywhere, but that is counted before it is made."""
-    members = edited(bomb(0), manifest=_set("data", "n_nodes", value=n))
-    members = edited(members, manifest=_set("data", "dim", value=(1 << 32) - 1))
-    members = edited(members, manifest=_set("data", "terms", value=[]))
+    members = edited(bomb(0), manifest=setting("data", "n_nodes", value=n))
+    members = edited(members, manifest=setting("data", "dim", value=(1 << 32) - 1))
+    members = edited(members, manifest=setting("data", "terms", value=[]))
     plain = [m for m in members if not m[0].startswith("terms")]
     sha = _sha_of(plain)
-    result = checked(path, zipped(edited(plain, manifest=_set("sha256", value=sha))))
+    result = checked(path, zipped(edited(plain, manifest=setting("sha256", value=sha))))
     assert (result.status, "--budget" in result.reason) == ("UNPROVED", True)
 
 
@@ -314,7 +305,7 @@ def _sha_of(members: Members) -> str:
 
 
 def test_deflated_manifests_are_counted(members: Members, path: Path) -> None:
-    long = edited(members, manifest=_set("producer", value=[0] * 10**7))
+    long = edited(members, manifest=setting("producer", value=[0] * 10**7))
     start = time.process_time()
     raw = zipped(long, deflate=True)
     build = time.process_time() - start
@@ -342,7 +333,7 @@ def test_long_ratios_are_counted(members: Members, path: Path) -> None:
     values = [[f"0x1/{(1 << 60_000) + 2 * k + 1:#x}"] * 2 for k in range(6)]
     layer = {"type": "ratio", "rows": list(range(6)), "values": values}
     for key, target in (("u", ("dual", "u")), ("w", ("w",))):
-        other = edited(members, manifest=_set(*target, value=[layer] * 8))
+        other = edited(members, manifest=setting(*target, value=[layer] * 8))
         other = [(name, raw) for name, raw in other if not name.startswith(f"{key}/")]
         raw = zipped(other, deflate=True)
         start = time.process_time()

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _zip_files import Members, edited, members_of_partition, zipped
+from _zip_files import Members, edited, members_of_partition, setting, zipped
 
 import verify
 from verify.certificates.arrays._archive import write
@@ -285,49 +285,40 @@ def negative() -> Members:
     return members_of_partition(well_connected(problem(1e-3, "l2", 2, True), LABELS).document())
 
 
-def _set(*keys: Any, value: Any) -> Any:
-    def change(manifest: Any) -> None:
-        for key in keys[:-1]:
-            manifest = manifest[key]
-        manifest[keys[-1]] = value
-
-    return change
-
-
 INT = {"type": "int", "words": 1}
 MANIFESTS = {
-    "schema": _set("schema", value="gtv-connectivity/1"),
-    "schema of a certificate": _set("schema", value="gtv-certificate-arrays/1"),
-    "unknown key": _set("more", value=1),
+    "schema": setting("schema", value="gtv-connectivity/1"),
+    "schema of a certificate": setting("schema", value="gtv-certificate-arrays/1"),
+    "unknown key": setting("more", value=1),
     "a table missing": lambda m: m.pop("delta"),
-    "head": _set("data", "n_edges", value=7),
-    "claim": _set("claim", value="maybe"),
-    "clusters": _set("clusters", value={}),
-    "a cluster": _set("clusters", 0, value=3),
+    "head": setting("data", "n_edges", value=7),
+    "claim": setting("claim", value="maybe"),
+    "clusters": setting("clusters", value={}),
+    "a cluster": setting("clusters", 0, value=3),
     "no cluster": lambda m: m["clusters"][0].pop("cluster"),
-    "a list": _set("clusters", 0, "cluster", value=[0, 1, 2]),
-    "beta in the manifest": _set("clusters", 0, "beta", value=[1, 1, 1]),
-    "negative": _set("clusters", 0, "cluster", value=-3),
-    "as a float": _set("clusters", 0, "flow", value=3.0),
-    "true": _set("clusters", 0, "flow", value=True),
-    "huge": _set("clusters", 0, "cluster", value=(1 << 32) - 1),
-    "beyond 32 bits": _set("clusters", 0, "cluster", value=1 << 32),
+    "a list": setting("clusters", 0, "cluster", value=[0, 1, 2]),
+    "beta in the manifest": setting("clusters", 0, "beta", value=[1, 1, 1]),
+    "negative": setting("clusters", 0, "cluster", value=-3),
+    "as a float": setting("clusters", 0, "flow", value=3.0),
+    "true": setting("clusters", 0, "flow", value=True),
+    "huge": setting("clusters", 0, "cluster", value=(1 << 32) - 1),
+    "beyond 32 bits": setting("clusters", 0, "cluster", value=1 << 32),
     "sizes that add up": lambda m: (
         m["clusters"][0].update(cluster=4), m["clusters"][1].update(cluster=2)
     ),
-    "flow of floats": _set("flow", value=[{"type": "float64"}]),
-    "flow with a unit": _set("flow", value=[{**INT, "exponent": 1}]),
-    "flow of ratios": _set("flow", value=[{**INT, "exponent": 0},
+    "flow of floats": setting("flow", value=[{"type": "float64"}]),
+    "flow with a unit": setting("flow", value=[{**INT, "exponent": 1}]),
+    "flow of ratios": setting("flow", value=[{**INT, "exponent": 0},
                                           {"type": "ratio", "rows": [0], "values": [[1]]}]),
-    "sets of a flow": _set("clusters", 0, "sets", value=[]),
-    "sets": _set("clusters", 0, "sets", value=3),
-    "local null": _set("clusters", 0, "roots", "local", value=None),
-    "local of a list": _set("clusters", 0, "roots", "local", value=[]),
-    "roots null": _set("clusters", 0, "roots", value=None),
-    "directions null": _set("clusters", 0, "directions", value=None),
-    "local rows": _set("clusters", 0, "roots", "local", value=1),
-    "layers": _set("beta", value=None),
-    "sink": _set("clusters", 0, "sink", value=[0]),
+    "sets of a flow": setting("clusters", 0, "sets", value=[]),
+    "sets": setting("clusters", 0, "sets", value=3),
+    "local null": setting("clusters", 0, "roots", "local", value=None),
+    "local of a list": setting("clusters", 0, "roots", "local", value=[]),
+    "roots null": setting("clusters", 0, "roots", value=None),
+    "directions null": setting("clusters", 0, "directions", value=None),
+    "local rows": setting("clusters", 0, "roots", "local", value=1),
+    "layers": setting("beta", value=None),
+    "sink": setting("clusters", 0, "sink", value=[0]),
 }  # fmt: skip
 
 
@@ -402,7 +393,7 @@ BOMBS = {
         lambda m: m.update(clusters=[{"cluster": 0}] * 10**5, **EMPTY), {"cluster": b""}
     ),
     "sets": (
-        _set("clusters", 0, value={"claim": "not well-connected", "cluster": 3, "left_out": 0,
+        setting("clusters", 0, value={"claim": "not well-connected", "cluster": 3, "left_out": 0,
                                    "sets": [1] * 10**5}),
         {"sets": bytes(4 * 10**5)},
     ),
