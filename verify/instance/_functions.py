@@ -7,7 +7,7 @@ h(z) + h*(r) - r z >= 0 in a form without cancellation.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from verify._arrays import BoolArray, FloatArray
 
@@ -175,8 +175,8 @@ class Logistic(Exponential):
         """Return KL(p || q)/m, p = m r + y and q = sigmoid(z)."""
         # With t = p or 1 - p on the side of the label, t is |m r| and never rounds to 0 or 1.
         t = np.abs(self.m * self.clip(r))
-        s = expit((1 - 2 * self.y) * z)
-        return (_relative(t, s) + _relative(1 - t, 1 - s)) / self.m
+        wrong = (1 - 2 * self.y) * z
+        return (_relative(t, log_expit(wrong)) + _relative(1 - t, log_expit(-wrong))) / self.m
 
 
 class Poisson(Exponential):
@@ -204,7 +204,7 @@ class Poisson(Exponential):
     def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
         """Return (p ln(p/q) - p + q)/m, p = m r + y and q = exp(z)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return _relative(np.maximum(self.m * r + self.y, 0), np.exp(z)) / self.m
+            return _relative(np.maximum(self.m * r + self.y, 0), z) / self.m
 
 
 class PseudoHuber(Function):
@@ -254,12 +254,14 @@ class PseudoHuber(Function):
             return self.delta * q * off / self.m
 
 
-def _relative(p: FloatArray, q: FloatArray) -> FloatArray:
-    """Return p ln(p/q) - p + q >= 0 for p, q >= 0, stable where p is close to q."""
-    positive = p > 0
+def _relative(p: FloatArray, log_q: FloatArray) -> FloatArray:
+    """Return p ln(p/q) - p + q >= 0 for p >= 0, q > 0, stable where p is close to q.
+
+    The logarithm of q is given: q itself may be zero, or infinite, in doubles.
+    """
+    q, positive = np.exp(log_q), p > 0
     safe = np.where(positive, p, 1.0)
     t = np.where(positive, (q - p) / safe, 0.0)
     series = t * t * (1 / 2 - t * (1 / 3 - t * (1 / 4 - t / 5)))
-    with np.errstate(divide="ignore"):
-        phi = np.where(np.abs(t) < 1e-3, series, t - np.log1p(t))
+    phi = np.where(np.abs(t) < 1e-3, series, t - (log_q - np.log(safe)))
     return np.maximum(np.where(positive, safe * phi, q), 0)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from _plain_instances import instance
 
-from verify.instance._functions import Exponential, Piecewise
+from verify.instance._functions import Exponential, Logistic, Piecewise, Poisson
 from verify.instance._instance import Instance, load
 
 
@@ -39,3 +40,21 @@ def test_functions_are_those_of_the_data() -> None:
         own = f.slope(z)
         finite = np.isfinite(own)
         assert (f.gaps(np.where(finite, own, r), z)[finite] <= 1e-12).all()
+
+
+@pytest.mark.parametrize("z", [60.0, 1000.0, 1e5])
+def test_gaps_are_finite_where_a_chance_is_zero_in_doubles(z: float) -> None:
+    """Raw units separate data by margins of thousands: multipliers of 1e-12 cost next to nothing.
+
+    The gap was infinite, and the proof of a right answer was lost.
+    """
+    p, ones = 1e-12, np.ones(2)
+    y = np.array([1.0, 0.0])
+    logistic = Logistic(y, ones, -y, 1.0 - y)
+    expected = p * (np.log(p) + z) + (1.0 - p) * np.log1p(-p)
+    gaps = logistic.gaps(p * (1.0 - 2.0 * y), z * (2.0 * y - 1.0))
+    np.testing.assert_allclose(gaps, expected, rtol=1e-9)
+    poisson = Poisson(np.zeros(1), ones[:1], np.zeros(1), np.full(1, np.inf))
+    np.testing.assert_allclose(
+        poisson.gaps(np.array([p]), np.array([-z])), p * (np.log(p) + z - 1.0), rtol=1e-9
+    )
