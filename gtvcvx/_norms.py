@@ -23,6 +23,8 @@ def row_norm_2(v: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", v, v)
     norms = np.sqrt(squares)
+    if squares.size and squares.min() > _SAFE_LOW and squares.max() < _SAFE_HIGH:
+        return norms
     unsafe = np.flatnonzero(~((squares > _SAFE_LOW) & (squares < _SAFE_HIGH)))
     unsafe = unsafe[v[unsafe].any(axis=1)]  # many rows are zero, and the rest is slow
     if unsafe.size:

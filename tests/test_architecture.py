@@ -39,6 +39,13 @@ GTVCVX = (
     ("solvers/_auto", "solvers/_reference"),  # which of them runs; conic solvers of CVXPY
     ("solvers/exact",),  # starts from what those two have found
     ("solvers",),  # the choice by name
+    ("federated/wire", "federated/_streams"),  # messages as bytes; independent random numbers
+    ("federated/programs",),  # what clients and servers see and do
+    ("federated/_network",),  # who takes part
+    ("federated/algorithms",),
+    ("federated/transport",),  # where programs run
+    ("federated/runtime",),  # rounds, faults, what is recorded
+    ("federated",),
     ("path", "interop", "plotting", "graph_construction"),
     ("model_selection", "estimators"),
     ("__init__",),

@@ -84,7 +84,9 @@ class Penalty(ABC):
         rows = self._rows(v, "v")
         return self._prox(rows, as_per_edge(t, len(rows), "t", zero=True))
 
-    def prox_conjugate(self, z: ArrayLike, sigma: ArrayLike, cap: ArrayLike) -> FloatArray:
+    def prox_conjugate(
+        self, z: ArrayLike, sigma: ArrayLike, cap: ArrayLike, *, check: bool = True
+    ) -> FloatArray:
         """Return the dual update [GTV] (33), capacity cap_e = lambda A_e.
 
         argmin_u cap_e phi*(u / cap_e) + ||u - z_e||^2 / (2 sigma_e), for a norm the projection
@@ -95,11 +97,16 @@ class Penalty(ABC):
         z : (m, d) array
         sigma : (m,) array or float, > 0
         cap : (m,) array or float, > 0
+        check : bool
+            False: the arguments are float arrays of these shapes, for callers with few edges and
+            many calls; what is not finite comes out as it may.
 
         Returns
         -------
         (m, d) array
         """
+        if not check:
+            return self._prox_conjugate(np.asarray(z), np.asarray(sigma), np.asarray(cap))
         rows = self._rows(z, "z")
         sigmas = as_per_edge(sigma, len(rows), "sigma")
         return self._prox_conjugate(rows, sigmas, as_per_edge(cap, len(rows), "cap"))

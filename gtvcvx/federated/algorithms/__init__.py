@@ -1,0 +1,7 @@
+"""Federated algorithms: one file each."""
+
+from gtvcvx.federated.algorithms._algorithm import Algorithm
+from gtvcvx.federated.algorithms._fedadmm import FedADMM
+from gtvcvx.federated.algorithms._primal_dual import PrimalDual
+
+__all__ = ["Algorithm", "FedADMM", "PrimalDual"]

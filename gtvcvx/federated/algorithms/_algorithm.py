@@ -1,0 +1,156 @@
+"""What an algorithm states: its programs, its messages, and the problem that it solves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray, is_number
+from gtvcvx.federated._network import Network
+from gtvcvx.federated.programs import ClientProgram, Report, ServerProgram
+from gtvcvx.federated.wire import Schema
+from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.penalties import Penalty
+from gtvcvx.problem import GTVProblem
+
+
+class Algorithm(ABC):
+    """A federated algorithm: programs for clients and servers, and what they compute.
+
+    Objects are public knowledge: nothing in them comes from a client's data.
+
+    Attributes
+    ----------
+    schema : Schema
+        All messages, and so all that leaves a client.
+    """
+
+    schema: ClassVar[Schema]
+    #: Whether a message that is lost or late spoils the fixed point; "" where it does not.
+    fragile: str = ""
+    #: What absent clients spoil; "" where the algorithm knows what to do about them.
+    needs_all: str = ""
+
+    @property
+    def name(self) -> str:
+        """How tables and messages call the algorithm."""
+        return type(self).__name__
+
+    @abstractmethod
+    def client(self) -> ClientProgram:
+        """Return a new client program; it is sent to the process of the client."""
+
+    def server(self) -> ServerProgram:
+        """Return a new server program."""
+        raise NotImplementedError(f"{self.name} has no server")
+
+    def network(self, net: Network) -> Network:
+        """Return the links that the algorithm uses: those given, or a star of the clients."""
+        return net
+
+    def phases(self, net: Network) -> Sequence[IntArray]:
+        """Return who takes a step in each phase of a round, by number."""
+        return [net.clients]
+
+    def parameters(self, net: Network, i: int) -> Mapping[str, Any]:
+        """Return what participant i is told beforehand: public constants, no data."""
+        return {}
+
+    def sizes(self, net: Network) -> Mapping[str, int]:
+        """Return the sizes that the schema names."""
+        return {"d": net.dim}
+
+    @abstractmethod
+    def problem(self, net: Network) -> GTVProblem | None:
+        """Return the convex problem that the algorithm solves; None where there is none."""
+
+    def reason(self, net: Network) -> str:
+        """Say why the result is not certified: no convex problem, or a biased fixed point."""
+        return ""
+
+    def target(self, net: Network) -> GTVProblem | None:
+        """Return the problem that the result is compared with: its own, or the nearest one."""
+        return self.problem(net)
+
+    def warnings(self, net: Network) -> Sequence[str]:
+        """Return what to warn of before the first round, such as steps above a bound."""
+        return []
+
+    def steps_of(self, net: Network) -> str:
+        """Say how long the steps are, for messages about runs that diverge."""
+        return ""
+
+    def point(self, net: Network, reports: Sequence[Report]) -> FloatArray:
+        """Return the nodes' vectors of `target` from the participants' states."""
+        return np.array([report.w for report in reports])
+
+    def models(self, net: Network, reports: Sequence[Report]) -> FloatArray:
+        """Return the model of each client (n, d)."""
+        return np.array([report.w for report in reports[: net.n_clients]])
+
+    def flow(
+        self, net: Network, problem: GTVProblem, w: FloatArray, reports: Sequence[Report]
+    ) -> FloatArray:
+        """Return a flow (m, d) for the lower bound; it is repaired before it is used.
+
+        Default: of the squared penalty, u_e = lambda A_e (w_head - w_tail); zero otherwise.
+        """
+        if problem.penalty.name == "squared":
+            return problem.capacities[:, None] * problem.differences(w)
+        return np.zeros((problem.graph.n_edges, problem.dim))
+
+    def value(self, net: Network, reports: Sequence[Report]) -> float:
+        """Return what the history shows where there is no problem: the sum of local losses."""
+        models = self.models(net, reports)
+        return float(sum(m.value(w) for m, w in zip(net.models, models, strict=True)))
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if not k.startswith("_"))
+        return f"{self.name}({given})"
+
+
+def link_flows(net: Network, reports: Sequence[Report]) -> FloatArray:
+    """Return flows (m, d) along the edges of the links, from the multipliers of both ends.
+
+    The one that has heard of more rounds is taken. Multipliers point away from their participant,
+    and a flow from head to tail.
+    """
+    heads, tails = net.graph.edges.T
+    start, other, _ = net.adjacency
+    flows = np.zeros((net.graph.n_edges, net.dim))
+    for e, (i, j) in enumerate(zip(heads, tails, strict=True)):
+        end, far, sign = (i, j, 1.0) if reports[i].through >= reports[j].through else (j, i, -1.0)
+        own = reports[end].flows
+        if own is not None:
+            k = np.searchsorted(other[start[end] : start[end + 1]], far)
+            flows[e] = sign * own[k]
+    return flows
+
+
+def gtv_problem(
+    net: Network, penalty: str | Penalty, lam: float, graph: EmpiricalGraph | None = None
+) -> GTVProblem | None:
+    """Return the problem of a network's losses on its links, or None where one is not convex."""
+    if not net.convex:
+        return None
+    return GTVProblem(net.graph if graph is None else graph, net.stacked(), penalty, lam)
+
+
+def positive(value: Any, name: str) -> float:
+    """Return a parameter as a number > 0; refuse anything else by name."""
+    if not (is_number(value) and np.isfinite(value) and value > 0):
+        raise ValueError(f"{name}: a positive finite number is expected, got {value!r}")
+    return float(value)
+
+
+def own_problem(net: Network, algorithm: str) -> GTVProblem:
+    """Return the problem that a network is from; refuse a network without one."""
+    if net.source is None:
+        raise ValueError(
+            f"lam: {algorithm} needs it on a network that is not from a problem; "
+            "see Network.from_problem"
+        )
+    return net.source

@@ -1,0 +1,1 @@
+"""Runs: who is there, what becomes of messages, what is recorded."""

@@ -1,0 +1,84 @@
+"""Frames on their way: counted, lost, late, and kept for those who are away."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from gtvcvx.federated._network import Network
+from gtvcvx.federated.runtime._faults import Losses
+
+
+@dataclass
+class Traffic:
+    """Bytes on the wire, headers included.
+
+    Attributes
+    ----------
+    up, down : int
+        Sent by clients; brought to clients.
+    between : int
+        From server to server.
+    messages : int
+    """
+
+    up: int = 0
+    down: int = 0
+    between: int = 0
+    messages: int = 0
+
+
+class Mail:
+    """Carries frames; it knows links, and never looks into a frame.
+
+    Parameters
+    ----------
+    net : Network
+    losses : Losses
+    """
+
+    def __init__(self, net: Network, losses: Losses) -> None:
+        self._n, self._losses = net.n_clients, losses
+        self._waiting: list[list[bytes]] = [[] for _ in range(net.n_participants)]
+        self._late: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
+        self._away: set[int] = set()
+        self.traffic = Traffic()
+        self._perfect = losses.perfect
+
+    def post(self, sender: int, recipient: int, frame: bytes, round_: int) -> None:
+        """Send a frame."""
+        traffic, client = self.traffic, recipient < self._n
+        traffic.messages += 1
+        if sender < self._n:
+            traffic.up += len(frame)
+        elif not client:
+            traffic.between += len(frame)
+        late = 0 if self._perfect else self._losses.late(sender)
+        if late is None or recipient in self._away:
+            return
+        if client:
+            traffic.down += len(frame)
+        if late:
+            self._late[round_ + late].append((recipient, frame))
+        else:
+            self._waiting[recipient].append(frame)
+
+    def begin(self, round_: int) -> None:
+        """Bring what is late until this round."""
+        for recipient, frame in self._late.pop(round_, ()):
+            if recipient not in self._away:
+                self._waiting[recipient].append(frame)
+
+    def taken(self, recipient: int) -> list[bytes]:
+        """Return the frames that wait for a participant, and forget them."""
+        frames, self._waiting[recipient] = self._waiting[recipient], []
+        return frames
+
+    def lose(self, client: int) -> None:
+        """Forget the frames of a client that has crashed, and those still to come."""
+        self._away.add(client)
+        self._waiting[client] = []
+
+    def back(self, client: int) -> None:
+        """Carry frames to a client again."""
+        self._away.discard(client)

@@ -1,0 +1,57 @@
+"""All programs in this process; messages go through bytes all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gtvcvx._arrays import IntArray
+from gtvcvx.federated.programs import Report
+from gtvcvx.federated.transport._deployment import Deployment, Participant, Posted, quiet
+
+
+class InMemory:
+    """Runs one program after the other."""
+
+    def start(self, deployment: Deployment) -> None:
+        """Start all participants."""
+        self._deployment = deployment
+        self._form = deployment.form()
+        n = deployment.net.n_participants
+        self._participants = {i: self._participant(i) for i in range(n)}
+
+    def _participant(self, i: int, joined: int = 1) -> Participant:
+        deployment = self._deployment
+        label = deployment.net.label(i)
+        return Participant(deployment.program(i), deployment.view(i, joined), self._form, label)
+
+    def step(
+        self,
+        round_: int,
+        phase: int,
+        inboxes: Mapping[int, Sequence[bytes]],
+        present: Mapping[int, IntArray],
+    ) -> Mapping[int, Posted]:
+        """Let participants take a step."""
+        memo: dict[int, object] = {}
+        with quiet():
+            return {
+                i: self._participants[i].step(round_, phase, frames, present.get(i), memo)
+                for i, frames in inboxes.items()
+                if i in self._participants
+            }
+
+    def crash(self, client: int) -> None:
+        """End a client at once."""
+        self._participants.pop(client, None)
+
+    def restart(self, client: int, round_: int) -> None:
+        """Start a client again, without memory."""
+        self._participants[client] = self._participant(client, round_)
+
+    def reports(self) -> Mapping[int, Report]:
+        """Return the states of those who are there."""
+        return {i: participant.report() for i, participant in self._participants.items()}
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._participants = {}
