@@ -13,6 +13,7 @@ import numpy as np
 from gtvcvx._arrays import BoolArray, IntArray, is_integer, is_number
 from gtvcvx._progress import ProgressDisplay
 from gtvcvx.federated._network import Network
+from gtvcvx.federated._streams import Streams
 from gtvcvx.federated.algorithms import Algorithm
 from gtvcvx.federated.runtime._availability import Always, Availability, Sampling
 from gtvcvx.federated.runtime._faults import Crash, Crashes, Delay, Loss, Losses
@@ -20,7 +21,6 @@ from gtvcvx.federated.runtime._history import History
 from gtvcvx.federated.runtime._mail import Mail
 from gtvcvx.federated.runtime._observer import Observer
 from gtvcvx.federated.runtime._run import Run
-from gtvcvx.federated._streams import Streams
 from gtvcvx.federated.transport import Deployment, InMemory, Transport
 from gtvcvx.problem import GTVProblem
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from gtvcvx._arrays import IntArray
 from gtvcvx.federated._network import Network
+from gtvcvx.federated._streams import OF_PROGRAMS, Streams
 from gtvcvx.federated.algorithms import Algorithm
 from gtvcvx.federated.programs import Inbox, Outbox, Program, Report, View
-from gtvcvx.federated._streams import OF_PROGRAMS, Streams
 from gtvcvx.federated.wire import WireFormat, decoded, encoded
 
 #: Frames of one step: the recipients of each.
