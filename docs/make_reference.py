@@ -24,6 +24,8 @@ MODULES = (
     "gtvcvx.plotting",
     "gtvcvx.graph_construction",
     "gtvcvx.estimators",
+    "gtvcvx.federated.models",
+    "gtvcvx.federated.features",
     "gtvcvx.generators",
     "gtvcvx.datasets",
     "verify",
@@ -201,21 +203,28 @@ def _function(item: Any) -> Any:
 
 
 def _signature(title: str, value: Any) -> str:
-    return _fenced(title, list(inspect.signature(value).parameters.values()))
+    return _fenced(title, parameters(value))
+
+
+def parameters(value: Any) -> list[inspect.Parameter]:
+    """Parameters of a function or of the constructor of a class; protocols are not constructed."""
+    if getattr(value, "_is_protocol", False):
+        return []
+    return list(inspect.signature(value).parameters.values())
 
 
 def _member_signature(owner: str, name: str, item: Any) -> str:
     if not isinstance(item, (staticmethod, classmethod)) and not inspect.isfunction(item):
         return f"```text\n{owner}.{name}  (property)\n```\n"
-    parameters = list(inspect.signature(_function(item)).parameters.values())
-    bound = parameters if isinstance(item, staticmethod) else parameters[1:]
+    given = parameters(_function(item))
+    bound = given if isinstance(item, staticmethod) else given[1:]
     return _fenced(f"{owner}.{name}", bound)
 
 
-def _fenced(title: str, parameters: list[inspect.Parameter]) -> str:
+def _fenced(title: str, given: list[inspect.Parameter]) -> str:
     """Return a signature without annotations, whose place is the docstring."""
     words, keywords_only = [], False
-    for p in parameters:
+    for p in given:
         if p.kind is p.KEYWORD_ONLY and not keywords_only:
             words.append("*")
         keywords_only = keywords_only or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)

@@ -47,6 +47,8 @@ GTVCVX = (
     ("federated/runtime",),  # rounds, faults, what is recorded
     ("federated",),
     ("path", "interop", "plotting", "graph_construction"),
+    ("federated/models", "federated/features"),  # what clients train, and on which features
+    ("federated",),
     ("model_selection", "estimators"),
     ("__init__",),
     ("cli",),

@@ -27,6 +27,7 @@ class Loss(ABC):
     """
 
     dim: int | None  # d, or None where any dimension fits
+    convex = True  # what federated systems ask of a local model
 
     @classmethod
     @abstractmethod

@@ -52,7 +52,7 @@ def test_docstrings_name_every_parameter(module, name):
     doc = inspect.getdoc(value)
     heads = re.findall(r"^(\S.*?)(?: : .*)?$", _sections(doc), re.MULTILINE)
     documented = {word.strip().lstrip("*") for head in heads for word in head.split(",")}
-    parameters = inspect.signature(value).parameters.values()
+    parameters = make_reference.parameters(value)
     assert {p.name for p in parameters if p.kind is not p.VAR_KEYWORD} <= documented
     assert doc.splitlines()[0].endswith((".", "``.", "``", ":"))
 
