@@ -33,17 +33,16 @@ def rows(X: ArrayLike, columns: int | None = None) -> FloatArray:
 def standardized(columns: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return columns (m, d) of mean zero and deviation one, their means and their deviations.
 
-    A column that is constant but for rounding becomes zero, and its deviation is called zero.
+    A column that is constant becomes zero, and its deviation is exactly zero.
     """
-    # Halves and largest entries: sums and squares of numbers near the end of doubles overflow.
+    # In units of the largest entry: squares cannot overflow, and equal numbers are ones, whose mean
+    # is exact.
     size = abs(columns).max(axis=0)
     size[size == 0] = 1.0
     unit = columns / size
     mean = unit.mean(axis=0)
     away = unit - mean
     deviation = (away**2).mean(axis=0) ** 0.5
-    # The mean of m equal numbers is off by a few units in the last place.
-    deviation[deviation <= 8 * 2.0**-52] = 0.0
     safe = deviation.copy()
     safe[safe == 0] = 1.0
     return away / safe * (deviation > 0), mean * size, deviation * size

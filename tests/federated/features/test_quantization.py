@@ -83,6 +83,14 @@ def test_ten_thousand_points(k):
         np.testing.assert_array_equal(phi.transform(X), X)
 
 
+def test_cells_are_cut_at_their_median():
+    X = np.arange(64.0)[:, None]
+    assert KAnonymousQuantization(20).fit(X).counts.tolist() == [32, 32]
+    # The median is a tie of 30 rows: the nearest cut is beside it.
+    tied = np.repeat([0.0, 1.0, 2.0], [10, 30, 24])[:, None]
+    assert sorted(KAnonymousQuantization(10).fit(tied).counts) == [10, 24, 30]
+
+
 def test_units_do_not_matter():
     X = np.random.default_rng(2).standard_normal((200, 3))
     units = np.array([1.0, 2.0**30, 2.0**-30])

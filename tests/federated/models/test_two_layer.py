@@ -83,6 +83,8 @@ def test_predictions():
     chances = model.predict_proba(w, X)
     np.testing.assert_allclose(chances.sum(axis=1), 1.0)
     assert model.predict(w, X).tolist() == [CLASSES[k] for k in chances.argmax(axis=1)]
+    last = model.flat(np.zeros((4, 4)), np.vstack([np.zeros((4, 3)), [0, 0, 1]]))
+    assert model.predict(last, X).tolist() == [3] * 12
     whole = TwoLayerNetwork(X, np.arange(12) % 2 * 5, np.array([5, 0]), 2)
     assert whole.predict(whole.initial(0), X).dtype == np.int64
 
@@ -132,6 +134,15 @@ def test_local_update_by_fixed_steps():
 def test_flat_objective_takes_the_exact_step_at_once():
     flat = ProximalObjective(lambda z: float(z.sum()), np.ones_like, np.zeros(3), 0.25)
     np.testing.assert_array_equal(backtracked_steps(flat, 1), np.full(3, -0.25))
+
+
+def test_steps_that_values_cannot_judge_are_judged_by_slopes():
+    hidden = ProximalObjective(
+        lambda z: 1 + 1e-20 * float((z - 1) @ (z - 1)), lambda z: 2e-20 * (z - 1), np.zeros(2), 1e22
+    )
+    assert hidden.value(np.ones(2)) == hidden.value(np.zeros(2)) == 1
+    # The minimizer of 1e-20 (z - 1)^2 + z^2 / 2e22 is 200/201.
+    np.testing.assert_allclose(backtracked_steps(hidden, 60), 200 / 201, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("error")
