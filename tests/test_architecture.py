@@ -39,6 +39,7 @@ GTVCVX = (
     ("solvers/_auto", "solvers/_reference"),  # which of them runs; conic solvers of CVXPY
     ("solvers/exact",),  # starts from what those two have found
     ("solvers",),  # the choice by name
+    ("federated/models", "federated/features"),  # what clients train, and on which features
     ("federated/wire", "federated/_streams"),  # messages as bytes; independent random numbers
     ("federated/programs",),  # what clients and servers see and do
     ("federated/_network",),  # who takes part
@@ -47,8 +48,6 @@ GTVCVX = (
     ("federated/runtime",),  # rounds, faults, what is recorded
     ("federated",),
     ("path", "interop", "plotting", "graph_construction"),
-    ("federated/models", "federated/features"),  # what clients train, and on which features
-    ("federated",),
     ("model_selection", "estimators"),
     ("__init__",),
     ("cli",),
