@@ -17,11 +17,23 @@ array([0.25, 1.  , 4.75])
 
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.algorithms import Algorithm, FedADMM, PrimalDual
+from gtvcvx.federated.features import (
+    AdditiveNoise,
+    KAnonymousQuantization,
+    PrivateProjection,
+    gaussian_mutual_information,
+)
+from gtvcvx.federated.models import (
+    LocalModel,
+    RegressorModel,
+    TorchLoss,
+    TwoLayerNetwork,
+    regressor_objective,
+)
 from gtvcvx.federated.programs import (
     ClientProgram,
     Inbox,
     LocalLoss,
-    LocalModel,
     Report,
     ServerProgram,
     View,
@@ -41,6 +53,7 @@ from gtvcvx.federated.runtime._simulate import NoClientWarning, StabilityWarning
 from gtvcvx.federated.wire import Field, Message, Received, Schema, SchemaError
 
 __all__ = [
+    "AdditiveNoise",
     "Algorithm",
     "Always",
     "Availability",
@@ -52,6 +65,7 @@ __all__ = [
     "Field",
     "History",
     "Inbox",
+    "KAnonymousQuantization",
     "LocalLoss",
     "LocalModel",
     "Loss",
@@ -60,7 +74,9 @@ __all__ = [
     "Network",
     "NoClientWarning",
     "PrimalDual",
+    "PrivateProjection",
     "Received",
+    "RegressorModel",
     "Report",
     "Run",
     "Sampling",
@@ -68,8 +84,12 @@ __all__ = [
     "SchemaError",
     "ServerProgram",
     "StabilityWarning",
+    "TorchLoss",
     "Trace",
+    "TwoLayerNetwork",
     "Uncertified",
     "View",
+    "gaussian_mutual_information",
+    "regressor_objective",
     "simulate",
 ]

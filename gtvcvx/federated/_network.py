@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray, integer_array
-from gtvcvx.federated.programs import LocalLoss, LocalModel, local_losses, stacked_locals
+from gtvcvx.federated.models import LocalModel
+from gtvcvx.federated.programs import LocalLoss, local_losses, stacked_locals
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import Loss, StackedLoss
 from gtvcvx.problem import GTVProblem

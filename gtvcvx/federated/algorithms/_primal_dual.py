@@ -16,7 +16,8 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.algorithms._algorithm import Algorithm, link_flows, own_problem
-from gtvcvx.federated.programs import ClientProgram, Inbox, LocalModel, Outbox, Report, View
+from gtvcvx.federated.models import LocalModel
+from gtvcvx.federated.programs import ClientProgram, Inbox, Outbox, Report, View
 from gtvcvx.federated.wire import Field, Message, Schema
 from gtvcvx.penalties import Penalty
 from gtvcvx.problem import GTVProblem

@@ -4,7 +4,6 @@ from gtvcvx.federated.programs._local_loss import LocalLoss, local_losses, stack
 from gtvcvx.federated.programs._program import (
     ClientProgram,
     Inbox,
-    LocalModel,
     Outbox,
     Program,
     Report,
@@ -17,7 +16,6 @@ __all__ = [
     "ClientProgram",
     "Inbox",
     "LocalLoss",
-    "LocalModel",
     "Outbox",
     "Program",
     "Report",

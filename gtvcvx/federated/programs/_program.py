@@ -5,33 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.federated.wire import Message, Received
-
-
-@runtime_checkable
-class LocalModel(Protocol):
-    """What a client trains: a function of its parameter vector, known by its own data alone.
-
-    Every convex loss of `gtvcvx` is one, and so are models that are not convex.
-    """
-
-    @property
-    def dim(self) -> int:
-        """Number of parameters d."""
-
-    def value(self, w: FloatArray) -> float:
-        """Return L(w)."""
-
-    def gradient(self, w: FloatArray) -> FloatArray:
-        """Return the gradient of L at w (d,)."""
-
-    def prox(self, v: FloatArray, tau: float) -> FloatArray:
-        """Return ``argmin_z L(z) + ||z - v||^2 / (2 tau)`` (d,), or what stands in for it."""
 
 
 @dataclass(frozen=True)
