@@ -175,9 +175,9 @@ def test_clients_that_crash_and_come_back_learn_from_their_neighbours(
 ) -> None:
     problem, optimum, _ = paper_like()
     rng = np.random.default_rng(7)
-    clients, at = rng.choice(40, 8, replace=False), rng.integers(2, 60, 8)
-    away = rng.integers(1, 30, 8)
-    crashes = [fed.Crash(int(i), int(a), int(a + k)) for i, a, k in zip(clients, at, away, strict=True)]
+    clients, at = rng.choice(40, 8, replace=False).tolist(), rng.integers(2, 60, 8).tolist()
+    away = rng.integers(1, 30, 8).tolist()
+    crashes = [fed.Crash(i, a, a + k) for i, a, k in zip(clients, at, away, strict=True)]
     run = fed.simulate(
         fed.FedADMM(lam=0.02, rho=0.2, exchange=exchange),
         problem,
