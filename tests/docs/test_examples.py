@@ -43,7 +43,7 @@ def number_after(label, text):
 
 
 def test_every_example_is_tested_and_says_what_the_reader_learns():
-    tested = {"exact_small_instance", "state_incomes", "partition_check"}
+    tested = {"exact_small_instance", "federated_states", "state_incomes", "partition_check"}
     elsewhere = {"theorem2_on_the_papers_graphs"}  # test_example_theorem2.py
     assert {path.stem for path in FOLDER.glob("*.py")} == tested | elsewhere
     for name in tested:
@@ -275,3 +275,19 @@ def test_graph_and_data_of_the_partition_check_are_the_planted_ones():
     assert isinstance(problem, gtv.GTVProblem)
     assert problem.graph.n_edges == 2 * 15
     np.testing.assert_array_equal(planted, [0] * 6 + [1] * 6)
+
+
+# federated_states
+
+
+def test_federated_states_certifies_every_run_and_beats_pooled_and_local(tmp_path):
+    pytest.importorskip("matplotlib")
+    arguments = ("--splits", 1, "--rounds", 400, "-o", "gaps.png")
+    out = run("federated_states", tmp_path, *arguments)
+    best = number_after("GTV, solved in one place", out)
+    assert best < 0.9 * number_after("each state alone", out)
+    assert best < 0.6 * number_after("pooled", out)
+    for name in ("FedADMM, all there", "FedADMM, 30 % absent", "FedADMM, and three crash"):
+        assert number_after(name, out) == pytest.approx(best, abs=1e-4)
+    assert out.count("1 of 1") == 3
+    assert (tmp_path / "gaps.png").read_bytes().startswith(PNG_SIGNATURE)
