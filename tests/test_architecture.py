@@ -27,7 +27,7 @@ GTVCVX = (
     ("losses/batched/composite",),  # sums of terms
     ("losses/batched",),  # the losses of many nodes at once
     ("losses",),  # what users write
-    ("federated/privacy",),  # sensitivities and noise
+    ("federated/privacy", "federated/selection"),  # sensitivities and noise; tests of edges
     ("duality",),  # flows repaired, valid bounds
     ("network_flow", "solution"),
     ("problem",),
