@@ -26,6 +26,8 @@ MODULES = (
     "gtvcvx.estimators",
     "gtvcvx.federated.models",
     "gtvcvx.federated.features",
+    "gtvcvx.federated.privacy",
+    "gtvcvx.federated.selection",
     "gtvcvx.generators",
     "gtvcvx.datasets",
     "verify",

@@ -14,10 +14,9 @@ from gtvcvx.federated.privacy._linearized import (
     sample_gradients,
 )
 from gtvcvx.federated.privacy._noise import GaussianNoise, GeometricVariance, release_zcdp
-from gtvcvx.federated.privacy._report import ASSUMPTIONS, PrivacyReport
+from gtvcvx.federated.privacy._report import PrivacyReport
 
 __all__ = [
-    "ASSUMPTIONS",
     "GaussianNoise",
     "GeometricVariance",
     "PrivacyReport",

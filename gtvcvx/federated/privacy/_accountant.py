@@ -114,7 +114,7 @@ class ZcdpAccountant:
         delta : float
             Strictly between 0 and 1.
         assumptions : sequence of str, optional
-            What else the guarantee rests on, beside `ASSUMPTIONS`.
+            What else the guarantee rests on, beside what every report says.
         insecure_seed : bool, default False
             Whether any client's noise came from a fixed seed.
 

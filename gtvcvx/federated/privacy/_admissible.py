@@ -23,6 +23,9 @@ _ADMITTED = (
     "squared loss with clipped rows and targets and a bound on ||w||; with ridge and l1 terms, "
     "boxes and simplices beside them"
 )
+# Answers must be as near to the exact ones as this share of the sensitivity: twice as much adds to
+# it, and as much again to eps, in the fourth digit.
+_SHARE = 1e-4
 # Slopes of the loss of a row, at most this at any residual, from what is public of the row.
 _SLOPES: Mapping[str, Callable[[Term], float]] = {
     "logistic": lambda term: 1.0,
@@ -105,7 +108,15 @@ class PrivateLoss:
         Returns
         -------
         ndarray, shape (d,)
-            Not private as it is: noise comes on top.
+            Not private as it is: noise comes on top. Within 1e-4 of the sensitivity of the exact
+            answer, which is checked.
+
+        Raises
+        ------
+        ValueError
+            Arguments out of range, or so large that rounding matters beside the sensitivity.
+        ArithmeticError
+            Rows in such units that doubles do not solve the problem. Nothing must be released.
         """
         _bound("rho", rho)
         vectors = [finite_array(x, name, 1) for x, name in ((phi, "phi"), (received, "received"))]
@@ -113,7 +124,19 @@ class PrivateLoss:
             if vector.shape != (self.dim,):
                 raise ValueError(f"{name}: shape ({self.dim},) is expected, got {vector.shape}")
         centre = vectors[1] + vectors[0] / float(rho)
-        return node_step(self.batch, centre, float(rho), self.radius)
+        limit = _SHARE * self.sensitivity(rho)
+        if float(np.spacing(np.max(np.abs(centre)))) > limit:
+            raise ValueError(
+                f"received, phi: v + phi / rho has entries up to {np.max(np.abs(centre)):.3g}, "
+                "near which rounding is not small beside the sensitivity"
+            )
+        answer = node_step(self.batch, centre, float(rho), self.radius)
+        if not answer.error <= limit:
+            raise ArithmeticError(
+                f"the client's problem was solved to {answer.error:.3g} only, not small beside its "
+                f"sensitivity {limit / _SHARE:.3g}: bounds, rho and units of rows are far apart"
+            )
+        return answer.w
 
 
 def private_loss(

@@ -115,7 +115,9 @@ def _order_bound(log_order: FloatArray, rho: float, log_inverse: float) -> Float
 
 
 def epsilon_gaussian(rho: float, delta: float) -> float:
-    r"""Upper bound on eps that Gaussian releases attain ([BW18]): the eps that solves
+    r"""Upper bound on eps that Gaussian releases attain ([BW18]).
+
+    It is the solution of
 
     .. math:: \Phi(\mu/2 - \epsilon/\mu) - e^\epsilon \Phi(-\mu/2 - \epsilon/\mu) = \delta,
               \qquad \mu = \sqrt{2 \rho}
@@ -141,7 +143,7 @@ def epsilon_gaussian(rho: float, delta: float) -> float:
     ------
     ValueError
         rho or delta out of range, or NaN.
-    """  # noqa: D400
+    """
     rho, delta = _checked(rho, delta)
     mu = math.sqrt(2.0 * rho)
     if mu == 0.0 or math.erf(mu / math.sqrt(8.0)) * (1.0 + _SUM) <= delta:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -21,9 +22,14 @@ _LARGEST = 1e300
 Path = Callable[[float], FloatArray]
 
 
-def node_step(
-    loss: BatchedLoss, centre: FloatArray, rho: float, radius: float | None
-) -> FloatArray:
+class NodeStep(NamedTuple):
+    """A client's answer, and a bound on its distance to the exact one."""
+
+    w: FloatArray  # (d,)
+    error: float
+
+
+def node_step(loss: BatchedLoss, centre: FloatArray, rho: float, radius: float | None) -> NodeStep:
     """Return ``argmin_w L(w) + (rho/2) ||w - centre||^2`` (d,), under ``||w|| <= radius``.
 
     A quadratic loss is solved in a basis of eigenvectors, where the ball's multiplier is the root
@@ -36,8 +42,29 @@ def node_step(
         point = _QuadraticPath(form.hessian[0], form.linear[0] + rho * centre, rho)
     free = point(0.0)
     if radius is None or math.hypot(*free.tolist()) <= radius:
-        return free
-    return _on_sphere(point, rho, radius)
+        return NodeStep(free, _error(loss, free, rho * (centre - free), rho))
+    w, nu = _on_sphere(point, rho, radius)
+    return NodeStep(w, _error(loss, w, rho * (centre - w) - nu * w, rho + nu))
+
+
+def _error(loss: BatchedLoss, w: FloatArray, slope: FloatArray, convexity: float) -> float:
+    """Bound the distance of w to the minimizer, where the loss has this slope if w is exact.
+
+    With F the strongly convex objective: a subgradient g of the loss at w gives one of F,
+    g - slope, and ``||w - w*|| <= ||g - slope|| / convexity``. Where there are kinks or
+    constraints the subgradient may be another one than the slope; then the gap of Fenchel's
+    inequality bounds ``F(w) - F(w*) >= (convexity / 2) ||w - w*||^2``.
+    """
+    row, slopes = w[None, :], slope[None, :]
+    with np.errstate(all="ignore"):
+        by_slope = float(np.linalg.norm(loss.gradient(row)[0] - slope)) / convexity
+        if loss.smooth and math.isfinite(by_slope):
+            return by_slope
+        # The gap forgives what is outside of the conjugate's domain.
+        outside = float(np.linalg.norm(loss.null_projector() * np.ones((1, 1, 1)) @ slope))
+        by_gap = math.sqrt(2.0 * float(loss.fenchel_gap(row, slopes)[0]) / convexity)
+        error = min(by_slope, by_gap + outside / convexity)
+    return error if math.isfinite(error) else math.inf
 
 
 class _QuadraticPath:
@@ -64,8 +91,8 @@ class _ProxPath:
         return self._loss.prox(centre[None, :], np.array([1.0 / total]))[0]
 
 
-def _on_sphere(point: Path, rho: float, radius: float) -> FloatArray:
-    """Return the point of the path whose norm is the radius; that at nu = 0 has a larger one."""
+def _on_sphere(point: Path, rho: float, radius: float) -> tuple[FloatArray, float]:
+    """Return the point of the path whose norm is the radius, less than at nu = 0, and nu."""
 
     def room(nu: float) -> float:
         return 1.0 - math.hypot(*point(nu).tolist()) / radius
@@ -78,4 +105,4 @@ def _on_sphere(point: Path, rho: float, radius: float) -> FloatArray:
     nu = brentq(room, 0.0, high, xtol=np.finfo(np.float64).tiny, rtol=_SHARE, maxiter=_STEPS)
     w = point(float(nu))
     # The root is off by rounding: the constraint comes first.
-    return np.asarray(w * min(1.0, radius / math.hypot(*w.tolist())))
+    return np.asarray(w * min(1.0, radius / math.hypot(*w.tolist()))), float(nu)

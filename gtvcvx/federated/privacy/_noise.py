@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, finite_array, is_integer, is_number
 
+# Noise needs this many values between its deviation and zero to be a Gaussian: a million.
+_SPACING = 1e-6
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -156,9 +158,21 @@ class GaussianNoise:
         """Return ``w + N(0, delta^2(n) I)``, a vector (d,) to be released in round n >= 1.
 
         The client's own dual update must use this vector, never w: else phi gives w away.
+
+        Raises
+        ------
+        ValueError
+            Entries that are not finite, or so large that rounding swallows the noise: whoever may
+            choose where w lies could ask for that.
         """
         exact = finite_array(w, "w", 1)
         deviation = math.sqrt(self.variances.variance(round))
+        spacing = float(np.spacing(np.max(np.abs(exact), initial=0.0)))
+        if spacing > _SPACING * deviation:
+            raise ValueError(
+                f"w: entries are so large that noise of deviation {deviation:.3g} is lost in "
+                "rounding, and w is not hidden"
+            )
         return exact + deviation * self._generator.standard_normal(len(exact))
 
 

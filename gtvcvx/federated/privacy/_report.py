@@ -17,8 +17,8 @@ ASSUMPTIONS = (
     "bounds, clipping level and all other parameters were chosen without a look at the rows",
     "the dual update uses the released vector, so that all else that leaves is post-processing",
     "no amplification by sampling: the server sees who takes part",
-    "node problems are solved to rounding, not exactly; floating-point Gaussians are not "
-    "hardened against attacks on the least bits",
+    "node problems are solved to 1e-4 of the sensitivity, not exactly; floating-point Gaussians "
+    "are not hardened against attacks on the least bits",
 )
 # One screen of 24 lines: this many clients, and this many characters a line.
 _SHOWN = 8

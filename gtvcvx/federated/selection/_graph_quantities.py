@@ -51,10 +51,11 @@ def edge_amplification(graph: EmpiricalGraph) -> float:
     if graph.n_edges == 0:
         return 0.0
     D = graph.incidence
-    # D^+ = L^+ D^T, and L^+ is L with the components' constants made nonsingular and taken off.
+    # D^+ = L^+ D^T. What is added makes L nonsingular, and acts on constants of components alone,
+    # which differences across edges do not have.
     same = (graph.components[:, None] == graph.components[None, :]).astype(float)
     constants = same / same.sum(axis=1)
-    inverse = np.linalg.inv((D.T @ D).toarray() + constants) - constants
+    inverse = np.linalg.inv((D.T @ D).toarray() + constants)
     columns = inverse[:, graph.edges[:, 0]] - inverse[:, graph.edges[:, 1]]
     return float(np.max(np.linalg.norm(columns, axis=0)))
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from gtvcvx.federated.privacy import (
-    ASSUMPTIONS,
     GaussianNoise,
     GeometricVariance,
     ZcdpAccountant,
     epsilon_gaussian,
     release_zcdp,
 )
+from gtvcvx.federated.privacy._report import ASSUMPTIONS
 
 
 def recorded(schedule, rounds, sensitivity=0.1, client="a"):
@@ -103,6 +103,13 @@ def test_noise_has_the_variance_of_its_round():
     low, high = chi2.ppf([1e-6, 1 - 1e-6], w.size)
     for n, variance in ((1, 4.0), (2, 2.0), (5, 0.25)):
         assert low <= np.sum((noise.released(w, n) - w) ** 2) / variance <= high
+
+
+def test_noise_that_rounding_would_swallow_is_refused():
+    noise = GaussianNoise(GeometricVariance(1.0))
+    noise.released([1e9], 1)
+    with pytest.raises(ValueError, match="lost in rounding"):
+        noise.released([0.0, 1e12], 1)
 
 
 def test_noise_is_fresh_unless_it_is_called_insecure():

@@ -1,5 +1,6 @@
 """One replaced row never moves a client's answer by more than was announced."""
 
+import contextlib
 import math
 
 import cvxpy as cp
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.federated.privacy import private_loss
+from gtvcvx.federated.privacy import _node_step, private_loss
 from gtvcvx.federated.privacy._rows import clipped_rows, row_norms
 
 B, Y, R = 1.5, 2.0, 0.8
@@ -146,6 +147,52 @@ def test_the_step_of_smooth_losses_is_stationary_to_rounding(name):
     w = loss.step(phi, v, 0.2)
     slope = loss.losses.gradient(w[None])[0] - phi + 0.2 * (w - v)
     assert np.linalg.norm(slope) <= 1e-13
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_in_wild_units_answers_are_within_the_sensitivity_or_none(name):
+    """Rows, bounds and weights over many orders of magnitude, which proximal maps may not solve."""
+    rng = np.random.default_rng(3)
+    solved = 0
+    for _ in range(8):
+        B_, rho, scale = 10.0 ** rng.integers(-6, 9), 10.0 ** rng.integers(-6, 7), 10.0**6
+        X = rng.standard_normal((5, 4)) * 10.0 ** rng.integers(-6, 9, 4)
+        y, phi, v = scale * rng.standard_normal(5), *rng.standard_normal((2, 4))
+        answers = []
+        for rows in neighbours(rng, X, y, v):
+            loss = private_loss(MADE[name](*rows), B_, target_bound=Y, radius=R)
+            with contextlib.suppress(ArithmeticError, ValueError):
+                answers.append(loss.step(phi, v, rho))
+        spread = max((np.linalg.norm(a - b) for a in answers for b in answers), default=0.0)
+        # Each answer may be 1e-4 of the sensitivity off.
+        assert spread <= loss.sensitivity(rho) * (1 + 2e-4)
+        solved += len(answers)
+    assert solved >= 24
+
+
+@pytest.mark.parametrize("name", ["absolute", "pseudo-Huber", "huber with l1 and box", "squared"])
+def test_an_answer_that_is_off_is_no_answer(name, monkeypatch):
+    rng = np.random.default_rng(4)
+    loss = admitted(name, rng.standard_normal((6, 3)), rng.standard_normal(6))
+    w = loss.step(np.zeros(3), np.ones(3), 1.0)
+    kind = type(loss.batch)
+    shift = 1e-3 * loss.sensitivity(1.0)
+    right, form = kind.prox, kind.quadratic
+    monkeypatch.setattr(kind, "prox", lambda self, v, tau: right(self, v, tau) + shift)
+    monkeypatch.setattr(
+        _node_step._QuadraticPath, "__call__", lambda self, nu: w * 0.9, raising=True
+    )
+    assert (form(loss.batch) is None) == (name != "squared")
+    with pytest.raises(ArithmeticError, match="was solved to"):
+        loss.step(np.zeros(3), np.ones(3), 1.0)
+
+
+def test_a_server_cannot_ask_for_answers_in_which_noise_is_lost():
+    loss = private_loss(gtv.HuberLoss(X2, Y2, 1.0), 1.0)
+    for far in (1e13, 1e300):
+        with pytest.raises(ValueError, match="received, phi"):
+            loss.step([0.0, 0.0], [far, 0.0], 1.0)
+    loss.step([0.0, 0.0], [1e9, 0.0], 1.0)
 
 
 def test_rows_within_the_bound_are_left_as_they_are():

@@ -304,6 +304,16 @@ def test_a_ridge_is_that_of_the_loss():
     assert own.theta == pytest.approx(
         gtv.LogisticLoss(X6, np.ones(6), ridge=0.3 - 1e-9).prox(np.zeros(3), 1e9), rel=1e-6
     )
+    # The sandwich with a ridge: its rows have the variance of the data's.
+    for kind in ("HC0", "HC3"):
+        J = 2 * X6.T @ X6 + 6 * 0.4 * np.eye(3)
+        e = Y6 - X6 @ np.linalg.solve(J, 2 * X6.T @ Y6)
+        h = 2 * np.einsum("ri,ij,rj->r", X6, np.linalg.inv(J), X6)
+        c = (1 - h) ** -2.0 if kind == "HC3" else np.ones(6)
+        meat = 4 * X6.T @ np.diag(e**2 * c) @ X6 + 6 * 0.4 * (2 * e @ e / 6) * np.eye(3)
+        expected = np.linalg.inv(J) @ meat @ np.linalg.inv(J)
+        made = local_estimate(gtv.SquaredLoss(X6, Y6), kind, ridge=0.4)
+        assert made.covariance == pytest.approx(expected, rel=1e-10)
     # The classical covariance with a ridge: s^2 (X^T X + (n mu / 2) I)^-1.
     J = X6.T @ X6 + 6 * 0.4 / 2 * np.eye(3)
     e = Y6 - X6 @ np.linalg.solve(J, X6.T @ Y6)
