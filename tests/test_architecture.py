@@ -27,7 +27,6 @@ GTVCVX = (
     ("losses/batched/composite",),  # sums of terms
     ("losses/batched",),  # the losses of many nodes at once
     ("losses",),  # what users write
-    ("federated/privacy", "federated/selection"),  # sensitivities and noise; tests of edges
     ("duality",),  # flows repaired, valid bounds
     ("network_flow", "solution"),
     ("problem",),
@@ -40,6 +39,7 @@ GTVCVX = (
     ("solvers/_auto", "solvers/_reference"),  # which of them runs; conic solvers of CVXPY
     ("solvers/exact",),  # starts from what those two have found
     ("solvers",),  # the choice by name
+    ("federated/privacy", "federated/selection"),  # sensitivities and noise; tests of edges
     ("federated/models", "federated/features"),  # what clients train, and on which features
     ("federated/wire", "federated/_streams"),  # messages as bytes; independent random numbers
     ("federated/programs",),  # what clients and servers see and do

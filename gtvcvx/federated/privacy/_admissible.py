@@ -202,6 +202,9 @@ def private_loss(
         if value is not None:
             _bound(name, value)
     rows, others = _parts(loss, place)
+    for name in ("X", "y"):  # once more: arrays of a loss may have been changed
+        if not np.isfinite(rows[name]).all():
+            raise ValueError(f"{place}: {name} has entries that are not finite")
     kind = rows["kind"]
     clipped = {**rows, "X": clipped_rows(rows["X"], float(row_bound))}
     if kind == "squared":

@@ -130,8 +130,9 @@ class GeometricVariance:
 class GaussianNoise:
     """Adds the noise of a schedule to what a client releases.
 
-    Noise is drawn from a fresh generator that the operating system seeds, so that no run can be
-    repeated. NumPy's floating-point Gaussians are not hardened against attacks on the least bits.
+    Each release has a fresh generator that the operating system seeds, so that no run can be
+    repeated, and copies of this object draw different noise. NumPy's floating-point Gaussians are
+    not hardened against attacks on the least bits.
 
     Parameters
     ----------
@@ -146,13 +147,12 @@ class GaussianNoise:
         if insecure_seed is not None and not is_integer(insecure_seed):
             raise TypeError(f"insecure_seed: an integer is expected, got {insecure_seed!r}")
         self.variances = variances
-        self._insecure_seed = insecure_seed
-        self._generator = np.random.default_rng(insecure_seed)
+        self._insecure = None if insecure_seed is None else np.random.default_rng(insecure_seed)
 
     @property
     def insecure(self) -> bool:
         """Whether the noise comes from a fixed seed."""
-        return self._insecure_seed is not None
+        return self._insecure is not None
 
     def released(self, w: ArrayLike, round: int) -> FloatArray:
         """Return ``w + N(0, delta^2(n) I)``, a vector (d,) to be released in round n >= 1.
@@ -173,7 +173,10 @@ class GaussianNoise:
                 f"w: entries are so large that noise of deviation {deviation:.3g} is lost in "
                 "rounding, and w is not hidden"
             )
-        return exact + deviation * self._generator.standard_normal(len(exact))
+        # A new generator each time: one that is kept would be copied to processes along with its
+        # state, and clients with equal noise hide nothing from each other.
+        generator = np.random.default_rng() if self._insecure is None else self._insecure
+        return exact + deviation * generator.standard_normal(len(exact))
 
 
 def _positive(name: str, value: float) -> None:

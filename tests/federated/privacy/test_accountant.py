@@ -1,6 +1,8 @@
 """What was released is added up exactly; noise has its variance; the report fits a screen."""
 
+import copy
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -117,6 +119,10 @@ def test_noise_is_fresh_unless_it_is_called_insecure():
     assert not GaussianNoise(schedule).insecure
     first, second = (GaussianNoise(schedule).released(np.zeros(3), 1) for _ in range(2))
     assert not np.any(first == second)
+    noise = GaussianNoise(schedule)
+    copies = [noise, copy.deepcopy(noise), pickle.loads(pickle.dumps(noise))]
+    drawn = [each.released(np.zeros(3), 1) for each in copies]
+    assert len({x for row in drawn for x in row.tolist()}) == 9
     one, same = (GaussianNoise(schedule, insecure_seed=0) for _ in range(2))
     assert one.insecure
     assert np.array_equal(one.released(np.zeros(3), 1), same.released(np.zeros(3), 1))

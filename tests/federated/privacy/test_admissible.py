@@ -272,6 +272,22 @@ def test_bad_bounds_are_refused(arguments, message):
         private_loss(gtv.SquaredLoss(X2, Y2), given.pop("row_bound"), **given)
 
 
+@pytest.mark.parametrize("field", ["X", "y"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("name", ["squared", "logistic", "huber"])
+def test_rows_that_were_spoilt_later_are_refused(name, bad, field):
+    loss = MADE[name](np.ones((3, 2)), np.ones(3))
+    getattr(loss, field).flat[0] = bad
+    with pytest.raises(ValueError, match=r"(X|y).*finite"):
+        private_loss(loss, 1.0, target_bound=1.0, radius=1.0)
+
+
+def test_a_client_with_one_row_or_rows_of_zeros():
+    loss = private_loss(gtv.HuberLoss(np.zeros((1, 2)), [5.0], 1.0), 1.0)
+    assert loss.step([1.0, 0.0], [0.0, 0.0], 2.0) == pytest.approx([0.5, 0.0])
+    assert (loss.n_samples, loss.sensitivity(2.0)) == (1, 2.0)
+
+
 def test_a_ball_that_misses_the_box_is_refused():
     loss = gtv.HuberLoss(X2, Y2, 1.0) + gtv.Box(1.0, 2.0)
     with pytest.raises(ValueError, match="radius"):
