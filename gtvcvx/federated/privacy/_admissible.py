@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -219,8 +218,7 @@ def private_loss(
         bound = row_bound * _SLOPES[kind](rows)
     if not 0.0 < bound < math.inf:
         raise ValueError(f"{place} has the gradient bound {bound} for these bounds, which is none")
-    # Copies: what the user does to the arrays later changes nothing here.
-    losses = stacked_from_terms(copy.deepcopy([clipped, *others]), rows["X"].shape[1])
+    losses = stacked_from_terms([clipped, *others], rows["X"].shape[1])
     _check_constraints(losses, radius, place)
     return PrivateLoss(losses, len(rows["y"]), bound, None if radius is None else float(radius))
 
