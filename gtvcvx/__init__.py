@@ -1,46 +1,10 @@
-"""Generalized total variation minimization on graphs: solved exactly, solved fast, and proved."""
+"""Generalized total variation minimization on graphs: solved exactly, solved fast, and proved.
 
-from gtvcvx import generators, interop, plotting
-from gtvcvx.graph import EmpiricalGraph
-from gtvcvx.losses import (
-    L1,
-    AbsoluteLoss,
-    Box,
-    CvxpyLoss,
-    HingeLoss,
-    HuberLoss,
-    LassoLoss,
-    LogisticLoss,
-    Loss,
-    Nonnegative,
-    PointLoss,
-    PoissonLoss,
-    PseudoHuberLoss,
-    QuantileLoss,
-    Ridge,
-    Simplex,
-    SquaredLoss,
-    StackedLoss,
-    SumLoss,
-    ZeroLoss,
-    multi_output,
-)
-from gtvcvx.model_selection import CrossValidation, cross_validate
-from gtvcvx.network_flow import NetworkFlowProblem
-from gtvcvx.path import ClusterChange, LambdaPath, lambda_max, lambda_path
-from gtvcvx.penalties import (
-    CvxpyPenalty,
-    L1Norm,
-    L2Norm,
-    LinfNorm,
-    Penalty,
-    PNorm,
-    Quadratic,
-    SquaredNorm,
-)
-from gtvcvx.problem import GTVProblem
-from gtvcvx.solution import Solution
-from gtvcvx.solvers import GradientSteps, LocalUpdate, Progress, SmallObjectiveWarning
+Names are loaded when they are first asked for: ``import gtvcvx`` alone loads nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -85,10 +49,115 @@ __all__ = [
     "SumLoss",
     "ZeroLoss",
     "cross_validate",
+    "datasets",
     "generators",
+    "graph_construction",
     "interop",
     "lambda_max",
     "lambda_path",
     "multi_output",
     "plotting",
 ]
+
+# What users open beside the names above; ``estimators`` needs an extra, so that ``*`` leaves it.
+_MODULES = (
+    "datasets",
+    "estimators",
+    "generators",
+    "graph_construction",
+    "interop",
+    "losses",
+    "model_selection",
+    "path",
+    "penalties",
+    "plotting",
+    "solvers",
+)
+
+if TYPE_CHECKING:
+    # The same names for type checkers, and for whoever wants to know where they live.
+    from gtvcvx import datasets, generators, graph_construction, interop, plotting
+    from gtvcvx import estimators as estimators
+    from gtvcvx import losses as losses
+    from gtvcvx import model_selection as model_selection
+    from gtvcvx import path as path
+    from gtvcvx import penalties as penalties
+    from gtvcvx import solvers as solvers
+    from gtvcvx.graph import EmpiricalGraph
+    from gtvcvx.losses import (
+        L1,
+        AbsoluteLoss,
+        Box,
+        CvxpyLoss,
+        HingeLoss,
+        HuberLoss,
+        LassoLoss,
+        LogisticLoss,
+        Loss,
+        Nonnegative,
+        PointLoss,
+        PoissonLoss,
+        PseudoHuberLoss,
+        QuantileLoss,
+        Ridge,
+        Simplex,
+        SquaredLoss,
+        StackedLoss,
+        SumLoss,
+        ZeroLoss,
+        multi_output,
+    )
+    from gtvcvx.model_selection import CrossValidation, cross_validate
+    from gtvcvx.network_flow import NetworkFlowProblem
+    from gtvcvx.path import ClusterChange, LambdaPath, lambda_max, lambda_path
+    from gtvcvx.penalties import (
+        CvxpyPenalty,
+        L1Norm,
+        L2Norm,
+        LinfNorm,
+        Penalty,
+        PNorm,
+        Quadratic,
+        SquaredNorm,
+    )
+    from gtvcvx.problem import GTVProblem
+    from gtvcvx.solution import Solution
+    from gtvcvx.solvers import GradientSteps, LocalUpdate, Progress, SmallObjectiveWarning
+else:
+    # Unseen by type checkers, for which every misspelt name would be there.
+    _HOMES = {
+        "gtvcvx.graph": "EmpiricalGraph",
+        "gtvcvx.losses": """
+            L1 AbsoluteLoss Box CvxpyLoss HingeLoss HuberLoss LassoLoss LogisticLoss Loss
+            Nonnegative PointLoss PoissonLoss PseudoHuberLoss QuantileLoss Ridge Simplex
+            SquaredLoss StackedLoss SumLoss ZeroLoss multi_output
+        """,
+        "gtvcvx.model_selection": "CrossValidation cross_validate",
+        "gtvcvx.network_flow": "NetworkFlowProblem",
+        "gtvcvx.path": "ClusterChange LambdaPath lambda_max lambda_path",
+        "gtvcvx.penalties": """
+            CvxpyPenalty L1Norm L2Norm LinfNorm Penalty PNorm Quadratic SquaredNorm
+        """,
+        "gtvcvx.problem": "GTVProblem",
+        "gtvcvx.solution": "Solution",
+        "gtvcvx.solvers": "GradientSteps LocalUpdate Progress SmallObjectiveWarning",
+    }
+    _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOME:
+            value = getattr(import_module(_HOME[name]), name)
+            globals()[name] = value
+            return value
+        if not name.startswith("_"):
+            own = f"{__name__}.{name}"
+            try:
+                return import_module(own)  # which sets the attribute
+            except ModuleNotFoundError as error:
+                if error.name != own:
+                    raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_MODULES})

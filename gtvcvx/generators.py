@@ -21,6 +21,18 @@ from scipy.spatial import cKDTree
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, finite_array
 from gtvcvx.graph import EmpiricalGraph
 
+__all__ = [
+    "RegressionData",
+    "chain",
+    "geometric",
+    "grid",
+    "nearest_neighbours",
+    "random_geometric",
+    "regression_data",
+    "sbm",
+    "star",
+]
+
 Seed = int | np.random.Generator
 
 
@@ -319,3 +331,7 @@ def _pairs_at_least(places: FloatArray, m: int) -> IntArray:
     # The margin keeps pairs at the radius itself, whichever way their distance was rounded.
     pairs: IntArray = tree.query_pairs(high * (1 + 1e-9), output_type="ndarray").astype(np.int64)
     return np.sort(pairs, axis=1)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import cvxpy as cp
-
+from gtvcvx._lazy import cp
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, real_array
+from gtvcvx._lazy import cp
 from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.files import _storage
 from gtvcvx.graph import EmpiricalGraph, differences

@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # Bottom up. A room is a file or a folder, and what is inside it but is no room of its own. Its
 # files may import each other, and the rooms on floors below; rooms of one floor are strangers.
 GTVCVX = (
-    ("_arrays", "_deadline"),  # names and checks of arrays; the clock that long pieces look at
+    # Names and checks of arrays; the clock that long pieces look at; modules that load slowly.
+    ("_arrays", "_deadline", "_lazy"),
     ("_extras", "_norms", "_progress"),  # optional packages, row norms, display
     ("_compiling",),  # compilation, announced
     ("files", "conic"),  # CSV and npz; functions of CVXPY in conic form

@@ -12,9 +12,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
-
-from numba.core import event
+from typing import Protocol
 
 
 class Watcher(Protocol):
@@ -98,27 +96,3 @@ class CompilationClock:
 
 
 CLOCK = CompilationClock()
-
-
-class Listener(event.Listener):
-    """Stops a clock while numba compiles functions of some kind.
-
-    Parameters
-    ----------
-    clock : CompilationClock
-    ours : callable
-        Says whether a dispatcher is of that kind: users' own functions are no matter of ours.
-    """
-
-    def __init__(self, clock: CompilationClock, ours: Callable[[Any], bool]) -> None:
-        self._clock, self._ours = clock, ours
-
-    def on_start(self, event: Any) -> None:
-        """Take note that numba begins."""
-        if self._ours(event.data["dispatcher"]):
-            self._clock.begin()
-
-    def on_end(self, event: Any) -> None:
-        """Take note that numba is through, or has failed."""
-        if self._ours(event.data["dispatcher"]):
-            self._clock.end()

@@ -46,7 +46,7 @@ from numba.core.untyped_passes import (
     TranslateByteCode,
 )
 
-from verify._compilation import CLOCK, Listener
+from verify._compilation import CLOCK, CompilationClock
 
 #: Their code is the same as long as their versions are, or those of Python and numba.
 _RELEASED = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
@@ -180,6 +180,30 @@ class _SmallCompiler(CompilerBase):
             passes.add_pass(each, each.__name__)
         passes.finalize()
         return [passes]
+
+
+class Listener(event.Listener):
+    """Stops a clock while numba compiles functions of some kind.
+
+    Parameters
+    ----------
+    clock : CompilationClock
+    ours : callable
+        Says whether a dispatcher is of that kind: users' own functions are no matter of ours.
+    """
+
+    def __init__(self, clock: CompilationClock, ours: Callable[[Any], bool]) -> None:
+        self._clock, self._ours = clock, ours
+
+    def on_start(self, event: Any) -> None:
+        """Take note that numba begins."""
+        if self._ours(event.data["dispatcher"]):
+            self._clock.begin()
+
+    def on_end(self, event: Any) -> None:
+        """Take note that numba is through, or has failed."""
+        if self._ours(event.data["dispatcher"]):
+            self._clock.end()
 
 
 class _Cache(FunctionCache):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import cvxpy as cp
-
-from gtvcvx.cli import _certify, _check, _demo, _fit, _html_report, _well_connected
+from gtvcvx import __version__
+from gtvcvx._lazy import cp
 from gtvcvx.cli._arguments import ArgumentParser
-from gtvcvx.cli._report import BAD_INPUT, NOT_PROVED
+from gtvcvx.cli._status import BAD_INPUT, NOT_PROVED
+from gtvcvx.cli.parsers import add_parsers
 
 __all__ = ["main"]
 
@@ -41,15 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(args.run(args))
     except (ValueError, OSError) as error:
         return _failed(args.command, error, BAD_INPUT)
-    except cp.error.SolverError as error:
-        return _failed(args.command, error, NOT_PROVED)
     except KeyboardInterrupt as stop:
         return _failed(args.command, stop.args[0] if stop.args else "interrupted", NOT_PROVED)
+    except cp.error.SolverError as error:
+        return _failed(args.command, error, NOT_PROVED)
 
 
 def _parser() -> ArgumentParser:
-    from gtvcvx import __version__
-
     parser = ArgumentParser(
         prog="gtvcvx",
         description="Generalized total variation minimization on graphs: solve, certify, check.",
@@ -59,8 +57,7 @@ def _parser() -> ArgumentParser:
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, title="commands"
     )
-    for module in (_demo, _fit, _certify, _check, _html_report, _well_connected):
-        module.add_parser(commands)
+    add_parsers(commands)
     return parser
 
 
@@ -78,3 +75,7 @@ def _message(problem: object) -> str:
         where = f"{problem.filename}: " if problem.filename is not None else ""
         return f"{where}{problem.strerror}"
     return str(problem)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,33 +1,23 @@
-"""What the commands share on the way in: argument types, checks of paths, loading of files."""
+"""What the parsers share: the class, and types of arguments.
+
+Nothing here, nor in `gtvcvx.cli.parsers`, loads NumPy: ``--help`` answers at once.
+"""
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from argparse import Namespace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from gtvcvx.cli._report import BAD_INPUT
-from gtvcvx.penalties import Penalty, PNorm
-from gtvcvx.problem import GTVProblem
-from gtvcvx.solution import Solution
+from gtvcvx.cli._status import BAD_INPUT
+
+if TYPE_CHECKING:
+    from gtvcvx.penalties import Penalty
 
 PENALTIES = ("l1", "l2", "linf", "squared")
 DEFAULT_RTOL = 1e-6
-
-# What the readers of damaged npz files can run into beyond ValueError and OSError.
-_DAMAGE = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RuntimeError,
-    TypeError,
-    zlib.error,
-)
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -42,15 +32,30 @@ class ArgumentParser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, f"{self.prog}: error: {text} (see {self.prog} --help)\n")
 
 
-def command_parser(commands: Any, name: str, summary: str, description: str) -> ArgumentParser:
-    """Add a command with the options that all commands have."""
+def command_parser(
+    commands: Any, name: str, summary: str, description: str, module: str
+) -> ArgumentParser:
+    """Add a command with the options that all commands have.
+
+    Parameters
+    ----------
+    commands
+        Where argparse keeps them.
+    name, summary, description : str
+    module : str
+        Module whose function ``run`` is the command; it is loaded when that is called.
+    """
+
+    def run(args: Namespace) -> int:
+        return int(import_module(module).run(args))
+
     parser: ArgumentParser = commands.add_parser(
         name,
         help=summary,
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(parser=parser)
+    parser.set_defaults(parser=parser, run=run)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
         "--quiet",
@@ -135,60 +140,9 @@ def penalty(text: str) -> str | Penalty:
     if not text.startswith("pnorm:"):
         names = ", ".join(PENALTIES)
         raise argparse.ArgumentTypeError(f"one of {names} or pnorm:P is expected, got {text!r}")
+    from gtvcvx.penalties import PNorm  # with NumPy
+
     try:
         return PNorm(float(text.removeprefix("pnorm:")))
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
-
-
-def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str]) -> None:
-    """Refuse before any work what could not be written after it, or would destroy an input.
-
-    Both map an argument's name to the path given for it; an output may be None.
-    """
-    taken = {os.path.realpath(path): argument for argument, path in inputs.items()}
-    for argument, path in outputs.items():
-        if path is None:
-            continue
-        if not os.path.basename(path):
-            raise ValueError(f"{argument}: a file name is expected, got {path!r}")
-        real = os.path.realpath(path)
-        folder = os.path.dirname(real)
-        if real in taken:
-            raise ValueError(f"{argument}: {path} is already given for {taken[real]}")
-        if not os.path.isdir(folder):
-            raise ValueError(f"{argument}: there is no folder {folder} to write {path} into")
-        if os.path.exists(real) and not os.path.isfile(real):
-            raise ValueError(f"{argument}: {path} exists and is not a regular file")
-        if not os.access(folder, os.W_OK):
-            raise ValueError(f"{argument}: the folder {folder} is not writable")
-        taken[real] = argument
-
-
-def load_problem(path: str) -> GTVProblem:
-    """Load a problem file; whatever is wrong with it is a ValueError that names it."""
-    with _reading(path):
-        return GTVProblem.load(path)
-
-
-def load_solution(path: str, problem: GTVProblem, problem_path: str) -> Solution:
-    """Load a solution file and check that it fits the problem."""
-    with _reading(path):
-        solution = Solution.load(path)
-        solution.w = problem.checked_w(solution.w, f"{path}: w")
-        solution.u = problem.checked_u(solution.u, f"{path}: u")
-        if list(solution.nodes) != list(problem.graph.nodes):
-            raise ValueError(f"{path}: its node labels are not those of {problem_path}")
-    return solution
-
-
-@contextmanager
-def _reading(path: str) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise ValueError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise ValueError(f"{path}: the file cannot be read ({error.strerror})") from error
-    except _DAMAGE as error:
-        raise ValueError(f"{path}: the file is damaged ({error})") from error

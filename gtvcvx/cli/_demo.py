@@ -13,9 +13,10 @@ import verify
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._progress import format_seconds
 from gtvcvx.cli import _clusters
-from gtvcvx.cli._arguments import DEFAULT_RTOL, command_parser
+from gtvcvx.cli._arguments import DEFAULT_RTOL
 from gtvcvx.cli._proof import certificate_data, certify, rounded_up
-from gtvcvx.cli._report import NOT_PROVED, PROVED, counted, emit, entry, table, working
+from gtvcvx.cli._report import counted, emit, entry, table, working
+from gtvcvx.cli._status import NOT_PROVED, PROVED
 from gtvcvx.datasets import load_us_income
 from gtvcvx.generators import regression_data, sbm
 from gtvcvx.graph import EmpiricalGraph
@@ -30,13 +31,6 @@ SBM_SIZES, SBM_P_IN, SBM_P_OUT = (40, 40), 0.5, 0.003
 SBM_ROWS, SBM_NOISE, SBM_LABELLED, SBM_LAM, SBM_SEED = 10, 0.1, 0.6, 0.2, 9
 SBM_TRUE_W = ((2.0, 2.0), (-2.0, 2.0))
 
-_DESCRIPTION = """\
-Solve two embedded instances with an exact solver (CLARABEL) and with the fast one (AUTO), certify
-both solutions, and check partitions: per-capita income of the US states 1929-2009, and a stochastic
-block model with planted clusters.
-
-Exit status 0 if all solutions are certified and the planted partition is proved well-connected."""
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -50,12 +44,6 @@ class Outcome:
     def certified(self) -> bool:
         """Whether the certificate proves the tolerance asked for."""
         return bool(self.certificate.status == "CERTIFIED")
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = command_parser(commands, "demo", "embedded instances", _DESCRIPTION)
-    parser.set_defaults(run=run)
 
 
 def run(args: Namespace) -> int:

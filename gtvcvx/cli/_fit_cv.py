@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gtvcvx.cli._arguments import ArgumentParser, grid, seed, share
 from gtvcvx.cli._design import Design
 from gtvcvx.cli._report import counted, entry, table
 from gtvcvx.model_selection import CrossValidation
@@ -20,43 +19,6 @@ _DEFAULTS: dict[str, Any] = {
     "lambda_ratio": 1e-3,
     "seed": 0,
 }
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the options that go with ``--cv``."""
-    group = parser.add_argument_group(
-        "cross-validation",
-        "With --cv, data that are held out are predicted from the rest, for a sequence of values\n"
-        "of lambda. The fit to all data takes the value with the least mean squared error.",
-    )
-    group.add_argument(
-        "--cv-over",
-        choices=("points", "nodes"),
-        help="hold out single data points (default), or all data of a node, which is then "
-        "predicted from its neighbours",
-    )
-    group.add_argument(
-        "--rule",
-        choices=("min", "1se"),
-        help="take the value with the least mean error (default), or the largest one within one "
-        "standard error of it, which gives fewer clusters",
-    )
-    group.add_argument(
-        "--lams",
-        type=grid,
-        metavar="N",
-        help="number of values, from the smallest one that makes each component one cluster down "
-        "(default: 20), or the values themselves, separated by commas",
-    )
-    group.add_argument(
-        "--lambda-ratio",
-        type=share,
-        metavar="R",
-        help="the smallest value over the largest one (default: 0.001)",
-    )
-    group.add_argument(
-        "--seed", type=seed, metavar="S", help="seed of the random folds (default: 0)"
-    )
 
 
 def check(args: Namespace) -> None:

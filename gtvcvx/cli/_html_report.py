@@ -15,15 +15,8 @@ import verify
 from gtvcvx.cli import _html as html
 from gtvcvx.cli import _html_proof
 from gtvcvx.cli import _html_sections as sections
-from gtvcvx.cli._arguments import (
-    DEFAULT_RTOL,
-    check_outputs,
-    command_parser,
-    load_problem,
-    load_solution,
-    positive,
-    positive_int,
-)
+from gtvcvx.cli._arguments import DEFAULT_RTOL
+from gtvcvx.cli._loading import check_outputs, load_problem, load_solution
 from gtvcvx.cli._proof import certificate_data, exact_pair, exit_status, rounded_up
 from gtvcvx.cli._report import counted, emit, entry, working
 from gtvcvx.files._atomic import atomic_write
@@ -33,57 +26,10 @@ from gtvcvx.plotting._layout import layout
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
-SHOWN_ROWS = 200
 # Larger graphs give pictures that show nothing, slowly.
 MOST_NODES, MOST_EDGES = 20_000, 150_000
 _COEFFICIENT_PICTURES = 2
 _SHORTEST_NUMBER = 8  # characters of a flow, "0x0p0" with quotes and a comma
-
-_DESCRIPTION = """\
-Write one HTML page about a solution: the verdict of the certificate and its bounds, the problem,
-clusters, the largest shares in the gap, coefficients, pictures. The page needs no other file and
-no network, and can be printed. A button in it checks the proof on the spot, by a second checker
-that is part of the page, as is the certificate (unless that is very large).
-
-The certificate is CERTIFICATE, checked here by the exact kernel against PROBLEM, or else one that
-is built from the flow of SOLUTION, without solving anything anew. Pictures need matplotlib, which
-is the extra 'plot': pip install "gtvcvx[plot]".
-
-Exit status 0 if CERTIFIED, 1 if UNPROVED or REFUTED (the page is written whatever the verdict)."""
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = command_parser(commands, "report", "write an HTML page", _DESCRIPTION)
-    parser.set_defaults(run=run)
-    parser.add_argument("solution", metavar="SOLUTION", help="solution, npz, as 'fit' writes it")
-    parser.add_argument(
-        "--problem",
-        metavar="PROBLEM",
-        help="problem, npz (default: beside the solution, solution.problem.npz for solution.npz)",
-    )
-    parser.add_argument(
-        "--certificate", metavar="CERTIFICATE", help="certificate, JSON, as 'certify' writes it"
-    )
-    parser.add_argument(
-        "--rtol",
-        type=positive,
-        help=f"relative gap to prove (default: {DEFAULT_RTOL:g})",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="page to write (default: beside the solution, solution.html for solution.npz)",
-    )
-    parser.add_argument("--title", help="heading (default: the name of SOLUTION)")
-    parser.add_argument(
-        "--rows",
-        type=positive_int,
-        default=SHOWN_ROWS,
-        metavar="N",
-        help=f"nodes in the table of coefficients (default: {SHOWN_ROWS})",
-    )
 
 
 def run(args: Namespace) -> int:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import verify
-from gtvcvx.cli._report import NOT_PROVED, PROVED, entry, working
+from gtvcvx.cli._report import entry, working
+from gtvcvx.cli._status import NOT_PROVED, PROVED
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 

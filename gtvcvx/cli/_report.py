@@ -1,4 +1,4 @@
-"""What the commands share on the way out: exit status, text, tables, JSON, progress."""
+"""What the commands share on the way out: text, tables, JSON, progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-PROVED, NOT_PROVED, BAD_INPUT = 0, 1, 2
 _WIDTH = 12
 
 

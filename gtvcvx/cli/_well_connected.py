@@ -9,58 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import verify
-from gtvcvx.cli._arguments import check_outputs, command_parser, load_problem
+from gtvcvx.cli._loading import check_outputs, load_problem
 from gtvcvx.cli._partition_picture import check_picture, write_picture
-from gtvcvx.cli._report import NOT_PROVED, PROVED, counted, emit, entry, working
+from gtvcvx.cli._report import counted, emit, entry, working
+from gtvcvx.cli._status import NOT_PROVED, PROVED
 from gtvcvx.files._atomic import atomic_write
 from gtvcvx.files._tables import read_labels
 
 SHOWN_CLUSTERS = 20
-
-_DESCRIPTION = """\
-Check whether every cluster of a partition is well-connected (Definition 1 of the paper). If so,
-every solution of the problem is constant on each cluster (Theorem 2). The condition is sufficient,
-not necessary: partitions that are recovered can fail it, and --recovery says whether this one does.
-
-LABELS is a CSV file of two columns, node and cluster, that names every node of the problem once.
-With --output the proof is written to a file, for 'gtvcvx check' or 'python -m verify check', which
-work in exact arithmetic.
-
-Exit status 0 if it is proved that all clusters are well-connected, 1 if not (whatever the options
-find out)."""
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = command_parser(
-        commands, "well-connected", "check a partition of the nodes", _DESCRIPTION
-    )
-    parser.set_defaults(run=run)
-    parser.add_argument("problem", metavar="PROBLEM", help="problem, npz, as 'fit' writes it")
-    parser.add_argument(
-        "--partition", required=True, metavar="LABELS", help="node and cluster of each, CSV"
-    )
-    parser.add_argument(
-        "--recovery",
-        action="store_true",
-        help="also test whether the solutions are constant on the clusters: Lemma 3, and exactly",
-    )
-    parser.add_argument(
-        "--critical-lambda",
-        action="store_true",
-        help="also bound the lambda from which on the solutions are constant on the clusters",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="PROOF",
-        help="witnesses of the verdicts, for 'check': JSON, or .gtvc for large problems",
-    )
-    parser.add_argument(
-        "--picture",
-        metavar="FILE",
-        help="draw clusters, boundary, flows, tightest set and margins (png, pdf or svg)",
-    )
 
 
 def run(args: Namespace) -> int:

@@ -21,11 +21,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._lazy import cp, sp
 
 # Singular values of the conic data below this share of the largest count as zero.
 RANK_TOLERANCE = 1e-9

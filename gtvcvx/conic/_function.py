@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._lazy import cp
 from gtvcvx.conic._form import ConicForm
 from gtvcvx.conic._solver import ROOM, ConicSolver, Infeasible, Unbounded
 

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import clarabel
 import numpy as np
-import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._lazy import sp
 from gtvcvx.conic._form import Cone, psd_side
 
 EPS = float(np.finfo(np.float64).eps)

@@ -11,11 +11,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import clarabel
-import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._lazy import cp, sp
 from gtvcvx.conic._form import ConicForm
 from gtvcvx.conic._scaled import Answer, ConeProgram, Units, clarabel_cone, solve_scaled
 

@@ -24,3 +24,7 @@ __all__ = [
     "NetworkLinearRegression",
     "NetworkLogisticRegression",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -20,3 +20,7 @@ __all__ = [
     "model_graph",
     "radius_graph",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

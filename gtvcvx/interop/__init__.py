@@ -18,3 +18,7 @@ __all__ = [
     "to_networkx",
     "write_graphml",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

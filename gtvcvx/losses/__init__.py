@@ -58,3 +58,7 @@ __all__ = [
     "stacked",
     "stacked_from_terms",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

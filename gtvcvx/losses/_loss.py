@@ -16,7 +16,6 @@ from gtvcvx.losses.batched._from_terms import parts_of_terms
 from gtvcvx.losses.batched._quadratic import BatchedQuadratic
 from gtvcvx.losses.batched._stacked import StackedLoss
 from gtvcvx.losses.batched._terms import FIELDS, QUADRATIC_KINDS, Term, merged
-from gtvcvx.losses.batched.composite._batch import BatchedComposite
 
 
 class Loss(ABC):
@@ -109,6 +108,9 @@ class PlainLoss(Loss):
         joined = merged(terms, dim)
         if {term["kind"] for term in joined} <= QUADRATIC_KINDS:
             return BatchedQuadratic(joined, len(losses), dim)
+        # Compiled: quadratic losses do without numba, which takes a third of a second to load.
+        from gtvcvx.losses.batched.composite._batch import BatchedComposite
+
         return BatchedComposite(joined, len(losses), dim)
 
     def everywhere(self, n_nodes: int, dim: int | None = None) -> StackedLoss:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses._loss import Loss
 from gtvcvx.losses.batched._stacked import StackedLoss
+
+if TYPE_CHECKING:  # numba and NetworkX come with graphs; who has one has loaded them
+    from gtvcvx.graph import EmpiricalGraph
 
 Losses = StackedLoss | Sequence[Loss] | Mapping[Any, Loss]
 

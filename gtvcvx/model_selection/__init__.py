@@ -3,3 +3,7 @@
 from gtvcvx.model_selection._cross_validate import CrossValidation, cross_validate
 
 __all__ = ["CrossValidation", "cross_validate"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,3 +6,7 @@ from gtvcvx.path._path import LambdaPath
 from gtvcvx.path._solve import lambda_path
 
 __all__ = ["ClusterChange", "LambdaPath", "lambda_max", "lambda_path"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

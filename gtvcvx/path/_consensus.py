@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._lazy import cp
 from gtvcvx.problem import GTVProblem
 
 # Newton steps on the sums of losses; a quadratic one is solved by the first, up to rounding.

@@ -37,3 +37,7 @@ __all__ = [
     "as_penalty",
     "penalty_from_data",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

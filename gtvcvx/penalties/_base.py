@@ -15,11 +15,11 @@ from abc import ABC, abstractmethod
 from enum import IntEnum
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._lazy import cp
 from gtvcvx.conic._function import CvxpyFunction
 from gtvcvx.penalties._checks import EPS, as_per_edge, as_rows, rounding_slack
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._lazy import cp
 from gtvcvx._norms import row_norm_2
 from gtvcvx.conic._form import conjugate_model
 from gtvcvx.conic._function import MARGIN, Build, CvxpyFunction

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._lazy import cp
 from gtvcvx._norms import row_norm_1, row_norm_inf
 from gtvcvx.penalties._base import CompiledForm, Norm
 

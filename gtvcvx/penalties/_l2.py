@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._lazy import cp
 from gtvcvx._norms import row_norm_2, unit_rows
 from gtvcvx.penalties._base import CompiledForm, Norm
 from gtvcvx.penalties._projections import project_l2_ball

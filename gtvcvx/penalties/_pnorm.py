@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._lazy import cp
 from gtvcvx._norms import row_norm_p, unit_rows
 from gtvcvx.penalties._base import CompiledForm, Norm
 from gtvcvx.penalties._l1 import L1Norm
 from gtvcvx.penalties._l2 import L2Norm
 from gtvcvx.penalties._linf import LinfNorm
-from gtvcvx.penalties._pnorm_atom import RowPNorms, power_cones
 from gtvcvx.penalties._projections import project_lq_ball
 
 _CLOSED_FORMS: dict[float, type[Norm]] = {1.0: L1Norm, 2.0: L2Norm, np.inf: LinfNorm}
@@ -81,6 +80,9 @@ class PNorm(Norm):
     def _weighted_rows(self, V: cp.Expression, weights: FloatArray) -> cp.Expression:
         if self._closed is not None:
             return self._closed._weighted_rows(V, weights)
+        # A class of CVXPY's own: V has loaded CVXPY, penalties alone have not.
+        from gtvcvx.penalties._pnorm_atom import RowPNorms
+
         return weights @ RowPNorms(V, self.p)
 
     def _dual_ball(
@@ -88,6 +90,8 @@ class PNorm(Norm):
     ) -> list[cp.Constraint]:
         if self._closed is not None:
             return self._closed._dual_ball(U, weights, lam)
+        from gtvcvx.penalties._pnorm_atom import power_cones  # as above
+
         return power_cones(U, lam * weights, self.q)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._lazy import cp
 from gtvcvx._norms import row_norm_2
 from gtvcvx.penalties._base import Penalty
 from gtvcvx.penalties._checks import EPS, rounding_slack

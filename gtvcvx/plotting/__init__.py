@@ -22,3 +22,7 @@ __all__ = [
     "plot_path",
     "save_figure",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

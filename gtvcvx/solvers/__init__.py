@@ -67,3 +67,7 @@ def solve(
         tolerance = DEFAULT_RTOL if rtol is None else rtol
         warn_if_small(problem, [solution], tolerance, stacklevel=3)
     return solution
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._deadline import look
+from gtvcvx._lazy import cp
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver import Limits, Options, Run, Takes

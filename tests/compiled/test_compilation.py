@@ -12,7 +12,8 @@ from numba.core import event
 from gtvcvx import _compiling, _deadline
 from gtvcvx._compiling import announced
 from gtvcvx.solvers.driver import Options
-from verify._compilation import CLOCK, CompilationClock, Listener
+from verify._compilation import CLOCK, CompilationClock
+from verify._compiled import Listener
 
 
 class Seconds:

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._lazy import cp
 from gtvcvx.conic._function import CvxpyFunction
 
 # Along singular directions of X_i below this share of the largest, L_i* is too ill conditioned to

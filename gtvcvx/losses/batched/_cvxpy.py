@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
+from gtvcvx._lazy import cp
 from gtvcvx.conic._form import conjugate_model
 from gtvcvx.conic._function import CvxpyFunction
 from gtvcvx.losses.batched._base import BatchedLoss

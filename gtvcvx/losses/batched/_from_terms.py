@@ -12,7 +12,6 @@ from gtvcvx.losses.batched._point import BatchedPoint
 from gtvcvx.losses.batched._quadratic import BatchedQuadratic
 from gtvcvx.losses.batched._squared import BatchedSquared
 from gtvcvx.losses.batched._terms import QUADRATIC_KINDS, Term, merged, row_counts, selected
-from gtvcvx.losses.batched.composite._batch import BatchedComposite
 
 # Which batch a node belongs to: no loss, one squared or point term, quadratic, anything else.
 _ZERO, _SQUARED, _POINT, _QUADRATIC, _COMPOSITE = range(5)
@@ -60,4 +59,7 @@ def _batch(form: int, terms: list[Term], n_nodes: int, dim: int) -> BatchedLoss:
         return BatchedPoint(terms[0]["a"])
     if form == _QUADRATIC:
         return BatchedQuadratic(terms, n_nodes, dim)
+    # Compiled: quadratic losses do without numba, which takes a third of a second to load.
+    from gtvcvx.losses.batched.composite._batch import BatchedComposite
+
     return BatchedComposite(terms, n_nodes, dim)

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import pieces
+from gtvcvx._lazy import cp, sp
 from gtvcvx.losses.batched._base import (
     FLOW_TOLERANCE,
     AffineProx,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, integer_array
+from gtvcvx._lazy import cp
 from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm
 from gtvcvx.losses.batched._from_terms import parts_of_terms
 from gtvcvx.losses.batched._terms import FIELDS, Term, checked, merged

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._lazy import cp
 from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm
 
 

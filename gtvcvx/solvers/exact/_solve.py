@@ -14,10 +14,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, SignArray
+from gtvcvx._lazy import cp
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import ExactSolution, Record, Solution
 from gtvcvx.solvers._auto import solve_auto

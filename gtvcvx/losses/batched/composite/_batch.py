@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import cvxpy as cp
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._lazy import cp
 from gtvcvx.losses.batched._base import BatchedLoss, DualDomain
 from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
 from gtvcvx.losses.batched.composite import _cvxpy_model as model

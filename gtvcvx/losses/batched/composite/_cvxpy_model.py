@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
-import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
+from gtvcvx._lazy import cp, sp
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, PSEUDO_HUBER, SQUARED
 
-Model = tuple[cp.Expression, list[cp.Constraint]]
+Model: TypeAlias = "tuple[cp.Expression, list[cp.Constraint]]"
 
 
 def value_model(parts: Parts, w: cp.Expression) -> Model:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
+from gtvcvx._lazy import sp
 from gtvcvx.losses.batched._terms import ROW_KINDS, Term, row_counts
 from gtvcvx.losses.node._problem import COORDINATE
 from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, PSEUDO_HUBER, ROW, SQUARED

@@ -1,0 +1,11 @@
+"""The arguments of each command, apart from the command itself: help loads nothing else."""
+
+from typing import Any
+
+from gtvcvx.cli.parsers import _certify, _check, _demo, _fit, _report, _well_connected
+
+
+def add_parsers(commands: Any) -> None:
+    """Add all commands, in the order in which help lists them."""
+    for module in (_demo, _fit, _certify, _check, _report, _well_connected):
+        module.add_parser(commands)
