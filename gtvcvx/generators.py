@@ -20,6 +20,7 @@ from scipy.spatial import cKDTree
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, finite_array
 from gtvcvx.graph import EmpiricalGraph
+from verify._display import fields_text
 
 __all__ = [
     "RegressionData",
@@ -52,6 +53,9 @@ class RegressionData(NamedTuple):
     X: FloatArray
     y: FloatArray
     labelled: BoolArray
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
 
 def sbm(sizes: Sequence[int], p_in: float, p_out: float, seed: Seed) -> EmpiricalGraph:

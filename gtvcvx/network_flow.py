@@ -45,6 +45,13 @@ class NetworkFlowProblem:
         balance = graph.divergence @ self.flow if graph.n_edges else 0.0
         self.conservation = balance + self.injection == 0
 
+    def __repr__(self) -> str:
+        shape = f"n_nodes={self._graph.n_nodes}, n_edges={self._graph.n_edges}"
+        return (
+            f"NetworkFlowProblem({shape}, dim={self._losses.dim}, "
+            f"penalty={self._penalty.name!r}, lam={self._lam})"
+        )
+
     @cached_property
     def _problem(self) -> cp.Problem:
         lam = cp.Parameter(pos=True, name="lam", value=self._lam)

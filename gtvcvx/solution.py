@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, fields
@@ -13,8 +14,20 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.files import _storage
 from gtvcvx.graph import connected_components
+from verify._display import (
+    clipped,
+    few,
+    fields_text,
+    fitted,
+    html_block,
+    html_curve,
+    html_facts,
+    html_table,
+)
 
 SCHEMA = "gtv-solution/1"
+# What a notebook shows of w: rows and columns.
+_ROWS, _COLUMNS = 6, 5
 
 
 @dataclass(frozen=True)
@@ -25,6 +38,8 @@ class Record:
     seconds: float
     value: float  # of the incumbent
     dual_value: float  # best lower bound so far
+
+    __repr__ = fields_text
 
     @property
     def gap(self) -> float:
@@ -48,6 +63,8 @@ class ExactSolution:
     w: list[list[Fraction]]
     u: list[list[Fraction]]
     value: Fraction
+
+    __repr__ = fields_text
 
     def to_data(self) -> dict[str, Any]:
         """Nested lists of strings "numerator/denominator", hexadecimal."""
@@ -167,6 +184,56 @@ class Solution:
         fused = (jumps <= threshold) | (decided & (self.slack > 0))
         kept = ends[fused]
         return connected_components(n, kept)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Names and values of what is seen first."""
+        n, d = self.w.shape
+        found = [("nodes", f"{n}, dimension {d}")]
+        if len(self.edges):  # without them nodes would all be apart
+            with np.errstate(all="ignore"):
+                found.append(("clusters", str(int(self.clusters().max(initial=-1)) + 1)))
+        return [
+            *found,
+            ("value", f"{self.value:.12g}, at least {self.dual_value:.12g}"),
+            ("gap", f"{self.gap:.3g}, relative {self.rel_gap:.3g}"),
+            ("work", f"{self.n_iter} iterations, {self.seconds:.3g} s"),
+        ]
+
+    def __repr__(self) -> str:
+        return fitted(
+            [
+                f"Solution by {self.solver}: {self.status}",
+                *(f"  {name:<9} {text}" for name, text in self._facts()),
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        """Show status and gap, the first and last parameter vectors, and how the gap fell."""
+        shown = min(self.w.shape[1], _COLUMNS)
+        header = ["node", *(f"w[{k}]" for k in range(shown))]
+        if shown < self.w.shape[1]:
+            header.append("...")
+        rows = [
+            None
+            if i is None
+            else [
+                clipped(str(self.nodes[i])),
+                *(f"{x:.6g}" for x in self.w[i, :shown]),
+                *(["..."] if shown < self.w.shape[1] else []),
+            ]
+            for i in few(len(self.w), _ROWS)
+        ]
+        falling = [record for record in self.history if record.gap > 0.0]
+        return html_block(
+            f"Solution by {self.solver}: {self.status}",
+            html_facts(self._facts()),
+            html_table(header, rows),
+            html_curve(
+                "Logarithm of the gap over the iterations",
+                [float(record.n_iter) for record in falling],
+                [math.log10(record.gap) for record in falling],
+            ),
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the solution to an npz file of arrays and one JSON text, atomically."""

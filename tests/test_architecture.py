@@ -57,7 +57,8 @@ GTVCVX = (
 )
 VERIFY = (
     ("kernel", "web"),  # trusted: the standard library and itself alone; the other in JavaScript
-    ("_arrays", "_compilation", "_interrupts"),  # the clock that compilation stops
+    # The clock that compilation stops; how objects show themselves.
+    ("_arrays", "_compilation", "_display", "_interrupts"),
     ("_json_file", "_real_numbers"),
     ("_compiled",),
     ("flows", "instance"),  # maximum flow; plain data as arrays
@@ -76,7 +77,7 @@ HOUSES = {"gtvcvx": GTVCVX, "verify": VERIFY}
 DOORS = {
     "gtvcvx": (
         *("verify", "verify.flows", "verify.web"),
-        *("verify._compiled", "verify._compilation", "verify._interrupts"),
+        *("verify._compiled", "verify._compilation", "verify._display", "verify._interrupts"),
     ),
     "verify": (),
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.files._tables import read_edges
+from verify._display import fields_text
 
 FOLDER = Path(__file__).parent / "data"
 _MIDDLE_YEAR, _HALF_SPAN = 1969, 40
@@ -30,6 +31,9 @@ class USIncomePaths(NamedTuple):
 
     edges: Path
     data: Path
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class USIncome:
     edges: IntArray
     years: IntArray
     income: FloatArray
+
+    __repr__ = fields_text
 
     def trend_regression(self) -> tuple[FloatArray, FloatArray]:
         """Pose the path of each state's income towards the others' as a linear regression.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction._spaces import Space, space_of
 from gtvcvx.graph_construction._weights import Weighting, Weights
+from verify._display import clipped, fields_text
 
 # More edges than this are counted by the report, not listed.
 _LISTED = 10
@@ -38,6 +40,8 @@ class Connection:
     lengths: FloatArray
     weights: FloatArray
 
+    __repr__ = fields_text
+
     def __str__(self) -> str:
         if not len(self.edges):
             return "The graph is connected; no edge was added."
@@ -47,12 +51,16 @@ class Connection:
         for (i, j), length, weight in zip(
             self.edges[:_LISTED].tolist(), self.lengths, self.weights, strict=False
         ):
-            lines.append(
-                f"  {nodes[i]!r} - {nodes[j]!r}, distance {length:.4g}, weight {weight:.3g}"
-            )
+            ends = f"{_name(nodes[i])} - {_name(nodes[j])}"
+            lines.append(f"  {ends}, distance {length:.4g}, weight {weight:.3g}")
         if len(self.edges) > _LISTED:
             lines.append(f"  and {len(self.edges) - _LISTED} more, up to {self.lengths[-1]:.4g}")
         return "\n".join(lines)
+
+
+def _name(label: Hashable) -> str:
+    """Return a label that leaves room for another one, and for numbers, in a line."""
+    return clipped(repr(label), 28)
 
 
 def connect_components(

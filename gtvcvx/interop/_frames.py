@@ -8,6 +8,7 @@ from gtvcvx._extras import extra_module
 from gtvcvx.interop._columns import columns
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
+from verify._display import fields_text
 
 
 class Frames(NamedTuple):
@@ -23,6 +24,9 @@ class Frames(NamedTuple):
 
     nodes: Any
     edges: Any
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
 
 def to_frames(solution: Solution, problem: GTVProblem) -> Frames:

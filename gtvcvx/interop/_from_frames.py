@@ -12,6 +12,7 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.files._csv import node_positions
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.interop._checked_frame import CheckedFrame
+from verify._display import fields_text
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Rows:
     node: IntArray
     features: list[str]
     n_skipped: int
+
+    __repr__ = fields_text
 
 
 def graph_from_frame(

@@ -10,6 +10,7 @@ import numpy as np
 from gtvcvx.conic._function import Build, CvxpyFunction
 from gtvcvx.losses._loss import Loss
 from gtvcvx.losses.batched._cvxpy import BatchedCvxpy, _named
+from verify._display import clipped
 
 
 class CvxpyLoss(Loss):
@@ -99,4 +100,4 @@ class CvxpyLoss(Loss):
 
     def __repr__(self) -> str:
         name = getattr(self._build, "__qualname__", type(self._build).__name__)
-        return f"CvxpyLoss({name})"
+        return f"CvxpyLoss({clipped(name)})"

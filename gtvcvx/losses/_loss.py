@@ -16,6 +16,7 @@ from gtvcvx.losses.batched._from_terms import parts_of_terms
 from gtvcvx.losses.batched._quadratic import BatchedQuadratic
 from gtvcvx.losses.batched._stacked import StackedLoss
 from gtvcvx.losses.batched._terms import FIELDS, QUADRATIC_KINDS, Term, merged
+from verify._display import COLUMNS, clipped, few
 
 
 class Loss(ABC):
@@ -177,7 +178,8 @@ class SumLoss(PlainLoss):
         return merged([term for loss in self.losses for term in _terms(loss, dim)], dim)
 
     def __repr__(self) -> str:
-        return " + ".join(repr(loss) for loss in self.losses)
+        parts = [repr(self.losses[k]) if k is not None else "..." for k in few(len(self.losses))]
+        return clipped(" + ".join(parts), COLUMNS)
 
 
 def _terms(loss: Loss, dim: int) -> list[Term]:

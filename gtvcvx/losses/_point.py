@@ -11,6 +11,7 @@ from gtvcvx._arrays import finite_array, real_array
 from gtvcvx.losses._loss import Loss
 from gtvcvx.losses.batched._point import BatchedPoint
 from gtvcvx.losses.batched._stacked import StackedLoss
+from verify._display import short
 
 
 class PointLoss(Loss):
@@ -48,4 +49,4 @@ class PointLoss(Loss):
         return StackedLoss([(np.arange(len(points)), BatchedPoint(points))])
 
     def __repr__(self) -> str:
-        return f"PointLoss(a={self.a})"
+        return f"PointLoss(a={short(self.a)})"

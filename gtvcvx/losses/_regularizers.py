@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import FloatArray, finite_array, real_array
 from gtvcvx.losses._loss import PlainLoss
 from gtvcvx.losses.batched._terms import Term, check_bounds, check_parameter
+from verify._display import short
 
 _NODE = np.zeros(1, dtype=np.int64)
 
@@ -44,7 +45,7 @@ class _EntryTerm(PlainLoss):
         return [{"kind": self._kind, "node": _NODE, self._name: values}]
 
     def __repr__(self) -> str:
-        value = self._values if self.dim else float(self._values[0])
+        value = short(self._values) if self.dim else float(self._values[0])
         return f"{type(self).__name__}({value})"
 
 
@@ -113,7 +114,7 @@ class Box(PlainLoss):
         return [{"kind": "box", "node": _NODE, "lower": lower, "upper": upper}]
 
     def __repr__(self) -> str:
-        lower, upper = (b if self.dim else float(b[0]) for b in (self._lower, self._upper))
+        lower, upper = (short(b) if self.dim else float(b[0]) for b in (self._lower, self._upper))
         return f"Box({lower}, {upper})"
 
 

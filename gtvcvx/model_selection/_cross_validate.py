@@ -20,12 +20,14 @@ from gtvcvx.path import LambdaPath, lambda_path
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import warn_if_small
+from verify._display import aligned, few, fitted, html_block, html_curve, html_table
 
 Scoring = Callable[[FloatArray, FloatArray], float]
 
 RULES = ("min", "1se")
 # What is left for a path when the time is over: its first solution, as it starts.
 _LEAST_SECONDS = 1e-3
+_HEADER = ("lambda", "mean error", "std. error", "")
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,43 @@ class CrossValidation:
     def solution(self) -> Solution:
         """Solution for all data at the lambda that the rule chooses."""
         return self.path[self.index]
+
+    def _title(self) -> str:
+        return (
+            f"CrossValidation: lambda = {self.lam:.6g} by rule {self.rule!r}, "
+            f"{len(self.fold_errors)} folds over {self.over}"
+        )
+
+    def _rows(self) -> list[list[str] | None]:
+        """Return values of lambda and their errors: the first, the last and the chosen one."""
+        chosen = self.index
+        shown = few(len(self.lams))
+        if chosen not in shown:
+            place = shown.index(None)
+            shown[place : place + 1] = [None, chosen, None]
+        return [None if i is None else self._row(i) for i in shown]
+
+    def _row(self, i: int) -> list[str]:
+        notes = [(self.index, "chosen"), (self.index_min, "least"), (self.index_1se, "1se")]
+        return [
+            f"{self.lams[i]:.6g}",
+            f"{self.mean_errors[i]:.6g}",
+            f"{self.std_errors[i]:.2g}",
+            ", ".join(name for k, name in notes if k == i),
+        ]
+
+    def __repr__(self) -> str:
+        return fitted([self._title(), *aligned(_HEADER, self._rows())])
+
+    def _repr_html_(self) -> str:
+        """Show values of lambda with their errors, and the curve of the errors."""
+        picture = html_curve(
+            "Mean error over the logarithm of lambda; the dot is the lambda chosen",
+            np.log(self.lams).tolist(),
+            self.mean_errors.tolist(),
+            self.index,
+        )
+        return html_block(self._title(), html_table(_HEADER, self._rows()), picture)
 
 
 def cross_validate(

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import IntArray
+from verify._display import fields_text
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class ClusterChange:
     before: tuple[int, ...]
     after: tuple[int, ...]
     nodes: IntArray
+
+    __repr__ = fields_text
 
 
 def cluster_changes(

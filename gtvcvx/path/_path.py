@@ -14,10 +14,12 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.files import _storage
 from gtvcvx.path._events import ClusterChange, cluster_changes
 from gtvcvx.solution import Record, Solution
+from verify._display import aligned, few, fitted, html_block, html_curve, html_table
 
 SCHEMA = "gtv-path/1"
 # Fields of a solution that are the same all along a path.
 _SHARED = ("edges", "nodes")
+_HEADER = ("lambda", "clusters", "value", "relative gap", "status")
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,42 @@ class LambdaPath:
     def nested(self) -> bool:
         """Whether clusters only merge as lambda grows, so that they form a tree."""
         return all(change.kind == "merge" for change in self.changes)
+
+    def _title(self) -> str:
+        text = f"LambdaPath: {len(self)} of {len(self) + len(self.missing)} values, {self.status}"
+        return text if len(self) else f"{text}, empty"
+
+    def _rows(self) -> list[list[str] | None]:
+        """Return the first and the last values of lambda, and what was found for them."""
+        found: list[list[str] | None] = []
+        for i in few(len(self)):
+            if i is None:
+                found.append(None)
+                continue
+            solution = self.solutions[i]
+            n_clusters = int(solution.clusters().max()) + 1
+            found.append(
+                [
+                    f"{self.lams[i]:.6g}",
+                    str(n_clusters),
+                    f"{solution.value:.9g}",
+                    f"{solution.rel_gap:.2g}",
+                    solution.status,
+                ]
+            )
+        return found
+
+    def __repr__(self) -> str:
+        return fitted([self._title(), *aligned(_HEADER, self._rows())])
+
+    def _repr_html_(self) -> str:
+        """Show the first and the last values of lambda, and the number of clusters along all."""
+        picture = html_curve(
+            "Number of clusters over the logarithm of lambda",
+            np.log(self.lams).tolist(),
+            self.n_clusters.astype(float).tolist() if len(self) else [],
+        )
+        return html_block(self._title(), html_table(_HEADER, self._rows()), picture)
 
     def __len__(self) -> int:
         return len(self.solutions)

@@ -12,6 +12,7 @@ from gtvcvx._norms import row_norm_2
 from gtvcvx.conic._form import conjugate_model
 from gtvcvx.conic._function import MARGIN, Build, CvxpyFunction
 from gtvcvx.penalties._base import Penalty
+from verify._display import clipped
 
 # A flow that is moved by less than this share of it may be inside the domain.
 CLOSE = 1e-5
@@ -92,7 +93,7 @@ class CvxpyPenalty(Penalty):
 
     def __repr__(self) -> str:
         name = getattr(self._build, "__qualname__", type(self._build).__name__)
-        return f"CvxpyPenalty({name}, norm={self.is_norm})"
+        return f"CvxpyPenalty({clipped(name)}, norm={self.is_norm})"
 
     def written(self, dim: int) -> CvxpyFunction:
         """Return phi in dimension dim."""

@@ -12,6 +12,7 @@ from gtvcvx._lazy import cp
 from gtvcvx._norms import row_norm_2
 from gtvcvx.penalties._base import Penalty
 from gtvcvx.penalties._checks import EPS, rounding_slack
+from verify._display import short
 
 
 class Quadratic(Penalty):
@@ -55,7 +56,8 @@ class Quadratic(Penalty):
         return len(self._eigenvalues)
 
     def __repr__(self) -> str:
-        return f"Quadratic({self.Q.tolist()!r})"
+        text = repr(self.Q.tolist()) if len(self.Q) <= 3 else ""
+        return f"Quadratic({text if 0 < len(text) <= 80 else short(self.Q)})"
 
     def to_data(self) -> dict[str, Any]:
         """Return {"kind": "quadratic", "Q": (d, d) array}."""

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from verify._display import fields_text, fitted, html_report
+
 SCHEMA = "gtv-conformance/1"
 STATUSES = ("CERTIFIED", "REFUTED", "UNPROVED", "ERROR")
 HEADINGS = ("instance", "n", "m", "d", "status", "rel. gap", "seconds")
@@ -48,6 +50,8 @@ class Row:
     rel_gap: float
     seconds: float
     reason: str
+
+    __repr__ = fields_text
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,14 @@ class ConformanceReport:
         if self.failures:
             lines += ["", "Not certified:", *_reasons(self.failures)]
         return "\n".join([*lines, "", *self._verdict()])
+
+    def __repr__(self) -> str:
+        """Show the verdict and the first failures; ``str`` is the table of all instances."""
+        return fitted(["ConformanceReport:", *self._verdict(), *_reasons(self.failures)])
+
+    def _repr_html_(self) -> str:
+        """Show the verdict and the first failures."""
+        return html_report(repr(self))
 
     def _verdict(self) -> list[str]:
         counts = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)

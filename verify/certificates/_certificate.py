@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import FloatArray
+from verify._display import clipped, fitted, html_block, html_facts, html_table
 from verify._json_file import write_json
 from verify.certificates.arrays._archive import write
 from verify.certificates.arrays._document import ArraysDocument, arrays_of
@@ -112,12 +113,33 @@ class Certificate:
         if self.distance_bound is not None:
             lines.append(f"  distance to the solution at most {self.distance_bound:.3e}")
         for name, worst in zip(("nodes", "edges"), self.worst(count), strict=True):
-            shown = ", ".join(f"{label}: {gap:.2e}" for label, gap in worst if gap > 0)
+            shown = ", ".join(
+                f"{clipped(str(label))}: {gap:.2e}" for label, gap in worst if gap > 0
+            )
             lines.append(f"  worst {name}: {shown or 'none'}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return self.summary(3)
+        return fitted([self.summary(3)])
+
+    def _repr_html_(self) -> str:
+        """Show verdict and bounds, and where the gap is."""
+        kind = "exact" if self.exact else "float estimate, not proved"
+        facts = [
+            ("reason", self.reason),
+            ("value", f"{self.lower:.12g} <= optimum, value <= {self.upper:.12g} ({kind})"),
+            ("gap", f"{self.gap:.3e}, relative {self.rel_gap:.3e}, asked for {self.rtol:.3e}"),
+        ]
+        if self.distance_bound is not None:
+            facts.append(("distance", f"to the solution at most {self.distance_bound:.3e}"))
+        rows = [
+            [name, clipped(str(label)), f"{gap:.2e}"]
+            for name, worst in zip(("node", "edge"), self.worst(3), strict=True)
+            for label, gap in worst
+            if gap > 0
+        ]
+        table = html_table(("largest shares", "", "of the gap"), rows) if rows else ""
+        return html_block(f"Certificate: {self.status}", html_facts(facts), table)
 
 
 def _names(document: Mapping[str, Any]) -> tuple[Any, Any]:

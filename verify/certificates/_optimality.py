@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import FloatArray
+from verify._display import fitted, html_block, html_facts
 from verify.certificates._node_multipliers import node_multipliers
 from verify.certificates._repair import anchored
 from verify.instance._constraints import Constraints
@@ -60,6 +61,25 @@ class OptimalityReport:
     node_scale: FloatArray
     edge_scale: FloatArray
     value: float
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return the largest residual of each kind."""
+        names = ("stationarity", "node_alignment", "feasibility", "capacity", "alignment")
+        largest = [(name, float(getattr(self, name).max(initial=0.0))) for name in names]
+        verdict = "hold" if self.holds() else "do not hold"
+        return [
+            *((name, f"at most {value:.3e}") for name, value in largest),
+            ("verdict", f"the conditions {verdict} within 1e-6 of their scales"),
+        ]
+
+    def __repr__(self) -> str:
+        facts = [f"  {name:<15} {text}" for name, text in self._facts()]
+        return fitted([f"OptimalityReport: value {self.value:.12g}", *facts])
+
+    def _repr_html_(self) -> str:
+        """Show the largest residual of each kind."""
+        title = f"OptimalityReport: value {self.value:.12g}"
+        return html_block(title, html_facts(self._facts()))
 
     def holds(self, tol: float = 1e-6) -> bool:
         """Whether every residual is within tol of its scale.

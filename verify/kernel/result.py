@@ -42,6 +42,13 @@ class Result:
     distance_squared: Fraction | None = None
     warning: str = ""
 
+    def __repr__(self) -> str:
+        text = self.to_json()
+        bounds = f"lower={text['lower']!r}, upper={text['upper']!r}, rel_gap={text['rel_gap']!r}"
+        reason = repr(self.reason)
+        shown = reason if len(reason) <= 75 else f"{reason[:72]}..."
+        return f"Result({self.status!r}, {shown},\n       {bounds})"
+
     @property
     def gap(self) -> Fraction | None:
         """Upper minus lower bound, signed."""

@@ -12,12 +12,15 @@ from typing import Any, overload
 import numpy as np
 
 from verify._arrays import BoolArray, FloatArray, IntArray
+from verify._display import aligned, clipped, few, fitted, html_block, html_report, html_table
 from verify._json_file import write_json
 from verify.certificates.arrays._archive import write
 from verify.kernel.data import canonical, digest
 from verify.kernel.partitions import NO, SCHEMA, YES
 from verify.kernel.verdict import Verdict
 from verify.partitions._large_document import from_document
+
+_HEADER = ("cluster", "nodes", "margin", "good for lambda >", "well-connected")
 
 
 class NodeSets(Sequence[list[Hashable]]):
@@ -186,6 +189,18 @@ class ClusterReport:
                 lines.append(f"  tightest set: {_some(self.tightest_set)}")
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return fitted([str(self)])
+
+    def _repr_html_(self) -> str:
+        """Show the report."""
+        return html_report(repr(self))
+
+    def _row(self) -> list[str]:
+        verdict = "yes" if self.holds else "no" if self.decided else "not proved"
+        numbers = [f"{self.margin:.4g}", f"{self.lam_min:.4g}"]
+        return [clipped(str(self.label), 20), str(len(self.nodes)), *numbers, verdict]
+
     def _good_lambdas(self) -> str:
         if self.lam_min == 0.0:
             return "good for every lambda"
@@ -291,6 +306,20 @@ class WellConnectedReport:
             f"Theorem 2 ({self.norm or 'no'} norm, lambda = {self.lam:.6g}): {head}{conclusion}"
         ]
         return "\n".join(parts + [str(cluster) for cluster in self.clusters.values()])
+
+    def __repr__(self) -> str:
+        """Show the verdict and a line for each of the first clusters; ``str`` is the report."""
+        head = "every cluster is well-connected" if self.holds else self.reason
+        return fitted([f"WellConnectedReport: {head}", *aligned(_HEADER, self._rows())])
+
+    def _repr_html_(self) -> str:
+        """Show the verdict and a line for each of the first clusters."""
+        head = "every cluster is well-connected" if self.holds else self.reason
+        return html_block(f"Theorem 2: {head}", html_table(_HEADER, self._rows()))
+
+    def _rows(self) -> list[list[str] | None]:
+        clusters = list(self.clusters.values())
+        return [None if k is None else clusters[k]._row() for k in few(len(clusters))]
 
 
 def _plain(value: float) -> float | str:

@@ -243,6 +243,10 @@ class StackedLoss:
             [term for nodes, batch in self.parts for term in batch.terms(nodes)], self.dim
         )
 
+    def __repr__(self) -> str:
+        n_losses = len(self.nodes_with_loss)
+        return f"StackedLoss({n_losses} nodes with a loss, dim={self.dim})"
+
     def __add__(self, other: StackedLoss) -> StackedLoss:
         """Sum of the losses, node by node.
 

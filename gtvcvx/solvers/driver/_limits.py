@@ -11,6 +11,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import now
+from verify._display import fields_text
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Progress:
     dual_value: float
     gap: float
     rel_gap: float
+
+    __repr__ = fields_text
 
 
 @dataclass

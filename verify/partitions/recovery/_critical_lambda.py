@@ -28,6 +28,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from verify._arrays import FloatArray, IntArray
+from verify._display import fitted, html_report
 from verify.partitions._data import Partition, ProblemData, read_partition, read_problem
 from verify.partitions._local_losses import LocalLosses
 from verify.partitions._rounding import TINY, Enclosure, gamma
@@ -83,7 +84,14 @@ class CriticalLambda:
         ]
         if isinf(self.upper):
             lines[2] = "  no lambda is known above which every solution is constant on each cluster"
-        return "\n".join([*lines, *([f"  {self.reason}"] if self.reason else [])])
+        return fitted([*lines, *([f"  {self.reason}"] if self.reason else [])])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Show the report."""
+        return html_report(str(self))
 
 
 def critical_lambda(problem: object, partition: object = None) -> CriticalLambda:

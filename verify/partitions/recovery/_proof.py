@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
+from verify._display import html_report
 from verify.certificates._certificate import Certificate
 from verify.certificates._entry import certify
 from verify.partitions._data import ProblemData
@@ -71,6 +72,13 @@ class RecoveryProof:
         if self.holds:
             return f"{text}\n  every solution is constant on them up to {self.spread:.3g} (proved)"
         return f"{text}\n  nothing is proved about all solutions"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Show the report."""
+        return html_report(str(self))
 
 
 def prove_recovery(

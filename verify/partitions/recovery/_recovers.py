@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
+from verify._display import few, fitted, html_report, short
 from verify.instance._instance import plain_data
 from verify.partitions._data import Partition, ProblemData, read_partition, read_problem
 from verify.partitions._local_losses import LocalLosses
@@ -133,8 +134,17 @@ class RecoveryReport:
         lines = [f"exact recovery: {head}", f"  slack {slack} (needs > 0)"]
         lemma = "holds" if self.lemma3 else "does not hold"
         lines.append(f"  Lemma 3 {lemma}: margin {self.lemma3_margin:.6g} (needs > 1)")
-        lines += [f"  clusters {a!r} and {b!r} merge" for a, b in self.merged]
-        return "\n".join(lines)
+        for k in few(len(self.merged)):
+            a, b = ("...", "...") if k is None else map(short, self.merged[k])
+            lines.append(f"  clusters {a} and {b} merge")
+        return fitted(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Show the report."""
+        return html_report(str(self))
 
 
 def recovers(problem: object, partition: object) -> RecoveryReport:
