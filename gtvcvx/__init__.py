@@ -16,6 +16,7 @@ __all__ = [
     "CrossValidation",
     "CvxpyLoss",
     "CvxpyPenalty",
+    "DoubledEdgesWarning",
     "EmpiricalGraph",
     "GTVProblem",
     "GradientSteps",
@@ -83,7 +84,7 @@ if TYPE_CHECKING:
     from gtvcvx import path as path
     from gtvcvx import penalties as penalties
     from gtvcvx import solvers as solvers
-    from gtvcvx.graph import EmpiricalGraph
+    from gtvcvx.graph import DoubledEdgesWarning, EmpiricalGraph
     from gtvcvx.losses import (
         L1,
         AbsoluteLoss,
@@ -126,7 +127,7 @@ if TYPE_CHECKING:
 else:
     # Unseen by type checkers, for which every misspelt name would be there.
     _HOMES = {
-        "gtvcvx.graph": "EmpiricalGraph",
+        "gtvcvx.graph": "DoubledEdgesWarning EmpiricalGraph",
         "gtvcvx.losses": """
             L1 AbsoluteLoss Box CvxpyLoss HingeLoss HuberLoss LassoLoss LogisticLoss Loss
             Nonnegative PointLoss PoissonLoss PseudoHuberLoss QuantileLoss Ridge Simplex

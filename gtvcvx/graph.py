@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -15,6 +16,19 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import FloatArray, IntArray, integer_array, real_array
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.files._tables import read_edges
+
+
+class DoubledEdgesWarning(UserWarning):
+    """Edges name every pair of nodes twice, once in each direction, which doubles all weights.
+
+    Parameters
+    ----------
+    message : str
+        What to do.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 class EmpiricalGraph:
@@ -43,6 +57,11 @@ class EmpiricalGraph:
         and finite.
     TypeError
         Edge ends that are not integers, weights that are not numbers, labels without a hash.
+
+    Warns
+    -----
+    DoubledEdgesWarning
+        Every pair is named twice, once in each direction.
     """
 
     def __init__(
@@ -54,9 +73,19 @@ class EmpiricalGraph:
     ) -> None:
         self.n_nodes = _checked_count(n_nodes)
         self.nodes: Sequence[Any] = _checked_labels(nodes, self.n_nodes)
-        ends = _checked_ends(edges, self.nodes)
+        named = _checked_ends(edges, self.nodes)
+        ends = np.sort(named, axis=1)
         given = _checked_weights(weights, ends, self.nodes)
         self.edges, self.weights = _merged(ends, given, self.nodes)
+        if _is_doubled(named, self.edges):
+            warnings.warn(
+                "edges: every pair of nodes is named twice, once in each direction, as in "
+                "adjacency lists of libpysal and geopandas. Weights of parallel edges add up, so "
+                "all are doubled. Keep one direction, such as edges[edges[:, 0] < edges[:, 1]], "
+                "or use EmpiricalGraph.from_adjacency",
+                DoubledEdgesWarning,
+                stacklevel=2,
+            )
 
     @classmethod
     def from_networkx(cls, G: nx.Graph, weight: str | None = "weight") -> EmpiricalGraph:
@@ -229,8 +258,7 @@ def _checked_ends(edges: ArrayLike, nodes: Sequence[Any]) -> IntArray:
     if loops.size:
         k = int(loops[0])
         raise ValueError(f"edges: edge {k} is a self-loop at node {nodes[ends[k, 0]]!r}")
-    head, tail = ends.astype(np.int64).T
-    return np.column_stack([np.minimum(head, tail), np.maximum(head, tail)])
+    return ends.astype(np.int64)
 
 
 def _checked_weights(weights: ArrayLike | None, ends: IntArray, nodes: Sequence[Any]) -> FloatArray:
@@ -267,6 +295,23 @@ def _merged(
         pair = _named(edges[wrong[0]], nodes)
         raise ValueError(f"weights: the parallel edges {pair} add up to infinity")
     return edges, total
+
+
+def _is_doubled(named: IntArray, edges: IntArray) -> bool:
+    """Say whether each of these edges was named twice, once with its head and once with its tail.
+
+    Both directions have as many distinct pairs as there are edges, and no more names than that.
+    """
+    m = len(edges)
+    if m == 0 or len(named) != 2 * m:
+        return False
+    for forward in (named[named[:, 0] < named[:, 1]], named[named[:, 0] > named[:, 1]][:, ::-1]):
+        if len(forward) != m:
+            return False
+        order = np.lexsort((forward[:, 1], forward[:, 0]))
+        if not np.array_equal(forward[order], edges):
+            return False
+    return True
 
 
 def _named(ends: IntArray, nodes: Sequence[Any]) -> tuple[Any, Any]:

@@ -7,7 +7,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gtvcvx import EmpiricalGraph
+from gtvcvx import DoubledEdgesWarning, EmpiricalGraph
+
+# Random lists of edges may happen to name every pair twice.
+pytestmark = pytest.mark.filterwarnings("ignore::gtvcvx.DoubledEdgesWarning")
 
 
 def naive_merged(edges, weights):
@@ -71,6 +74,35 @@ class TestEdges:
         second = EmpiricalGraph(n, [e for e, _ in flipped], [a for _, a in flipped])
         np.testing.assert_array_equal(first.edges, second.edges)
         np.testing.assert_allclose(first.weights, second.weights, rtol=1e-14)
+
+    @pytest.mark.parametrize("weights", [None, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]])
+    def test_an_adjacency_list_that_names_each_pair_twice_is_noticed(self, weights):
+        pairs = np.array([[0, 1], [2, 1], [1, 3]])
+        both = np.concatenate([pairs, pairs[:, ::-1]])
+        once = EmpiricalGraph(4, pairs, weights and weights[:3])
+        with pytest.warns(DoubledEdgesWarning, match="named twice, once in each direction"):
+            twice = EmpiricalGraph(4, both, weights)
+        np.testing.assert_array_equal(twice.edges, once.edges)
+        np.testing.assert_array_equal(twice.weights, 2.0 * once.weights)
+        with pytest.warns(DoubledEdgesWarning) as caught:
+            EmpiricalGraph(4, both[::-1], weights)
+        assert [warning.filename for warning in caught] == [__file__]
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize(
+        "edges",
+        [
+            [],
+            [[0, 1], [1, 2]],
+            [[0, 1], [0, 1]],  # parallel edges
+            [[0, 1], [1, 0], [1, 2]],
+            [[0, 1], [1, 0], [1, 2], [1, 2]],
+            [[0, 1], [1, 0], [1, 2], [2, 0]],
+            [[0, 1], [1, 0], [0, 1], [1, 0]],
+        ],
+    )
+    def test_other_lists_are_not(self, edges):
+        EmpiricalGraph(3, edges)
 
     @given(edge_lists())
     def test_components(self, instance):

@@ -194,6 +194,52 @@ class TestConstruction:
             gtv.GTVProblem(self.graph, self.losses, penalty)
 
 
+class TestNumberOfNodes:
+    """A stacked loss that says how many nodes it is for is for no other graph."""
+
+    X, y = np.ones((33, 2, 1)), np.ones((33, 2))
+    node = np.repeat(np.arange(33), 2)
+
+    @pytest.mark.parametrize("n", [32, 34])
+    @pytest.mark.parametrize(
+        "losses",
+        [
+            gtv.SquaredLoss.stack(X, y),
+            gtv.HuberLoss.stack(X, y, delta=1.0),
+            gtv.SquaredLoss.stack(X, y, labelled=np.arange(33) < 20),
+            gtv.PointLoss.stack(np.ones((33, 1))),
+            gtv.Ridge(1.0).everywhere(33, 1),
+            gtv.SquaredLoss.from_rows(X.reshape(-1, 1), y.ravel(), node, 33),
+            gtv.SquaredLoss.from_rows(X.reshape(-1, 1), y.ravel(), node)
+            + gtv.Ridge(1.0).everywhere(33, 1),
+        ],
+    )
+    def test_another_number_is_refused(self, losses, n):
+        assert losses.n_nodes == 33
+        gtv.GTVProblem(gtv.EmpiricalGraph(33, [[0, 1]]), losses)
+        with pytest.raises(ValueError, match=f"losses: those of 33 nodes, but the graph has {n}"):
+            gtv.GTVProblem(gtv.EmpiricalGraph(n, [[0, 1]]), losses)
+
+    def test_sums_of_two_numbers_are_refused(self):
+        more = gtv.Ridge(1.0).everywhere(34, 1)
+        with pytest.raises(ValueError, match="losses: those of 33 nodes, but"):
+            gtv.SquaredLoss.stack(self.X, self.y) + more
+        few = gtv.Ridge(1.0).everywhere(32, 1)
+        table = gtv.SquaredLoss.from_rows(self.X.reshape(-1, 1), self.y.ravel(), self.node)
+        with pytest.raises(ValueError, match="node 32 has a loss but the graph has 32 nodes"):
+            few + table
+
+    def test_tables_may_leave_out_the_last_nodes(self):
+        table = gtv.SquaredLoss.from_rows(self.X.reshape(-1, 1), self.y.ravel(), self.node)
+        assert table.n_nodes is None
+        assert (table + table).n_nodes is None
+        for losses in (table, table + table):
+            problem = gtv.GTVProblem(gtv.EmpiricalGraph(40, [[0, 39]]), losses)
+            assert problem.losses.n_nodes == 40
+        with pytest.raises(ValueError, match="node 32 has a loss but the graph has 32 nodes"):
+            gtv.GTVProblem(gtv.EmpiricalGraph(32, [[0, 1]]), table)
+
+
 class TestRefusedPoints:
     """w and u that are no arrays of the right shape, or not finite: by node and edge label."""
 

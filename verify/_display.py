@@ -94,7 +94,7 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str] | None]) -> list
         + "  ".join(
             cell if k == last else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
+        ).rstrip()
         for row in (header, *shown)
     ]
 

@@ -27,8 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import verify
-
 if TYPE_CHECKING:
     from verify.certificates._certificate import Certificate
 
@@ -127,7 +125,7 @@ class Certified:
         Parameters
         ----------
         problem, w, u : object or mapping, array_like, array_like
-            See `verify.certify`.
+            See `verify.assert_certified`; a given u must prove w itself.
         rtol : float or None
             Tolerance of this call in place of the marker's, at most 0.01.
 
@@ -136,11 +134,11 @@ class Certified:
         Certificate
         """
         __tracebackhide__ = True
-        from verify.certificates._assertion import failure_text
+        from verify.certificates._assertion import certify_both, failure_text
 
         if rtol is not None and not 0 <= rtol <= LARGEST_RTOL:
             raise ValueError(f"rtol must be between 0 and {LARGEST_RTOL:g}, got {rtol!r}")
-        certificate = verify.certify(problem, w, u, self.rtol if rtol is None else rtol)
+        certificate = certify_both(problem, w, u, self.rtol if rtol is None else rtol)
         self.certificates.append(certificate)
         path = self._save(certificate)
         proved = certificate.exact and math.isfinite(certificate.rel_gap)

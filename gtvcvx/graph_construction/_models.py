@@ -95,7 +95,7 @@ def _unlinked(losses: Losses, nodes: Sequence[Hashable] | None = None) -> GTVPro
     if isinstance(losses, Mapping) and nodes is None:
         nodes = list(losses)
     if isinstance(losses, StackedLoss):
-        n_nodes = losses.n_named
+        n_nodes = losses.n_named if losses.n_nodes is None else losses.n_nodes
     elif isinstance(losses, (Mapping, Sequence)):
         n_nodes = len(losses) if nodes is None else len(nodes)
     else:

@@ -46,7 +46,7 @@ class PointLoss(Loss):
         points = finite_array(a, "a", 2).copy()
         if points.shape[1] == 0:
             raise ValueError("a: at least one coordinate is expected")
-        return StackedLoss([(np.arange(len(points)), BatchedPoint(points))])
+        return StackedLoss([(np.arange(len(points)), BatchedPoint(points))], n_nodes=len(points))
 
     def __repr__(self) -> str:
         return f"PointLoss(a={short(self.a)})"

@@ -132,6 +132,21 @@ def test_other():
     assert result.ret == 1
 
 
+def test_a_given_flow_must_prove_the_point_itself(pytester):
+    source = """
+def test_sign(certified):
+    certified(DATA, W, [[-x for x in row] for row in U])
+
+def test_without(certified):
+    certified(DATA, W)
+"""
+    result = run(pytester, source)
+    result.assert_outcomes(passed=1, failed=1)
+    text = result.stdout.str()
+    assert re.search(r"E +AssertionError: UNPROVED: w is within rtol, as another flow proves", text)
+    assert "1 certified, 1 unproved" in text
+
+
 def test_the_worst_gap_is_that_of_the_certificates(pytester):
     source = """
 @pytest.mark.gtv(rtol=0.01)

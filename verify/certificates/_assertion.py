@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from verify.certificates._certificate import Certificate
 from verify.certificates._entry import certify
 
 SHOWN = 5
+NOT_BY_U = (
+    "w is within rtol, as another flow proves, but the given u does not prove it, even after "
+    "repair; see its sign and orientation, or leave it out"
+)
 # Edges and nodes below this share of the gap are not worth a place in the message.
 LEAST_SHARE = 1e-3
 
@@ -23,7 +28,7 @@ def assert_certified(problem: Any, w: Any, u: Any = None, rtol: float = 1e-6) ->
     w : array_like, shape (n, d)
         The point.
     u : array_like, shape (m, d), optional
-        Edge flows of a dual solution, if known.
+        Edge flows of a dual solution, which must prove w themselves. Default: flows are looked for.
     rtol : float, default 1e-6
         Tolerance on gap / max(1, |upper|).
 
@@ -35,15 +40,28 @@ def assert_certified(problem: Any, w: Any, u: Any = None, rtol: float = 1e-6) ->
     ------
     AssertionError
         REFUTED or UNPROVED, with the reason, the bounds, the gap, and the nodes and edges with the
-        largest shares of the gap.
+        largest shares of the gap. UNPROVED also where another flow than the given one proves w.
     ValueError, TypeError
         Bad problem data, shapes, NaN or infinity, or a bad tolerance (see `verify.certify`).
     """
     __tracebackhide__ = True
-    certificate = certify(problem, w, u, rtol)
+    certificate = certify_both(problem, w, u, rtol)
     if certificate.status != "CERTIFIED":
         raise AssertionError(failure_text(certificate))
     return certificate
+
+
+def certify_both(problem: Any, w: Any, u: Any, rtol: float) -> Certificate:
+    """Certify w, by u itself where it is given: a flow of the wrong sign must not go unnoticed."""
+    if u is None:
+        return certify(problem, w, None, rtol)
+    own = certify(problem, w, u, rtol, search=False)
+    if own.status != "UNPROVED":
+        return own
+    found = certify(problem, w, u, rtol)
+    if found.status != "CERTIFIED":
+        return found
+    return replace(own, reason=NOT_BY_U)
 
 
 def failure_text(certificate: Certificate) -> str:

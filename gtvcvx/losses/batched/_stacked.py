@@ -27,10 +27,16 @@ class StackedLoss:
         Each node occurs at most once; nodes that do not occur have the zero loss.
     dim : int, optional
         Dimension d. Default: that of the parts.
+    n_nodes : int, optional
+        Number of nodes n, where it is known: the losses then fit graphs with n nodes only. Default:
+        any number of nodes beyond those that occur.
     """
 
     def __init__(
-        self, parts: Sequence[tuple[IntArray, BatchedLoss]], dim: int | None = None
+        self,
+        parts: Sequence[tuple[IntArray, BatchedLoss]],
+        dim: int | None = None,
+        n_nodes: int | None = None,
     ) -> None:
         dims = {batch.dim for _, batch in parts} | (set() if dim is None else {dim})
         if len(dims) != 1:
@@ -43,9 +49,22 @@ class StackedLoss:
         ]
         named = _named_once(self.parts)
         self.n_named = int(named.max(initial=-1)) + 1
+        self.n_nodes = n_nodes
 
     def completed(self, n_nodes: int) -> StackedLoss:
-        """Return these losses with the zero loss at each of the n_nodes that is not named yet."""
+        """Return these losses with the zero loss at each of the n_nodes that is not named yet.
+
+        Raises
+        ------
+        ValueError
+            They name a node beyond, or they are those of another number of nodes: tables of rows
+            may leave out the last nodes, but an array with a part for each node that is too short
+            is one for another graph.
+        """
+        if self.n_nodes is not None and self.n_nodes != n_nodes:
+            raise ValueError(
+                f"losses: those of {self.n_nodes} nodes, but the graph has {n_nodes} nodes"
+            )
         if self.n_named > n_nodes:
             raise ValueError(
                 f"losses: node {self.n_named - 1} has a loss but the graph has {n_nodes} nodes"
@@ -55,8 +74,9 @@ class StackedLoss:
             free[nodes] = False
         rest = np.flatnonzero(free)
         if not len(rest):
-            return self
-        return StackedLoss([*self.parts, (rest, BatchedZero(len(rest), self.dim))], self.dim)
+            return self if self.n_nodes == n_nodes else StackedLoss(self.parts, self.dim, n_nodes)
+        parts = [*self.parts, (rest, BatchedZero(len(rest), self.dim))]
+        return StackedLoss(parts, self.dim, n_nodes)
 
     def _collect(
         self, shape: tuple[int, ...], of: Callable[[BatchedLoss, IntArray], FloatArray]
@@ -254,12 +274,17 @@ class StackedLoss:
         ------
         TypeError
             A node has a loss that cannot be added to: one that is not known by its data.
+        ValueError
+            The dimensions or the numbers of nodes differ.
         """
         if not isinstance(other, StackedLoss):
             return NotImplemented
         if other.dim != self.dim:
             raise ValueError(f"losses: dimension {self.dim} is expected, got {other.dim}")
-        n = max(self.n_named, other.n_named)
+        known = self.n_nodes if other.n_nodes is None else other.n_nodes
+        n = max(self.n_named, other.n_named) if known is None else known
+        for losses in (self, other) if known is not None else ():
+            losses.completed(n)  # refuses another number of nodes
         both = np.zeros(n, dtype=bool)
         both[np.intersect1d(self.nodes_with_loss, other.nodes_with_loss)] = True
         kept, terms = [], []
@@ -271,7 +296,7 @@ class StackedLoss:
             else:
                 kept.append((nodes, batch))
         total = StackedLoss([*kept, *parts_of_terms(terms, self.dim)], self.dim)
-        return total.completed(n) if n else total
+        return total if known is None else total.completed(n)
 
 
 def _named_once(parts: Sequence[tuple[IntArray, BatchedLoss]]) -> IntArray:
