@@ -24,6 +24,7 @@ MODULES = (
     "gtvcvx.plotting",
     "gtvcvx.graph_construction",
     "gtvcvx.estimators",
+    "gtvcvx.federated",
     "gtvcvx.federated.models",
     "gtvcvx.federated.features",
     "gtvcvx.federated.privacy",

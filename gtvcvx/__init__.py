@@ -64,6 +64,7 @@ __all__ = [
 _MODULES = (
     "datasets",
     "estimators",
+    "federated",
     "generators",
     "graph_construction",
     "interop",

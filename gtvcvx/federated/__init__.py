@@ -15,6 +15,7 @@ array([0.25, 1.  , 4.75])
 'CERTIFIED'
 """
 
+from gtvcvx.federated import features, models, privacy, selection
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.algorithms import Algorithm, FedADMM, PrimalDual
 from gtvcvx.federated.features import (
@@ -89,7 +90,11 @@ __all__ = [
     "TwoLayerNetwork",
     "Uncertified",
     "View",
+    "features",
     "gaussian_mutual_information",
+    "models",
+    "privacy",
     "regressor_objective",
+    "selection",
     "simulate",
 ]
