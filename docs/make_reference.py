@@ -210,8 +210,10 @@ def _signature(title: str, value: Any) -> str:
 
 
 def parameters(value: Any) -> list[inspect.Parameter]:
-    """Parameters of a function or of the constructor of a class; protocols are not constructed."""
+    """Parameters of a function or of the constructor of a class; protocols have none."""
     if getattr(value, "_is_protocol", False):
+        return []
+    if inspect.isclass(value) and issubclass(value, Exception) and "__init__" not in vars(value):
         return []
     return list(inspect.signature(value).parameters.values())
 

@@ -18,19 +18,6 @@ array([0.25, 1.  , 4.75])
 from gtvcvx.federated import features, models, privacy, selection
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.algorithms import Algorithm, FedADMM, PrimalDual
-from gtvcvx.federated.features import (
-    AdditiveNoise,
-    KAnonymousQuantization,
-    PrivateProjection,
-    gaussian_mutual_information,
-)
-from gtvcvx.federated.models import (
-    LocalModel,
-    RegressorModel,
-    TorchLoss,
-    TwoLayerNetwork,
-    regressor_objective,
-)
 from gtvcvx.federated.programs import (
     ClientProgram,
     Inbox,
@@ -54,7 +41,6 @@ from gtvcvx.federated.runtime._simulate import NoClientWarning, StabilityWarning
 from gtvcvx.federated.wire import Field, Message, Received, Schema, SchemaError
 
 __all__ = [
-    "AdditiveNoise",
     "Algorithm",
     "Always",
     "Availability",
@@ -66,18 +52,14 @@ __all__ = [
     "Field",
     "History",
     "Inbox",
-    "KAnonymousQuantization",
     "LocalLoss",
-    "LocalModel",
     "Loss",
     "Markov",
     "Message",
     "Network",
     "NoClientWarning",
     "PrimalDual",
-    "PrivateProjection",
     "Received",
-    "RegressorModel",
     "Report",
     "Run",
     "Sampling",
@@ -85,16 +67,12 @@ __all__ = [
     "SchemaError",
     "ServerProgram",
     "StabilityWarning",
-    "TorchLoss",
     "Trace",
-    "TwoLayerNetwork",
     "Uncertified",
     "View",
     "features",
-    "gaussian_mutual_information",
     "models",
     "privacy",
-    "regressor_objective",
     "selection",
     "simulate",
 ]

@@ -58,6 +58,11 @@ class View:
 class Inbox(list[Received]):
     """Messages that have arrived since the last step, in the order in which they were sent.
 
+    Parameters
+    ----------
+    iterable : iterable of Received
+        As of a list.
+
     Attributes
     ----------
     phase : int

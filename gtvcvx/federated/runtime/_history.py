@@ -32,6 +32,11 @@ class History(Mapping[str, NDArray[Any]]):
     =============  =================================================================
 
     ``gap``, ``distance`` and ``mse`` are there where a run has them. All entries are finite.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence, optional
+        Records to begin with.
     """
 
     def __init__(self, columns: Mapping[str, Any] | None = None) -> None:

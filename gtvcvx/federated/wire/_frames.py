@@ -16,7 +16,18 @@ HEADER = struct.Struct("!IIIQ")
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A message as its recipient sees it; the arrays cannot be written to."""
+    """A message as its recipient sees it.
+
+    Attributes
+    ----------
+    sender : int
+        Number of the participant that has sent it.
+    round : int
+        In which it was sent.
+    kind : str
+    arrays : dict of str to ndarray
+        They cannot be written to.
+    """
 
     sender: int
     round: int

@@ -46,7 +46,14 @@ Kind = tuple[Field, ...]
 
 @dataclass(frozen=True)
 class Message:
-    """What a program puts in its outbox: a kind of its algorithm's schema, and the arrays."""
+    """What a program puts in its outbox: a kind of its algorithm's schema, and the arrays.
+
+    Attributes
+    ----------
+    kind : str
+    arrays : mapping of str to ndarray
+        Of the names, shapes and types that the schema says.
+    """
 
     kind: str
     arrays: Mapping[str, Any]
