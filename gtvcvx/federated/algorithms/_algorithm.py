@@ -10,7 +10,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, is_number
 from gtvcvx.federated._network import Network
-from gtvcvx.federated.programs import ClientProgram, Report, ServerProgram
+from gtvcvx.federated.programs import ClientProgram, Program, Report
 from gtvcvx.federated.wire import Schema
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.penalties import Penalty
@@ -43,7 +43,7 @@ class Algorithm(ABC):
     def client(self) -> ClientProgram:
         """Return a new client program; it is sent to the process of the client."""
 
-    def server(self) -> ServerProgram:
+    def server(self) -> Program:
         """Return a new server program."""
         raise NotImplementedError(f"{self.name} has no server")
 
@@ -85,7 +85,7 @@ class Algorithm(ABC):
 
     def point(self, net: Network, reports: Sequence[Report]) -> FloatArray:
         """Return the nodes' vectors of `target` from the participants' states."""
-        return np.array([report.w for report in reports])
+        return stacked_models(reports)
 
     def models(self, net: Network, reports: Sequence[Report]) -> FloatArray:
         """Return the model of each client (n, d)."""
@@ -110,6 +110,11 @@ class Algorithm(ABC):
     def __repr__(self) -> str:
         given = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if not k.startswith("_"))
         return f"{self.name}({given})"
+
+
+def stacked_models(reports: Sequence[Report]) -> FloatArray:
+    """Return the vectors of participants that have one each (n, d)."""
+    return np.array([report.w for report in reports])
 
 
 def link_flows(net: Network, reports: Sequence[Report]) -> FloatArray:
@@ -148,9 +153,9 @@ def positive(value: Any, name: str) -> float:
 
 def own_problem(net: Network, algorithm: str) -> GTVProblem:
     """Return the problem that a network is from; refuse a network without one."""
-    if net.source is None:
+    if net.source is None or (net.n_servers and net.peers is None):
         raise ValueError(
-            f"lam: {algorithm} needs it on a network that is not from a problem; "
-            "see Network.from_problem"
+            f"lam: {algorithm} takes it from the problem of a network without servers, and this "
+            "one is not from a problem; see Network.from_problem"
         )
     return net.source

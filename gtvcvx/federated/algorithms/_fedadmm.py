@@ -32,6 +32,7 @@ from gtvcvx.federated.algorithms._algorithm import (
     link_flows,
     own_problem,
     positive,
+    stacked_models,
 )
 from gtvcvx.federated.algorithms._fedadmm_clients import (
     EdgeClient,
@@ -40,13 +41,16 @@ from gtvcvx.federated.algorithms._fedadmm_clients import (
     Steps,
 )
 from gtvcvx.federated.algorithms._fedadmm_server import InverseServer
-from gtvcvx.federated.programs import ClientProgram, Report, ServerProgram
+from gtvcvx.federated.programs import ClientProgram, Program, Report
 from gtvcvx.federated.wire import Field, Schema
 from gtvcvx.penalties import Penalty, as_penalty
 from gtvcvx.problem import GTVProblem
 
 STEPS = ("adaptive", "linearized", "printed", "exact")
 OUTPUTS = ("last", "average", "tail")
+
+# Columns that differ by more in scale make gradient steps useless: a million rounds.
+MOST_SPREAD = 1e3
 
 EDGE_STATE = (Field("held"), Field("u"), Field("before"), Field("own"), Field("w"))
 SCHEMA = Schema(
@@ -177,9 +181,9 @@ class FedADMM(Algorithm):
             return GradientClient()
         return OwnerClient() if self.exchange == "owner" else EdgeClient()
 
-    def server(self) -> ServerProgram:
-        """Return the server of Algorithm 2."""
-        return InverseServer()
+    def server(self) -> Program:
+        """Return the server of Algorithm 2, or a node without data like any other."""
+        return self.client() if self.absence == "freeze" else InverseServer()
 
     def network(self, net: Network) -> Network:
         """Return the links: those of the graph, or a star where a server holds everything."""
@@ -191,17 +195,18 @@ class FedADMM(Algorithm):
         return star
 
     def phases(self, net: Network) -> list[IntArray]:
-        """Return clients alone, twice where owners answer, or between two steps of the server."""
+        """Return all at once, twice where owners answer; or clients between two server steps."""
         if self.absence != "freeze":
             return [net.server_ids, net.clients, net.server_ids]
-        return [net.clients, net.clients] if self.exchange == "owner" else [net.clients]
+        everybody = np.arange(net.n_participants)
+        return [everybody, everybody] if self.exchange == "owner" else [everybody]
 
     def parameters(self, net: Network, i: int) -> Mapping[str, Any]:
         """Return lambda, the penalty and the steps; for the server the graph."""
         steps = Steps(self.step, self.rho, self.scale, self.decay, self.radius)
         told = {"steps": steps, "scaling": self.scaling, "batch": self.batch, "output": self.output}
         told |= {"lam": self._lam(net), "penalty": self._penalty(net)}
-        if i >= net.n_clients:
+        if i >= net.n_clients and self.absence != "freeze":
             graph = net.graph if net.peers is None else net.peers
             told |= {"edges": graph.edges, "weights": graph.weights, "n": net.n_clients}
             told |= {"presence": self.presence, "inverse": self.absence == "inverse"}
@@ -233,7 +238,20 @@ class FedADMM(Algorithm):
         return self._problem(net)
 
     def warnings(self, net: Network) -> list[str]:
-        """Warn of steps above their bound of stability."""
+        """Warn of steps above their bound of stability, and of columns that no step fits."""
+        return [*self._scale_warning(net), *self._step_warning(net)]
+
+    def _scale_warning(self, net: Network) -> list[str]:
+        spread = 1.0 if self.step == "exact" else column_spread(net)
+        if spread < MOST_SPREAD:
+            return []
+        return [
+            f"the columns of X differ by {spread:.0e} in scale: gradient steps take about the "
+            "square of that in rounds; standardize the columns (with scales that all clients agree "
+            "on), or use step='exact'"
+        ]
+
+    def _step_warning(self, net: Network) -> list[str]:
         if self.step != "adaptive" or self.absence == "freeze" or self.presence is None:
             return []
         graph = net.graph if net.peers is None else net.peers
@@ -257,12 +275,12 @@ class FedADMM(Algorithm):
         graph = net.graph if net.peers is None else net.peers
         slopes = self.scaling * np.array([getattr(m, "lipschitz", np.inf) for m in net.models])
         steps = Steps(self.step, self.rho, self.scale, self.decay, self.radius)
-        lengths = steps.length(1, slopes, graph.degrees[: net.n_clients])
+        lengths = np.asarray(steps.length(1, slopes, graph.degrees[: net.n_clients]))
         return f"steps eta from {lengths.min():.3g} to {lengths.max():.3g}, rho = {self.rho:g}"
 
     def point(self, net: Network, reports: Sequence[Report]) -> FloatArray:
-        """Return the clients' vectors."""
-        return self.models(net, reports)
+        """Return the vectors of all nodes, servers without data among them."""
+        return self.models(net, reports) if self.absence != "freeze" else stacked_models(reports)
 
     def models(self, net: Network, reports: Sequence[Report]) -> FloatArray:
         """Return the clients' vectors, which the server holds in Algorithm 2."""
@@ -279,6 +297,17 @@ class FedADMM(Algorithm):
             assert flows is not None
             return flows / self.scaling
         return link_flows(net, reports) / self.scaling
+
+
+def column_spread(net: Network) -> float:
+    """Return the largest over the smallest root mean square of a column, over all clients."""
+    squares = np.zeros(net.dim)
+    for model in net.models:
+        for term in getattr(model, "terms", ()):
+            if "X" in term:
+                squares += np.sum(term["X"] ** 2, axis=0)
+    some = squares[squares > 0]
+    return float(np.sqrt(some.max() / some.min())) if len(some) else 1.0
 
 
 def one_of(value: str, allowed: Sequence[str], name: str) -> str:

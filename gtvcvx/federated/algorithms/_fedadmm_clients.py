@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
-from gtvcvx.federated.programs import ClientProgram, Inbox, Outbox, Report, View, newest
+from gtvcvx.federated.programs import (
+    ClientProgram,
+    Inbox,
+    LocalLoss,
+    Outbox,
+    Report,
+    View,
+    newest,
+)
 from gtvcvx.federated.wire import Message, Received
 from gtvcvx.penalties import Penalty
 
@@ -68,25 +76,25 @@ class Average:
 
 
 class LocalGradient:
-    """Gradients of a client's scaled loss: of all rows, or of a mini-batch."""
+    """Gradients of a scaled loss: of all rows, or of a mini-batch; zero without data."""
 
     def __init__(self, view: View) -> None:
-        self._model = view.model
+        self.model = LocalLoss([], view.dim) if view.model is None else view.model
         self._scaling: float = view.parameters["scaling"]
         self._batch: int | None = view.parameters["batch"]
         # A client without data has nothing to draw from.
-        if self._batch is not None and view.model.n_rows:
+        if self._batch is not None and self.model.n_rows:
             self._generator = view.generator("batch")
         else:
             self._batch = None
-        self.lipschitz = self._scaling * _lipschitz(view)
+        self.lipschitz = self._scaling * _lipschitz(self.model, view)
 
     def at(self, w: FloatArray) -> FloatArray:
         """Return the gradient."""
         if self._batch is None:
-            return np.asarray(self._scaling * self._model.gradient(w))
-        rows = self._generator.integers(0, self._model.n_rows, self._batch)
-        return np.asarray(self._scaling * self._model.sampled(rows).gradient(w))
+            return np.asarray(self._scaling * self.model.gradient(w))
+        rows = self._generator.integers(0, self.model.n_rows, self._batch)
+        return np.asarray(self._scaling * self.model.sampled(rows).gradient(w))
 
 
 class _ThetaStep:
@@ -95,7 +103,7 @@ class _ThetaStep:
     def __init__(self, view: View) -> None:
         self._steps: Steps = view.parameters["steps"]
         self._gradient = LocalGradient(view)
-        self._model, self._scaling = view.model, view.parameters["scaling"]
+        self._model, self._scaling = self._gradient.model, view.parameters["scaling"]
         self._average = Average(view.parameters["output"], view.rounds)
 
     def after(self, round_: int, w: FloatArray, pull: FloatArray, degree: int) -> FloatArray:
@@ -355,7 +363,7 @@ class GradientClient(ClientProgram):
         return Report(self._w)
 
 
-def _lipschitz(view: View) -> float:
+def _lipschitz(model: Any, view: View) -> float:
     """Return the Lipschitz constant of the gradient of a client's loss.
 
     Raises
@@ -363,10 +371,10 @@ def _lipschitz(view: View) -> float:
     ValueError
         There is none, or the model does not tell it, and the steps need it.
     """
-    lipschitz = float(getattr(view.model, "lipschitz", np.inf))
+    lipschitz = float(getattr(model, "lipschitz", np.inf))
     if np.isfinite(lipschitz) or view.parameters["steps"].rule != "adaptive":
         return lipschitz
     raise ValueError(
-        f"step: client {view.id}: the gradient of {view.model!r} has no Lipschitz constant that "
+        f"step: client {view.id}: the gradient of {model!r} has no Lipschitz constant that "
         "is known; use step='exact', or 'printed' with a scale"
     )

@@ -285,6 +285,28 @@ def test_options_are_refused_by_name(options: dict[str, Any], named: str) -> Non
         fed.FedADMM(**options)
 
 
+@pytest.mark.parametrize("exchange", ["both", "owner"])
+def test_servers_without_data_are_nodes_like_others(exchange: str) -> None:
+    rng = np.random.default_rng(0)
+    losses = [gtv.PointLoss(a) for a in rng.standard_normal((5, 2))]
+    net = fed.Network.star(losses)
+    run = fed.simulate(fed.FedADMM(lam=0.4, penalty="l2", exchange=exchange), net, 400)
+    optimum = run.problem.solve(rtol=1e-10)
+    assert run.w.shape == (6, 2)
+    assert run.models.shape == (5, 2)
+    np.testing.assert_allclose(run.w, optimum.w, atol=1e-6)
+    assert run.certificate().status == "CERTIFIED"
+
+
+def test_columns_of_very_different_scale_are_warned_of() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4, 9, 2)) * [1.0, 1e5]
+    graph = gtv.EmpiricalGraph(4, [(0, 1), (1, 2), (2, 3)])
+    problem = gtv.GTVProblem(graph, gtv.SquaredLoss.stack(X, X[:, :, 0]), "l2", 0.2)
+    with pytest.warns(fed.StabilityWarning, match="scale"):
+        fed.simulate(fed.FedADMM(), problem, 3)
+
+
 def test_a_network_without_a_problem_needs_lam() -> None:
     net = fed.Network.star([gtv.PointLoss([1.0]), gtv.PointLoss([2.0])])
     with pytest.raises(ValueError, match="lam"):
