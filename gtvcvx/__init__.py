@@ -13,6 +13,7 @@ __all__ = [
     "AbsoluteLoss",
     "Box",
     "ClusterChange",
+    "ConsensusWarning",
     "CrossValidation",
     "CvxpyLoss",
     "CvxpyPenalty",
@@ -124,7 +125,13 @@ if TYPE_CHECKING:
     )
     from gtvcvx.problem import GTVProblem
     from gtvcvx.solution import Solution
-    from gtvcvx.solvers import GradientSteps, LocalUpdate, Progress, SmallObjectiveWarning
+    from gtvcvx.solvers import (
+        ConsensusWarning,
+        GradientSteps,
+        LocalUpdate,
+        Progress,
+        SmallObjectiveWarning,
+    )
 else:
     # Unseen by type checkers, for which every misspelt name would be there.
     _HOMES = {
@@ -142,7 +149,9 @@ else:
         """,
         "gtvcvx.problem": "GTVProblem",
         "gtvcvx.solution": "Solution",
-        "gtvcvx.solvers": "GradientSteps LocalUpdate Progress SmallObjectiveWarning",
+        "gtvcvx.solvers": """
+            ConsensusWarning GradientSteps LocalUpdate Progress SmallObjectiveWarning
+        """,
     }
     _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 

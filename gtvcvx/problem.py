@@ -238,6 +238,9 @@ class GTVProblem:
 
         Warns
         -----
+        ConsensusWarning
+            `lam` is at least ten times as large as a value for which all nodes of each connected
+            component share one model; not where ``atol`` is given.
         SmallObjectiveWarning
             Without atol: the gap is within rtol for no other reason than that the objective is
             small.

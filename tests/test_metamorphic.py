@@ -73,6 +73,7 @@ class TestGraph:
         assert other.value(w) == problem.value(w)
         assert other.dual_value(u) == problem.dual_value(u)
 
+    @pytest.mark.filterwarnings("ignore::gtvcvx.DoubledEdgesWarning")
     @some_cases
     @seeds
     @few

@@ -200,7 +200,13 @@ class TestNumberOfNodes:
     X, y = np.ones((33, 2, 1)), np.ones((33, 2))
     node = np.repeat(np.arange(33), 2)
 
-    @pytest.mark.parametrize("n", [32, 34])
+    @pytest.mark.parametrize(
+        ("n", "message"),
+        [
+            (32, "losses: node 32 has a loss but the graph has 32 nodes"),
+            (34, r"losses: those of 33 nodes, but the graph has 34 nodes; .* losses.completed\(34"),
+        ],
+    )
     @pytest.mark.parametrize(
         "losses",
         [
@@ -214,10 +220,10 @@ class TestNumberOfNodes:
             + gtv.Ridge(1.0).everywhere(33, 1),
         ],
     )
-    def test_another_number_is_refused(self, losses, n):
+    def test_another_number_is_refused(self, losses, n, message):
         assert losses.n_nodes == 33
         gtv.GTVProblem(gtv.EmpiricalGraph(33, [[0, 1]]), losses)
-        with pytest.raises(ValueError, match=f"losses: those of 33 nodes, but the graph has {n}"):
+        with pytest.raises(ValueError, match=message):
             gtv.GTVProblem(gtv.EmpiricalGraph(n, [[0, 1]]), losses)
 
     def test_sums_of_two_numbers_are_refused(self):
@@ -228,6 +234,10 @@ class TestNumberOfNodes:
         table = gtv.SquaredLoss.from_rows(self.X.reshape(-1, 1), self.y.ravel(), self.node)
         with pytest.raises(ValueError, match="node 32 has a loss but the graph has 32 nodes"):
             few + table
+
+    def test_fewer_nodes_can_be_said_to_be_meant(self):
+        losses = gtv.SquaredLoss.stack(self.X, self.y).completed(34)
+        assert gtv.GTVProblem(gtv.EmpiricalGraph(34, [[0, 33]]), losses).losses.n_nodes == 34
 
     def test_tables_may_leave_out_the_last_nodes(self):
         table = gtv.SquaredLoss.from_rows(self.X.reshape(-1, 1), self.y.ravel(), self.node)

@@ -18,6 +18,7 @@ from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
+from gtvcvx.solvers import warn_if_consensus
 
 
 # A dataclass writes the constructor that scikit-learn asks for: it stores its keywords, unchanged.
@@ -188,6 +189,7 @@ class NetworkModel(BaseEstimator):
         # Without edges there is nothing to iterate: each node's fit counts as one.
         self.n_iter_ = max(self.solution_.n_iter, 1)
         solving.warn(self.solution_, type(self).__name__, stacklevel=3)
+        warn_if_consensus(self.problem_, self.solution_, stacklevel=3)
 
     def _linear_predictor(self, X: Any, node: Any) -> FloatArray:
         """Return <x, w_i> + b_i for each row, shape (N,)."""

@@ -21,6 +21,7 @@ from gtvcvx.losses import PointLoss
 from gtvcvx.penalties import Penalty
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
+from gtvcvx.solvers import warn_if_consensus
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -158,6 +159,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
             self.problem_ = self.problem_.with_lam(self.lam_)
         else:
             self.lam_, self.solution_ = self.problem_.lam, solving.solve(self.problem_)
+            warn_if_consensus(self.problem_, self.solution_)
             spread = float(np.ptp(self._points, axis=0).max())
             self.labels_ = cluster_labels(self.solution_, spread)
         self.n_clusters_ = int(self.labels_.max()) + 1

@@ -19,7 +19,7 @@ Losses = StackedLoss | Sequence[Loss] | Mapping[Any, Loss]
 def stacked(losses: Losses, graph: EmpiricalGraph) -> StackedLoss:
     """Bring what a user gives for `losses` into batches that cover all nodes of the graph."""
     if isinstance(losses, StackedLoss):
-        return losses.completed(graph.n_nodes)
+        return losses.of_graph(graph.n_nodes)
     if isinstance(losses, Mapping):
         named = [(_node_of(label, graph), loss) for label, loss in losses.items()]
     elif isinstance(losses, Sequence):

@@ -9,17 +9,20 @@ from gtvcvx._compiling import announced
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import _auto, _reference
+from gtvcvx.solvers._consensus import ConsensusWarning, warn_if_consensus
 from gtvcvx.solvers._objective_scale import SmallObjectiveWarning, warn_if_small
 from gtvcvx.solvers.algorithm1 import GradientSteps, LocalUpdate, _solve
 from gtvcvx.solvers.driver import DEFAULT_RTOL, Options, Progress, Takes
 from gtvcvx.solvers.exact import _solve as _exact
 
 __all__ = [
+    "ConsensusWarning",
     "GradientSteps",
     "LocalUpdate",
     "Progress",
     "SmallObjectiveWarning",
     "solve",
+    "warn_if_consensus",
     "warn_if_small",
 ]
 
@@ -62,6 +65,8 @@ def solve(
     chosen.takes.check(name, options)
     with announced(verbose):
         solution = chosen.solve(problem, options)
+    if atol is None:  # paths and estimators, which give it, warn of what they return
+        warn_if_consensus(problem, solution, stacklevel=3)
     if atol is None and (rtol is not None or name == _auto.NAME):
         # The caller of `GTVProblem.solve` is told.
         tolerance = DEFAULT_RTOL if rtol is None else rtol

@@ -51,8 +51,8 @@ class StackedLoss:
         self.n_named = int(named.max(initial=-1)) + 1
         self.n_nodes = n_nodes
 
-    def completed(self, n_nodes: int) -> StackedLoss:
-        """Return these losses with the zero loss at each of the n_nodes that is not named yet.
+    def of_graph(self, n_nodes: int) -> StackedLoss:
+        """Return these losses, `completed`, for a graph with n_nodes nodes.
 
         Raises
         ------
@@ -61,10 +61,23 @@ class StackedLoss:
             may leave out the last nodes, but an array with a part for each node that is too short
             is one for another graph.
         """
-        if self.n_nodes is not None and self.n_nodes != n_nodes:
+        if self.n_nodes is not None and self.n_nodes < n_nodes:
             raise ValueError(
-                f"losses: those of {self.n_nodes} nodes, but the graph has {n_nodes} nodes"
+                f"losses: those of {self.n_nodes} nodes, but the graph has {n_nodes} nodes; if the "
+                f"last ones are to have no loss, say so: losses.completed({n_nodes})"
             )
+        return self.completed(n_nodes)
+
+    def completed(self, n_nodes: int) -> StackedLoss:
+        """Return these losses with the zero loss at each of the n_nodes that is not named yet.
+
+        This is also how losses of fewer nodes are said to be meant for a larger graph.
+
+        Raises
+        ------
+        ValueError
+            They name a node beyond.
+        """
         if self.n_named > n_nodes:
             raise ValueError(
                 f"losses: node {self.n_named - 1} has a loss but the graph has {n_nodes} nodes"
@@ -284,7 +297,7 @@ class StackedLoss:
         known = self.n_nodes if other.n_nodes is None else other.n_nodes
         n = max(self.n_named, other.n_named) if known is None else known
         for losses in (self, other) if known is not None else ():
-            losses.completed(n)  # refuses another number of nodes
+            losses.of_graph(n)  # refuses another number of nodes
         both = np.zeros(n, dtype=bool)
         both[np.intersect1d(self.nodes_with_loss, other.nodes_with_loss)] = True
         kept, terms = [], []

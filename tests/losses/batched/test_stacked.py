@@ -85,7 +85,8 @@ class TestFormsOfInput:
         assert stacked(stack, graph) is stack
 
     def test_every_node_belongs_to_a_part(self, graph, losses):
-        for given in (losses, {"b": losses[0]}, gtv.PointLoss.stack(np.zeros((2, 2)))):
+        two = gtv.PointLoss.stack(np.zeros((2, 2))).completed(5)
+        for given in (losses, {"b": losses[0]}, two):
             named = np.concatenate([nodes for nodes, _ in stacked(given, graph).parts])
             assert sorted(named.tolist()) == [0, 1, 2, 3, 4]
 

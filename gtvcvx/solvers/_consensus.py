@@ -1,0 +1,70 @@
+"""A warning where lambda is so large that all nodes of each component get one model."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solution import Solution
+
+# The flow would do for a lambda smaller by this factor: then lambda is not merely a bit large, as
+# it is on purpose where the consensus is what is looked for.
+_FAR = 10.0
+# Of max(1, |value|): nodes that agree by themselves to within this need no lambda for it.
+_AGREEMENT = 1e-9
+
+
+class ConsensusWarning(UserWarning):
+    """Lambda is far above the value from which on all nodes of each component share one model.
+
+    Parameters
+    ----------
+    message : str
+        What the numbers are, and what to do.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+def warn_if_consensus(problem: GTVProblem, solution: Solution, stacklevel: int = 2) -> None:
+    """Warn if the flow of a solution proves that lambda is far above `lambda_max`.
+
+    The flow is inside the capacities of a lambda that is smaller by its least slack, so that the
+    same w is optimal for that, too. Nothing is computed for it; flows that use more of the edges
+    than they have to keep the warning back.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    solution : Solution
+        One of this problem.
+    stacklevel : int
+        As in `warnings.warn`, for the caller.
+    """
+    used = _used_share(problem, solution)
+    if not 0.0 < _FAR * used < 1.0 or _agree_anyway(problem, solution):
+        return
+    # Without numbers: a loop over values of lambda is warned once, as Python does by the text.
+    warnings.warn(
+        "all nodes agree: one model for each connected component. A value of lam that is smaller "
+        f"by a factor of {_FAR:g} has the same solution; gtvcvx.lambda_max gives the largest value "
+        "that is of use, gtvcvx.cross_validate chooses one",
+        ConsensusWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def _used_share(problem: GTVProblem, solution: Solution) -> float:
+    """Return the largest share of a capacity that the flow takes; 1 where it is not known."""
+    if not len(problem.capacities) or len(solution.slack) != len(problem.capacities):
+        return 1.0
+    return float(np.max(1.0 - solution.slack / problem.capacities))
+
+
+def _agree_anyway(problem: GTVProblem, solution: Solution) -> bool:
+    """Say whether every node's own minimizer is as good as the common model."""
+    excess = float(problem.losses.loose_gap(solution.w).sum())
+    return not excess > max(solution.gap, _AGREEMENT * max(1.0, abs(solution.value)))

@@ -1,0 +1,100 @@
+"""The warning where lambda is far above the value from which on all nodes share one model."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx import estimators
+from gtvcvx.solvers import warn_if_consensus
+
+# The suite ignores it.
+pytestmark = pytest.mark.filterwarnings("error::gtvcvx.ConsensusWarning")
+
+RNG = np.random.default_rng(0)
+EDGES = [[i, j] for i in range(8) for j in range(i + 1, 8)]
+X = RNG.standard_normal((8, 5, 2))
+Y = np.einsum("nmd,nd->nm", X, np.repeat([[2.0, 2.0], [-2.0, 2.0]], 4, axis=0))
+
+
+def problem(lam: float = 1.0, penalty: str = "l2", edges: list = EDGES) -> gtv.GTVProblem:
+    return gtv.GTVProblem(gtv.EmpiricalGraph(8, edges), gtv.SquaredLoss.stack(X, Y), penalty, lam)
+
+
+MAX = gtv.lambda_max(problem())
+
+
+@pytest.mark.parametrize("solver", ["AUTO", "CLARABEL"])
+def test_a_lambda_far_above_is_said_once(solver):
+    with pytest.warns(gtv.ConsensusWarning, match="all nodes agree: one model") as caught:
+        solution = problem(100.0 * MAX).solve(solver)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert solution.clusters().max() == 0
+
+
+@pytest.mark.parametrize("share", [0.5, 1.01, 3.0])
+def test_others_are_not(share):
+    problem(share * MAX).solve()
+
+
+def test_what_is_proved_by_the_flow(recwarn):
+    """Of a smaller lambda, by the factor of the warning, the solution is the same."""
+    far = problem(100.0 * MAX).solve(atol=1e-9)
+    assert len(recwarn) == 0  # whoever gives atol looks after the solution
+    near = problem(10.0 * MAX)
+    assert near.lower_bound(far.u)[0] == pytest.approx(near.value(far.w), rel=1e-6)
+    with pytest.warns(gtv.ConsensusWarning):
+        warn_if_consensus(problem(100.0 * MAX), far)
+
+
+def test_components_count_by_themselves():
+    two = [edge for edge in EDGES if edge[0] % 2 == edge[1] % 2]
+    with pytest.warns(gtv.ConsensusWarning, match="for each connected component"):
+        problem(100.0 * MAX, edges=two).solve()
+
+
+@pytest.mark.filterwarnings("ignore::gtvcvx.SmallObjectiveWarning")
+def test_nodes_that_agree_by_themselves_need_no_lambda():
+    same = gtv.SquaredLoss.stack(X, X @ [1.0, 2.0])
+    gtv.GTVProblem(gtv.EmpiricalGraph(8, EDGES), same, "l2", 100.0).solve()
+    alone = gtv.SquaredLoss.stack(X, Y, labelled=np.arange(8) == 3)
+    gtv.GTVProblem(gtv.EmpiricalGraph(8, EDGES), alone, "l2", 100.0).solve()
+
+
+def test_penalties_without_lambda_max_and_graphs_without_edges():
+    problem(1e6, "squared").solve()
+    problem(1e6, edges=[]).solve()
+
+
+def test_paths_and_cross_validation_are_quiet():
+    gtv.lambda_path(problem(), [1000.0 * MAX, 100.0 * MAX, MAX])
+    gtv.cross_validate(problem(), [1000.0 * MAX, MAX], cv=2)
+
+
+def test_a_loop_over_lambdas_is_warned_once():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for factor in (100.0, 200.0, 400.0):
+            problem(factor * MAX).solve()
+    assert len(caught) == 1
+
+
+def test_estimators_say_so_where_fit_is_called():
+    graph = gtv.EmpiricalGraph(8, EDGES)
+    node = np.repeat(np.arange(8), 5)
+    model = estimators.NetworkLinearRegression(graph=graph, fit_intercept=False, lam=100.0 * MAX)
+    with pytest.warns(gtv.ConsensusWarning) as caught:
+        model.fit(X.reshape(-1, 2), Y.ravel(), node=node)
+    assert [warning.filename for warning in caught] == [__file__]
+    with pytest.warns(gtv.ConsensusWarning) as caught:  # the default, for targets in small units
+        estimators.NetworkLinearRegression(graph=graph).fit(
+            X.reshape(-1, 2), 1e-3 * Y.ravel(), node=node
+        )
+    assert [warning.filename for warning in caught] == [__file__]
+    model = estimators.ConvexClustering(lam=100.0)
+    with pytest.warns(gtv.ConsensusWarning) as caught:
+        model.fit(RNG.standard_normal((8, 2)))
+    assert [warning.filename for warning in caught] == [__file__]
+    assert model.n_clusters_ == 1
