@@ -59,6 +59,8 @@ def test_components_count_by_themselves():
 def test_nodes_that_agree_by_themselves_need_no_lambda():
     same = gtv.SquaredLoss.stack(X, X @ [1.0, 2.0])
     gtv.GTVProblem(gtv.EmpiricalGraph(8, EDGES), same, "l2", 100.0).solve()
+    near = gtv.PointLoss.stack(0.1 + 1e-13 * RNG.standard_normal((8, 2)))
+    gtv.GTVProblem(gtv.EmpiricalGraph(8, EDGES), near, "l2", 100.0).solve()
     alone = gtv.SquaredLoss.stack(X, Y, labelled=np.arange(8) == 3)
     gtv.GTVProblem(gtv.EmpiricalGraph(8, EDGES), alone, "l2", 100.0).solve()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -32,22 +32,17 @@ class Result:
         Bound on ||w - w_hat||^2 where every node has a point or a ridge term.
     warning : str
         One sentence where a relative gap by max(1, |upper|) says little; else empty.
+
+    Fractions are left out of the representation: they may have thousands of digits.
     """
 
     status: str
     reason: str
-    upper: Fraction | None = None
-    lower: Fraction | None = None
-    rtol: Fraction | None = None
-    distance_squared: Fraction | None = None
+    upper: Fraction | None = field(default=None, repr=False)
+    lower: Fraction | None = field(default=None, repr=False)
+    rtol: Fraction | None = field(default=None, repr=False)
+    distance_squared: Fraction | None = field(default=None, repr=False)
     warning: str = ""
-
-    def __repr__(self) -> str:
-        text = self.to_json()
-        bounds = f"lower={text['lower']!r}, upper={text['upper']!r}, rel_gap={text['rel_gap']!r}"
-        reason = repr(self.reason)
-        shown = reason if len(reason) <= 75 else f"{reason[:72]}..."
-        return f"Result({self.status!r}, {shown},\n       {bounds})"
 
     @property
     def gap(self) -> Fraction | None:
