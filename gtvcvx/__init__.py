@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     # The same names for type checkers, and for whoever wants to know where they live.
     from gtvcvx import datasets, generators, graph_construction, interop, plotting
     from gtvcvx import estimators as estimators
+    from gtvcvx import federated as federated
     from gtvcvx import losses as losses
     from gtvcvx import model_selection as model_selection
     from gtvcvx import path as path

@@ -76,3 +76,7 @@ __all__ = [
     "selection",
     "simulate",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
