@@ -139,7 +139,7 @@ def test_dir_shows_public_names_only(name):
     for each in names:
         assert not each.startswith("_")
         value = getattr(module, each)
-        assert not inspect.ismodule(value) or value.__name__ == f"gtvcvx.{each}"
+        assert not inspect.ismodule(value) or value.__name__.startswith("gtvcvx.")
     assert dir(verify) == sorted(verify.__all__)
 
 
