@@ -17,7 +17,7 @@ array([0.25, 1.  , 4.75])
 
 from gtvcvx.federated import features, models, privacy, selection
 from gtvcvx.federated._network import Network
-from gtvcvx.federated.algorithms import Algorithm, FedADMM, PrimalDual
+from gtvcvx.federated.algorithms import Algorithm, EdgeTests, FedADMM, PrimalDual
 from gtvcvx.federated.programs import (
     ClientProgram,
     Inbox,
@@ -48,6 +48,7 @@ __all__ = [
     "ClientProgram",
     "Crash",
     "Delay",
+    "EdgeTests",
     "FedADMM",
     "Field",
     "History",

@@ -124,18 +124,28 @@ def select_edges(
     ValueError
         A node without an estimate, by its name, see `local_estimate`; options out of range.
     """
-    if not is_number(alpha) or not 0.0 < alpha < 1.0:
-        raise ValueError(f"alpha: a number strictly between 0 and 1 is expected, got {alpha!r}")
-    if candidates not in ("graph", "complete"):
-        raise ValueError(f"candidates: 'graph' or 'complete' is expected, got {candidates!r}")
-    tested = graph if candidates == "graph" else _complete(graph)
+    check_options(alpha, candidates)
+    tested = graph if candidates == "graph" else complete(graph)
     each = _node_terms(stacked(losses, graph).terms(), graph.n_nodes)
     estimates = [
         estimate_of_terms(terms, covariance, ridge, node)
         for terms, node in zip(each, graph.nodes, strict=True)
     ]
-    p, m = len(estimates[0].theta), tested.n_edges
     statistics = wald_statistics(estimates, tested.edges)
+    heuristic = "heuristic" in {e.status for e in estimates}
+    return judged(tested, statistics, estimates[0].theta.size, alpha, covariance, heuristic)
+
+
+def judged(
+    tested: EmpiricalGraph,
+    statistics: FloatArray,
+    p: int,
+    alpha: float,
+    covariance: str,
+    heuristic: bool,
+) -> EdgeSelection:
+    """Keep the edges of a graph whose statistics (m,) are within the corrected quantile."""
+    m = tested.n_edges
     threshold = float(chi2.isf(alpha / m, p)) if m else np.inf
     kept = statistics <= threshold
     return EdgeSelection(
@@ -148,7 +158,7 @@ def select_edges(
         alpha=float(alpha),
         covariance=covariance,
         degrees_of_freedom=p,
-        status="heuristic" if "heuristic" in {e.status for e in estimates} else "asymptotic",
+        status="heuristic" if heuristic else "asymptotic",
         floats_per_message=sum(int(np.prod(shape)) for shape in message_shapes(p).values()),
     )
 
@@ -200,7 +210,16 @@ def _first_singular(matrices: FloatArray) -> int:
     return int(np.argmin(np.linalg.eigvalsh(matrices)[:, 0]))
 
 
-def _complete(graph: EmpiricalGraph) -> EmpiricalGraph:
+def check_options(alpha: float, candidates: str) -> None:
+    """Refuse a level that is none, and unknown candidates."""
+    if not is_number(alpha) or not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha: a number strictly between 0 and 1 is expected, got {alpha!r}")
+    if candidates not in ("graph", "complete"):
+        raise ValueError(f"candidates: 'graph' or 'complete' is expected, got {candidates!r}")
+
+
+def complete(graph: EmpiricalGraph) -> EmpiricalGraph:
+    """Return all pairs of a graph's nodes as edges."""
     pairs = np.column_stack(np.triu_indices(graph.n_nodes, 1))
     return EmpiricalGraph(graph.n_nodes, pairs, nodes=graph.nodes)
 
