@@ -1,0 +1,20 @@
+"""docs/federated.md: every block runs, in order, in one folder, and prints what the page quotes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from _documents import ROOT, run_page
+
+TEXT = (ROOT / "docs" / "federated.md").read_text(encoding="utf-8")
+
+
+def test_page_runs_and_prints_what_it_says(tmp_path):
+    assert run_page("federated.md", tmp_path) >= 2
+    assert (tmp_path / "run.npz").is_file()
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)#]+)", TEXT))
+def test_links_lead_to_files(target):
+    assert (ROOT / "docs" / target).is_file()
