@@ -5,10 +5,13 @@
 fifth, and whoever evaluates a loss or asks for help on the command line needs neither.
 """
 
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["cp", "sp"]
+__all__ = ["cp", "names_from", "sp"]
 
 
 class LazyModule:
@@ -29,6 +32,31 @@ class LazyModule:
 
     def __repr__(self) -> str:
         return f"<{self._name}, loaded when used>"
+
+
+def names_from(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package whose names are loaded when they are asked for.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    homes : mapping of str to str
+        Module, and the names that are there, with blanks between them.
+    """
+    home = {name: module for module, names in homes.items() for name in names.split()}
+
+    def load(name: str) -> Any:
+        if name in home:
+            value = getattr(import_module(home[name]), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        own = f"{package}.{name}"
+        if not name.startswith("_") and find_spec(own) is not None:
+            return import_module(own)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return load
 
 
 if TYPE_CHECKING:

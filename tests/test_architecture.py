@@ -44,6 +44,7 @@ GTVCVX = (
     ("federated/models", "federated/features"),  # what clients train, and on which features
     ("federated/wire", "federated/_streams"),  # messages as bytes; independent random numbers
     ("federated/programs",),  # what clients and servers see and do
+    ("federated/process",),  # what runs in the process of one client
     ("federated/_network",),  # who takes part
     ("federated/algorithms",),
     ("federated/transport",),  # where programs run

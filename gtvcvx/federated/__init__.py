@@ -1,5 +1,8 @@
 """Federated systems: message-passing programs, each certified against the problem it solves.
 
+Names are loaded when they are first asked for, so that the process of a client loads no more than
+it needs.
+
 >>> import gtvcvx as gtv
 >>> from gtvcvx import federated as fed
 >>> problem = gtv.GTVProblem(
@@ -15,36 +18,17 @@ array([0.25, 1.  , 4.75])
 'CERTIFIED'
 """
 
-from gtvcvx.federated import features, models, privacy, selection
-from gtvcvx.federated._network import Network
-from gtvcvx.federated.algorithms import Algorithm, EdgeTests, FedADMM, PrimalDual
-from gtvcvx.federated.programs import (
-    ClientProgram,
-    Inbox,
-    LocalLoss,
-    Report,
-    ServerProgram,
-    View,
-)
-from gtvcvx.federated.runtime._availability import (
-    Always,
-    Availability,
-    Bernoulli,
-    Markov,
-    Sampling,
-    Trace,
-)
-from gtvcvx.federated.runtime._faults import Crash, Delay, Loss
-from gtvcvx.federated.runtime._history import History
-from gtvcvx.federated.runtime._run import Run, Uncertified
-from gtvcvx.federated.runtime._simulate import NoClientWarning, StabilityWarning, simulate
-from gtvcvx.federated.wire import Field, Message, Received, Schema, SchemaError
+from typing import TYPE_CHECKING
+
+from gtvcvx._lazy import names_from
 
 __all__ = [
     "Algorithm",
     "Always",
     "Availability",
     "Bernoulli",
+    "ClientError",
+    "ClientLostWarning",
     "ClientProgram",
     "Crash",
     "Delay",
@@ -52,6 +36,7 @@ __all__ = [
     "FedADMM",
     "Field",
     "History",
+    "InMemory",
     "Inbox",
     "LocalLoss",
     "Loss",
@@ -60,7 +45,9 @@ __all__ = [
     "Network",
     "NoClientWarning",
     "PrimalDual",
+    "Processes",
     "Received",
+    "Recorded",
     "Report",
     "Run",
     "Sampling",
@@ -77,6 +64,53 @@ __all__ = [
     "selection",
     "simulate",
 ]
+
+if TYPE_CHECKING:
+    from gtvcvx.federated import features, models, privacy, selection
+    from gtvcvx.federated._network import Network
+    from gtvcvx.federated.algorithms import Algorithm, EdgeTests, FedADMM, PrimalDual
+    from gtvcvx.federated.programs import (
+        ClientProgram,
+        Inbox,
+        LocalLoss,
+        Report,
+        ServerProgram,
+        View,
+    )
+    from gtvcvx.federated.runtime._availability import (
+        Always,
+        Availability,
+        Bernoulli,
+        Markov,
+        Sampling,
+        Trace,
+    )
+    from gtvcvx.federated.runtime._faults import Crash, Delay, Loss
+    from gtvcvx.federated.runtime._history import History
+    from gtvcvx.federated.runtime._lost import ClientLostWarning
+    from gtvcvx.federated.runtime._run import Run, Uncertified
+    from gtvcvx.federated.runtime._simulate import NoClientWarning, StabilityWarning, simulate
+    from gtvcvx.federated.transport import ClientError, InMemory, Processes, Recorded
+    from gtvcvx.federated.wire import Field, Message, Received, Schema, SchemaError
+else:
+    # Unseen by type checkers, for which every misspelt name would be there. Folders load by their
+    # own names.
+    _HOMES = {
+        "gtvcvx.federated._network": "Network",
+        "gtvcvx.federated.algorithms": "Algorithm EdgeTests FedADMM PrimalDual",
+        "gtvcvx.federated.programs": "ClientProgram Inbox LocalLoss Report ServerProgram View",
+        "gtvcvx.federated.runtime._availability": """
+            Always Availability Bernoulli Markov Sampling Trace
+        """,
+        "gtvcvx.federated.runtime._faults": "Crash Delay Loss",
+        "gtvcvx.federated.runtime._history": "History",
+        "gtvcvx.federated.runtime._lost": "ClientLostWarning",
+        "gtvcvx.federated.runtime._run": "Run Uncertified",
+        "gtvcvx.federated.runtime._simulate": "NoClientWarning StabilityWarning simulate",
+        "gtvcvx.federated.transport": "ClientError InMemory Processes Recorded",
+        "gtvcvx.federated.wire": "Field Message Received Schema SchemaError",
+    }
+    __getattr__ = names_from(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

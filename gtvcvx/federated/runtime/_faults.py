@@ -16,6 +16,9 @@ from gtvcvx.federated._streams import Streams
 class Delay:
     """Messages come in k rounds late, k = 0, 1, 2, ... with the probabilities given.
 
+    A message that is late by k rounds is there when one sent k rounds later, in the same phase,
+    would be.
+
     Parameters
     ----------
     probabilities : array_like, shape (K,)

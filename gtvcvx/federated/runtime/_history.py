@@ -40,33 +40,36 @@ class History(Mapping[str, NDArray[Any]]):
     """
 
     def __init__(self, columns: Mapping[str, Any] | None = None) -> None:
-        self._columns: dict[str, list[Any]] = {
-            name: list(values) for name, values in (columns or {}).items()
-        }
+        given = columns or {}
+        # Row by row: Ctrl-C finds all columns of the same length.
+        self._records: list[dict[str, float]] = [
+            dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)
+        ]
 
     def add(self, record: Mapping[str, float]) -> None:
         """Append a record; all have the same columns."""
-        for name, value in record.items():
-            self._columns.setdefault(name, []).append(value)
+        self._records.append(dict(record))
 
     def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in iter(self):
+            raise KeyError(name)
         dtype = np.int64 if name in COUNTS else np.float64
-        return np.array(self._columns[name], dtype=dtype)
+        return np.array([record[name] for record in self._records], dtype=dtype)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
+        return iter(self._records[0] if self._records else ())
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self._records[0]) if self._records else 0
 
     @property
     def n_records(self) -> int:
         """Number of records."""
-        return len(self._columns.get("round", ()))
+        return len(self._records)
 
     def last(self) -> dict[str, float]:
         """Return the last record."""
-        return {name: values[-1] for name, values in self._columns.items()}
+        return dict(self._records[-1]) if self._records else {}
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame (extra ``table``)."""
@@ -79,7 +82,7 @@ class History(Mapping[str, NDArray[Any]]):
         for k in shown:
             if k == rows - 5 and rows > 10:
                 lines.append(f"  ... {rows - 10} more records")
-            lines.append("  ".join(_cell(self._columns[name][k]) for name in names))
+            lines.append("  ".join(_cell(self._records[k][name]) for name in names))
         return "\n".join([f"History of {rows} records", *lines])
 
 

@@ -40,13 +40,13 @@ class Mail:
     def __init__(self, net: Network, losses: Losses) -> None:
         self._n, self._losses = net.n_clients, losses
         self._waiting: list[list[bytes]] = [[] for _ in range(net.n_participants)]
-        self._late: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
+        self._late: dict[tuple[int, int], list[tuple[int, bytes]]] = defaultdict(list)
         self._away: set[int] = set()
         self.traffic = Traffic()
         self._perfect = losses.perfect
 
-    def post(self, sender: int, recipient: int, frame: bytes, round_: int) -> None:
-        """Send a frame."""
+    def post(self, sender: int, recipient: int, frame: bytes, round_: int, phase: int) -> None:
+        """Send a frame in a phase."""
         traffic, client = self.traffic, recipient < self._n
         traffic.messages += 1
         if sender < self._n:
@@ -59,13 +59,17 @@ class Mail:
         if client:
             traffic.down += len(frame)
         if late:
-            self._late[round_ + late].append((recipient, frame))
+            self._late[round_ + late, phase].append((recipient, frame))
         else:
             self._waiting[recipient].append(frame)
 
-    def begin(self, round_: int) -> None:
-        """Bring what is late until this round."""
-        for recipient, frame in self._late.pop(round_, ()):
+    def bring_late(self, round_: int, phase: int) -> None:
+        """Bring what was to come with the messages of this phase, and not of an earlier round.
+
+        Late by k rounds means that it is there when a message sent k rounds later would be: an
+        algorithm gets it in the phase in which it expects such messages.
+        """
+        for recipient, frame in self._late.pop((round_, phase), ()):
             if recipient not in self._away:
                 self._waiting[recipient].append(frame)
 

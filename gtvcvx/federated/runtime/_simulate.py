@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,11 @@ from gtvcvx.federated.algorithms import Algorithm
 from gtvcvx.federated.runtime._availability import Always, Availability, Sampling
 from gtvcvx.federated.runtime._faults import Crash, Crashes, Delay, Loss, Losses
 from gtvcvx.federated.runtime._history import History
+from gtvcvx.federated.runtime._lost import Lost
 from gtvcvx.federated.runtime._mail import Mail
 from gtvcvx.federated.runtime._observer import Observer
 from gtvcvx.federated.runtime._run import Run
-from gtvcvx.federated.transport import Deployment, InMemory, Transport
+from gtvcvx.federated.transport import Deployment, InMemory, Processes, Transport
 from gtvcvx.problem import GTVProblem
 
 # Records of a run by default: enough for a picture.
@@ -102,7 +104,7 @@ def simulate(
     reference : Solution or array_like, optional
         For the column "distance": vectors of the problem's nodes, or of the clients.
     transport : "memory", "processes" or Transport
-        Where the programs run: here, or each client in a process of its own.
+        Where the programs run: here, or each client in a process of its own; see `Processes`.
     time_limit : float, optional
         Seconds; looked at after every round.
     callback : callable, optional
@@ -202,37 +204,48 @@ class _Driver:
         self.history = History()
         self.status, self.message = "finished", ""
         self.round = 0
-        self._empty = 0
+        self._lost = Lost(self._net, mail, course.gone)
+        self._active = self._empty = 0
         self._began = time.perf_counter()
 
     def run(self, transport: Transport) -> None:
         """Do all rounds, or as many as limits allow."""
         try:
-            transport.start(self._deployment)
-            if self._record(transport, 0):
-                return
-            while self.round < self._plan.rounds and self.status == "finished":
-                self._one(transport)
+            self._rounds(transport)
         except KeyboardInterrupt:
-            self.status, self.message = "interrupted", f"Ctrl-C in round {self.round}"
-            if self.history.n_records == 0:
+            if not self.history.n_records:
                 raise
-            if isinstance(transport, InMemory):
-                # Every state is one that a client had; the gap is valid for whatever there is.
-                self._record(transport, self._active)
+            self.status, self.message = "interrupted", f"Ctrl-C in round {self.round}"
+            # Ctrl-C again: the state of the last record is the answer.
+            with suppress(KeyboardInterrupt):
+                self._record_last(transport)
         finally:
             transport.close()
+
+    def _rounds(self, transport: Transport) -> None:
+        transport.start(self._deployment)
+        if self._record(transport, 0):
+            return
+        while self.round < self._plan.rounds and self.status == "finished":
+            self._one(transport)
+
+    def _record_last(self, transport: Transport) -> None:
+        """Record the state in the middle of a round: each is one that a client had."""
+        if self.history.last()["round"] < self.round:
+            self._plan = replace(self._plan, callback=None)
+            self._record(transport, self._active)
 
     def _one(self, transport: Transport) -> None:
         self.round += 1
         round_ = self.round
+        self._lost.bring_back(transport, round_)
         self._crashes(transport, round_)
         active = self._course.active(round_)
         self._active = int(active.sum())
         self._notice_empty()
-        self._mail.begin(round_)
         for number, members in enumerate(self._phases):
             self._phase(transport, round_, number, members, active)
+        self._active = int(active.sum())
         elapsed = time.perf_counter() - self._began
         self._display.update(round_, self.history.last().get("gap"))
         late = elapsed > self._plan.time_limit
@@ -258,7 +271,7 @@ class _Driver:
                 f"availability: no client was available for {_EMPTY_ROUNDS} rounds, "
                 f"{self.round - _EMPTY_ROUNDS + 1} to {self.round}",
                 NoClientWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _phase(
@@ -275,15 +288,18 @@ class _Driver:
                 continue
             inboxes[i] = self._mail.taken(i)
         sent = transport.step(round_, number, inboxes, present)
+        active[self._lost.notice(transport, round_)] = False
+        self._mail.bring_late(round_, number)
         post = self._mail.post
         for i in sorted(sent):
             for recipients, frame in sent[i]:
                 for j in recipients:
-                    post(i, j, frame, round_)
+                    post(i, j, frame, round_, number)
 
     def _record(self, transport: Transport, active: int) -> bool:
         """Write a record; tell whether the run ends here."""
         seen = self._observer.record(transport.reports())
+        self._lost.notice(transport, self.round)
         if isinstance(seen, str):
             steps = self._deployment.algorithm.steps_of(self._net)
             self.status = "diverged"
@@ -339,6 +355,8 @@ def _as_transport(transport: str | Transport) -> Transport:
     if isinstance(transport, str):
         if transport == "memory":
             return InMemory()
+        if transport == "processes":
+            return Processes()
         raise ValueError(f"transport: 'memory' or 'processes' is expected, got {transport!r}")
     return transport
 

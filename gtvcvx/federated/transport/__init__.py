@@ -1,6 +1,19 @@
 """How programs run and are reached: in this process, or each in its own."""
 
+from gtvcvx.federated.transport._child import ClientError
 from gtvcvx.federated.transport._deployment import Deployment, Posted, Transport
 from gtvcvx.federated.transport._memory import InMemory
+from gtvcvx.federated.transport._processes import Processes
+from gtvcvx.federated.transport._recorded import Recorded, RecordedFrame, RecordedStep
 
-__all__ = ["Deployment", "InMemory", "Posted", "Transport"]
+__all__ = [
+    "ClientError",
+    "Deployment",
+    "InMemory",
+    "Posted",
+    "Processes",
+    "Recorded",
+    "RecordedFrame",
+    "RecordedStep",
+    "Transport",
+]

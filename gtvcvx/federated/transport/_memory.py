@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gtvcvx._arrays import IntArray
-from gtvcvx.federated.programs import Report
-from gtvcvx.federated.transport._deployment import Deployment, Participant, Posted, quiet
+from gtvcvx.federated.programs import Report, quiet
+from gtvcvx.federated.transport._deployment import Deployment, Posted
 
 
 class InMemory:
     """Runs one program after the other."""
+
+    restarts = False
 
     def start(self, deployment: Deployment) -> None:
         """Start all participants."""
         self._deployment = deployment
         self._form = deployment.form()
         n = deployment.net.n_participants
-        self._participants = {i: self._participant(i) for i in range(n)}
-
-    def _participant(self, i: int, joined: int = 1) -> Participant:
-        deployment = self._deployment
-        label = deployment.net.label(i)
-        return Participant(deployment.program(i), deployment.view(i, joined), self._form, label)
+        self._participants = {i: deployment.participant(i, self._form) for i in range(n)}
 
     def step(
         self,
@@ -46,11 +43,16 @@ class InMemory:
 
     def restart(self, client: int, round_: int) -> None:
         """Start a client again, without memory."""
-        self._participants[client] = self._participant(client, round_)
+        participant = self._deployment.participant(client, self._form, round_)
+        self._participants[client] = participant
 
     def reports(self) -> Mapping[int, Report]:
         """Return the states of those who are there."""
         return {i: participant.report() for i, participant in self._participants.items()}
+
+    def lost(self) -> Mapping[int, str]:
+        """Return nobody: clients go when they are told to."""
+        return {}
 
     def close(self) -> None:
         """Forget everything."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ HEADER = struct.Struct("!IIIQ")
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A message as its recipient sees it.
+    """A message as its recipient sees it; in one process, all recipients get the same object.
 
     Attributes
     ----------
@@ -25,14 +27,14 @@ class Received:
     round : int
         In which it was sent.
     kind : str
-    arrays : dict of str to ndarray
-        They cannot be written to.
+    arrays : mapping of str to ndarray
+        Neither the arrays nor their names can be changed.
     """
 
     sender: int
     round: int
     kind: str
-    arrays: dict[str, NDArray[Any]]
+    arrays: Mapping[str, NDArray[Any]]
 
 
 class FrameHeader(NamedTuple):
@@ -86,4 +88,5 @@ def decoded(frame: bytes, form: WireFormat) -> Received:
     if number >= len(form.kinds):
         raise SchemaError(f"sender {sender}: number {number} is no kind of message")
     kind = form.kinds[number]
-    return Received(sender, round_, kind, form.arrays(kind, memoryview(frame)[HEADER.size :]))
+    arrays = form.arrays(kind, memoryview(frame)[HEADER.size :])
+    return Received(sender, round_, kind, MappingProxyType(arrays))

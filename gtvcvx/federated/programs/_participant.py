@@ -1,0 +1,84 @@
+"""A program fed with frames: what runs, whatever the transport is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from gtvcvx._arrays import IntArray
+from gtvcvx.federated.programs._program import Inbox, Outbox, Program, Report, View
+from gtvcvx.federated.wire import WireFormat, decoded, encoded
+
+#: Steps that are too long overflow, and the run ends as diverged: no warnings of NumPy's.
+quiet = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")
+
+
+class Participant:
+    """A program with its view, fed with frames; messages are checked on both ways.
+
+    Parameters
+    ----------
+    program : Program
+    view : View
+    form : WireFormat
+    label : str
+        How errors call it.
+    """
+
+    def __init__(self, program: Program, view: View, form: WireFormat, label: str) -> None:
+        self._program, self._form, self._label = program, form, label
+        self._id = view.id
+        self._links = frozenset(view.links.tolist())
+        program.start(view)
+
+    def step(
+        self,
+        round_: int,
+        phase: int,
+        frames: Sequence[bytes],
+        present: IntArray | None,
+        memo: dict[int, object] | None = None,
+    ) -> list[tuple[list[int], bytes]]:
+        """Decode what has come, take a step, and encode what is sent.
+
+        ``memo`` keeps decoded frames by identity: they are the same for all who get them, and
+        nobody can write to them.
+        """
+        inbox = Inbox()
+        for frame in frames:
+            message = None if memo is None else memo.get(id(frame))
+            if message is None:
+                message = decoded(frame, self._form)
+                if memo is not None:
+                    memo[id(frame)] = message
+            inbox.append(message)  # type: ignore[arg-type]
+        inbox.phase, inbox.present = phase, present
+        try:
+            return self._frames(round_, self._program.step(round_, inbox))
+        except Exception as error:
+            error.add_note(f"{self._label}: round {round_}")
+            raise
+
+    def _frames(self, round_: int, out: Outbox) -> list[tuple[list[int], bytes]]:
+        frames: dict[int, tuple[list[int], bytes]] = {}
+        for peer, message in out.items():
+            if peer not in self._links:
+                raise ValueError(f"{self._label}: round {round_}: no link to participant {peer!r}")
+            known = frames.get(id(message))
+            if known is None:
+                try:
+                    frame = encoded(self._id, round_, message, self._form)
+                except ValueError as error:
+                    named = f"{self._label}: round {round_}: {error}"
+                    raise type(error)(named) from error
+                known = frames[id(message)] = ([], frame)
+            known[0].append(peer)
+        return list(frames.values())
+
+    def report(self) -> Report:
+        """Return the program's state, as it is now: the program goes on with its own arrays."""
+        state = self._program.report()
+        flows = None if state.flows is None else np.array(state.flows)
+        return Report(np.array(state.w), flows, int(state.through), int(state.choice))
