@@ -290,7 +290,7 @@ def test_kills_in_mid_run_change_nothing_in_the_certificate(n: int, rounds: int)
             os.kill(transport.pids[2], signal.SIGKILL)
 
     crashes = [fed.Crash(i, middle + 1, middle + 20) for i in (0, 4)]
-    with pytest.warns(fed.ClientLostWarning, match=f"client 2: lost in round {middle + 1}"):
+    with pytest.warns(fed.ClientLostWarning, match="client 2: lost in round"):
         disturbed = fed.simulate(
             fed.FedADMM(), problem, transport=transport, callback=kill, crashes=crashes, **given
         )
