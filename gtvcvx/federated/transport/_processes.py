@@ -56,6 +56,7 @@ class Processes:
         self._children: dict[int, Child] = {}
         self._servers: dict[int, Participant] = {}
         self._lost: dict[int, str] = {}
+        self._failures: dict[int, Failure] = {}
         self._door: Door | None = None
 
     def __repr__(self) -> str:
@@ -171,10 +172,16 @@ class Processes:
                 # Who was lost a moment ago may still be among these.
                 if key.data in self._children:
                     self._hear(key.data, events, wanted, answers)
-            missing = {i for i in missing if i in self._children and i not in answers}
+            over = answers.keys() | self._failures.keys()
+            missing = {i for i in missing if i in self._children and i not in over}
+        if self._failures:
+            # Of the first of them, as in memory, whoever was faster.
+            i, failure = min(self._failures.items())
+            raise _as_error(self._label(i), failure)
         for i in missing:
             self._lose(i, f"no answer within {timeout:g} s")
-        return {i: answers[i] for i in asked if i in answers and i in self._children}
+        # Also of those who were lost after they had answered: that is said.
+        return {i: answers[i] for i in asked if i in answers}
 
     def _hear(
         self, i: int, events: int, wanted: tuple[int, int, int], answers: dict[int, bytes]
@@ -191,7 +198,7 @@ class Processes:
         try:
             for head, body in link.records():
                 if head.kind == records.ERROR:
-                    raise _as_error(self._label(i), records.unpacked_error(body))
+                    self._failures[i] = records.unpacked_error(body)
                 # Answers of other rounds are dropped, and one that comes twice counts once.
                 if head[:3] == wanted:
                     answers.setdefault(i, body)
@@ -237,7 +244,7 @@ class Processes:
         try:
             end_all(children.values(), _END)
         finally:
-            self._servers, self._lost = {}, {}
+            self._servers, self._lost, self._failures = {}, {}, {}
             if self._door is not None:
                 self._door.close()
                 self._selector.close()
