@@ -145,7 +145,7 @@ def ended(pids: list[int]) -> bool:
 
 
 SCRIPT = """
-    import os, signal, sys
+    import os, signal, sys, threading, time
     import gtvcvx as gtv
     from gtvcvx import federated as fed
 
@@ -153,6 +153,7 @@ SCRIPT = """
         def start(self, view):
             self.w = view.model.minimizer()
         def step(self, round_, inbox):
+            time.sleep(300 if round_ > 5 else 0)
             return {}
         def report(self):
             return fed.Report(self.w)
@@ -194,8 +195,10 @@ def test_clients_do_not_outlive_their_parent(tmp_path: Path) -> None:
         tmp_path / "dies.py",
         """
         if __name__ == "__main__":
-            run(lambda: os.kill(os.getpid(), signal.SIGKILL))
+            # A moment later, when clients are in the middle of a long step.
+            run(threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start)
         """,
+        "own",
     )
     out, err = parent.communicate(timeout=120)
     assert parent.returncode == -signal.SIGKILL, err
