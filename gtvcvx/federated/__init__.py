@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING
 from gtvcvx._lazy import names_from
 
 __all__ = [
+    "IFCA",
+    "MOCHA",
     "Algorithm",
     "Always",
     "Availability",
@@ -30,20 +32,28 @@ __all__ = [
     "ClientError",
     "ClientLostWarning",
     "ClientProgram",
+    "ClusteredFedAvg",
     "Crash",
     "Delay",
     "EdgeTests",
     "FedADMM",
+    "FedAvg",
+    "FedRelax",
+    "FedRelaxNonparametric",
+    "FedSGD",
     "Field",
+    "Global",
     "History",
     "InMemory",
     "Inbox",
+    "Local",
     "LocalLoss",
     "Loss",
     "Markov",
     "Message",
     "Network",
     "NoClientWarning",
+    "PFedMe",
     "PrimalDual",
     "Processes",
     "Received",
@@ -60,7 +70,9 @@ __all__ = [
     "View",
     "features",
     "models",
+    "perturbed_network",
     "privacy",
+    "regressor_network",
     "selection",
     "simulate",
 ]
@@ -68,7 +80,24 @@ __all__ = [
 if TYPE_CHECKING:
     from gtvcvx.federated import features, models, privacy, selection
     from gtvcvx.federated._network import Network
-    from gtvcvx.federated.algorithms import Algorithm, EdgeTests, FedADMM, PrimalDual
+    from gtvcvx.federated.algorithms import (
+        IFCA,
+        MOCHA,
+        Algorithm,
+        ClusteredFedAvg,
+        EdgeTests,
+        FedADMM,
+        FedAvg,
+        FedRelax,
+        FedRelaxNonparametric,
+        FedSGD,
+        Global,
+        Local,
+        PFedMe,
+        PrimalDual,
+        perturbed_network,
+        regressor_network,
+    )
     from gtvcvx.federated.programs import (
         ClientProgram,
         Inbox,
@@ -97,7 +126,11 @@ else:
     # own names.
     _HOMES = {
         "gtvcvx.federated._network": "Network",
-        "gtvcvx.federated.algorithms": "Algorithm EdgeTests FedADMM PrimalDual",
+        "gtvcvx.federated.algorithms": """
+            IFCA MOCHA Algorithm ClusteredFedAvg EdgeTests FedADMM FedAvg FedRelax
+            FedRelaxNonparametric FedSGD Global Local PFedMe PrimalDual perturbed_network
+            regressor_network
+        """,
         "gtvcvx.federated.programs": "ClientProgram Inbox LocalLoss Report ServerProgram View",
         "gtvcvx.federated.runtime._availability": """
             Always Availability Bernoulli Markov Sampling Trace

@@ -196,7 +196,8 @@ class Network:
         TypeError
             Naming a client whose model is not convex.
         """
-        if self.source is not None:
+        # The source has no servers: its losses are those of clients alone.
+        if self.source is not None and not self.n_servers:
             return self.source.losses
         for i, model in enumerate(self.models):
             if not isinstance(model, LocalLoss):

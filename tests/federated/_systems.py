@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 
 import gtvcvx as gtv
+from gtvcvx import federated as fed
 from gtvcvx._arrays import FloatArray, IntArray
 
 
@@ -50,3 +51,34 @@ def small(penalty: str = "l2") -> tuple[gtv.GTVProblem, gtv.Solution]:
     )
     problem = gtv.GTVProblem(graph, losses, penalty=penalty, lam=0.3)
     return problem, problem.solve(rtol=1e-10)
+
+
+@cache
+def star_losses(kind: str = "squared", scale: float = 1.0) -> list[gtv.Loss]:
+    """Losses of twelve clients in two clusters, d = 3, numbers of rows 4, ..., 9.
+
+    Features are multiplied by the scale, but for an intercept where the scale is not one.
+    """
+    rng = np.random.default_rng(7)
+    truth = rng.standard_normal((2, 3))
+    losses: list[gtv.Loss] = []
+    for i in range(12):
+        X = rng.standard_normal((4 + i % 6, 3))
+        y = X @ truth[i // 6] + 0.3 * rng.standard_normal(len(X))
+        if scale != 1.0:
+            X = np.column_stack([scale * X[:, :2], np.ones(len(X))])
+        if kind == "logistic":
+            losses.append(gtv.LogisticLoss(X, (y > 0).astype(float)))
+        else:
+            losses.append(gtv.SquaredLoss(X, y))
+    return losses
+
+
+def star_network(kind: str = "squared", scale: float = 1.0) -> fed.Network:
+    """Return a star of these clients, with their clusters."""
+    return fed.Network.star(star_losses(kind, scale), clusters=np.arange(12) // 6)
+
+
+def row_bytes(d: int) -> int:
+    """Bytes of a message of one vector."""
+    return 8 * d + 20

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray, is_number
+from gtvcvx._arrays import FloatArray, IntArray, is_integer, is_number
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.programs import ClientProgram, Program, Report
 from gtvcvx.federated.wire import Schema
@@ -26,9 +26,15 @@ class Algorithm(ABC):
     ----------
     schema : Schema
         All messages, and so all that leaves a client.
+    guarantee : str
+        What is certified, in a few words, for tables.
+    leaves : str
+        What leaves a client, and how many bytes a round, headers of 20 bytes included.
     """
 
     schema: ClassVar[Schema]
+    guarantee: ClassVar[str] = ""
+    leaves: ClassVar[str] = ""
     #: Whether a message that is lost or late spoils the fixed point; "" where it does not.
     fragile: str = ""
     #: What absent clients spoil; "" where the algorithm knows what to do about them.
@@ -149,6 +155,29 @@ def positive(value: Any, name: str) -> float:
     if not (is_number(value) and np.isfinite(value) and value > 0):
         raise ValueError(f"{name}: a positive finite number is expected, got {value!r}")
     return float(value)
+
+
+def positive_integer(value: Any, name: str) -> int:
+    """Return a parameter as an integer >= 1; refuse anything else by name."""
+    if not (is_integer(value) and value >= 1):
+        raise ValueError(f"{name}: a positive integer is expected, got {value!r}")
+    return int(value)
+
+
+def one_of(value: str, allowed: Sequence[str], name: str) -> str:
+    """Return an option; refuse by name what is not one of those allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name}: one of {tuple(allowed)} is expected, got {value!r}")
+    return value
+
+
+def start(initial: FloatArray | None, net: Network) -> FloatArray:
+    """Return the first vector (d,); refuse another length by name."""
+    if initial is None:
+        return np.zeros(net.dim)
+    if len(initial) != net.dim:
+        raise ValueError(f"initial: shape ({net.dim},) is expected, got {initial.shape}")
+    return initial
 
 
 def own_problem(net: Network, algorithm: str) -> GTVProblem:

@@ -35,6 +35,8 @@ class PrimalDual(Algorithm):
     """
 
     schema: ClassVar[Schema] = Schema({"extrapolated": (Field("w"),)})
+    guarantee = "the problem's optimum, with a certified gap at every record"
+    leaves = "2 w_new - w_old to each neighbour, 8d + 20 bytes each and round"
     fragile = "the two ends of an edge keep different flows for good"
     needs_all = fragile
 

@@ -112,6 +112,25 @@ class LocalLoss:
             return max(float(np.linalg.eigvalsh(self._quadratic[0])[-1]), 0.0)
         return sum(_curvature(term) for term in self.terms) if self.terms else np.inf
 
+    def quadratic_at(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return H and b of a quadratic model ``(1/2) z^T H z - b^T z`` of L with its slope at w.
+
+        It is L itself where L is quadratic, up to a constant.
+
+        Raises
+        ------
+        ValueError
+            There is no such model.
+        """
+        form = self._quadratic
+        if form is not None:
+            return form
+        model = self.batch.model(w[None, :])
+        quadratic = None if model is None else model.quadratic()
+        if quadratic is None:
+            raise ValueError(f"{self!r} has no quadratic model")
+        return quadratic.hessian[0], quadratic.linear[0]
+
     def sampled(self, rows: IntArray) -> LocalLoss:
         """Return the loss of some of the rows, repetitions included: their mean.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -46,7 +47,8 @@ class Deployment:
         return View(
             id=i,
             dim=net.dim,
-            model=net.models[i] if i < net.n_clients else None,
+            # A copy: what losses remember of earlier runs would change the last bits of this one.
+            model=copy.copy(net.models[i]) if i < net.n_clients else None,
             links=net.links(i).copy(),
             weights=net.link_weights(i).copy(),
             parameters=self.algorithm.parameters(net, i),
