@@ -42,6 +42,7 @@ def test_python_blocks_run(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "optimal CERTIFIED" in printed
     assert "clusters: [50 50] well-connected: True" in printed
+    assert "finished gap" in printed
 
 
 def test_shell_blocks_run(tmp_path):
