@@ -61,6 +61,7 @@ __all__ = [
     "Report",
     "Run",
     "Sampling",
+    "SavedRun",
     "Schema",
     "SchemaError",
     "ServerProgram",
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
     from gtvcvx.federated.runtime._history import History
     from gtvcvx.federated.runtime._lost import ClientLostWarning
     from gtvcvx.federated.runtime._run import Run, Uncertified
+    from gtvcvx.federated.runtime._saved import SavedRun
     from gtvcvx.federated.runtime._simulate import NoClientWarning, StabilityWarning, simulate
     from gtvcvx.federated.transport import ClientError, InMemory, Processes, Recorded
     from gtvcvx.federated.wire import Field, Message, Received, Schema, SchemaError
@@ -139,6 +141,7 @@ else:
         "gtvcvx.federated.runtime._history": "History",
         "gtvcvx.federated.runtime._lost": "ClientLostWarning",
         "gtvcvx.federated.runtime._run": "Run Uncertified",
+        "gtvcvx.federated.runtime._saved": "SavedRun",
         "gtvcvx.federated.runtime._simulate": "NoClientWarning StabilityWarning simulate",
         "gtvcvx.federated.transport": "ClientError InMemory Processes Recorded",
         "gtvcvx.federated.wire": "Field Message Received Schema SchemaError",

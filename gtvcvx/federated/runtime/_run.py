@@ -14,10 +14,8 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.algorithms import Algorithm
 from gtvcvx.federated.runtime._history import History
-from gtvcvx.files import _storage
+from gtvcvx.federated.runtime._saved import SavedRun, outcome_lines
 from gtvcvx.problem import GTVProblem
-
-SCHEMA = "gtv-federated-run/1"
 
 
 @dataclass(frozen=True)
@@ -89,6 +87,11 @@ class Run:
     seed: int
     seconds: float
 
+    @property
+    def name(self) -> str:
+        """How tables and pictures call the run: by its algorithm."""
+        return self.algorithm.name
+
     def certificate(self, rtol: float = 1e-6, **options: Any) -> Any:
         """Return a certificate of ``w`` for ``problem``, by `verify.certify`.
 
@@ -136,38 +139,23 @@ class Run:
         return report(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write models, flow and history to an npz file, atomically."""
-        data = {
-            "schema": SCHEMA,
-            "algorithm": repr(self.algorithm),
-            "status": self.status,
-            "message": self.message,
-            "reason": self.reason,
-            "rounds": self.rounds,
-            "seed": self.seed,
-            "seconds": self.seconds,
-            "nodes": [x.item() if isinstance(x, np.generic) else x for x in self.nodes],
-            "w": self.w,
-            "models": self.models,
-            "u": self.u,
-            "history": {name: self.history[name] for name in self.history},
-        }
-        _storage.save(path, data)
+        """Write models, flow and history to an npz file, atomically; see `SavedRun.load`."""
+        saved = SavedRun(
+            name=self.name,
+            algorithm=repr(self.algorithm),
+            nodes=self.nodes,
+            w=self.w,
+            models=self.models,
+            u=self.u,
+            history=self.history,
+            status=self.status,
+            message=self.message,
+            reason=self.reason,
+            rounds=self.rounds,
+            seed=self.seed,
+            seconds=self.seconds,
+        )
+        saved.save(path)
 
     def __repr__(self) -> str:
-        lines = [
-            f"Run of {self.algorithm!r}",
-            f"  {self.net!r}",
-            f"  {self.status} after {self.rounds} rounds, {self.seconds:.1f} s"
-            + (f": {self.message}" if self.message else ""),
-        ]
-        last = self.history.last()
-        lines += [
-            f"  {name} {last[name]:.6g}"
-            for name in ("value", "gap", "distance", "mse")
-            if name in last
-        ]
-        lines.append(f"  {last['bytes_up']} bytes up, {last['bytes_down']} down")
-        if self.reason:
-            lines.append(f"  not certified: {self.reason}")
-        return "\n".join(lines)
+        return "\n".join([f"Run of {self.algorithm!r}", f"  {self.net!r}", *outcome_lines(self)])
