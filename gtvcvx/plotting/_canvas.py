@@ -19,6 +19,7 @@ FORMATS = (".png", ".pdf", ".svg")
 # Paul Tol's scheme "bright" is told apart with any kind of colour vision; so are its markers.
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 _MARKERS = ("o", "s", "^", "D", "v")
+_LINES = ("solid", "dashed", "dotted", "dashdot")
 #: Colours of what is not a cluster.
 OTHER, INK, FAINT, STRONG = "#bbbbbb", "#17202a", "#85929e", "#d55e00"
 #: Colour maps for values: even in lightness, and read with any kind of colour vision.
@@ -111,6 +112,12 @@ def cluster_styles(sizes: IntArray) -> list[tuple[str, str]]:
     for place, c in enumerate(order.tolist()):
         styles[c] = (_COLOURS[place % len(_COLOURS)], _MARKERS[place // len(_COLOURS)])
     return styles
+
+
+def line_style(k: int) -> dict[str, str]:
+    """Return colour and dashes of the k-th curve of a picture; 24 can be told apart."""
+    n = len(_COLOURS)
+    return {"color": _COLOURS[k % n], "linestyle": _LINES[k // n % len(_LINES)]}
 
 
 def as_text(label: Any, longest: int = 24) -> str:
