@@ -1,4 +1,4 @@
-"""The commands ``gtvcvx demo``, ``fit``, ``certify``, ``check``, ``report``, ``well-connected``.
+"""The commands of ``gtvcvx``: demo, fit, certify, check, report, federate, well-connected.
 
 Exit status: 0 done and proved, 1 not proved or refuted (or interrupted, or the backend failed),
 2 bad input or usage. Results go to standard output, errors and progress to standard error.

@@ -121,6 +121,14 @@ def share(text: str) -> float:
     return value
 
 
+def probability(text: str) -> float:
+    """Read a number from 0 to 1, both included."""
+    value = nonnegative(text)
+    if value > 1:
+        raise argparse.ArgumentTypeError(f"a probability is expected, got {text!r}")
+    return value
+
+
 def grid(text: str) -> int | list[float]:
     """Read how many values of lambda there are to be, or the values, separated by commas."""
     if "," in text:

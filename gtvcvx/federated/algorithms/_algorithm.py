@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -114,13 +115,24 @@ class Algorithm(ABC):
         return float(sum(m.value(w) for m, w in zip(net.models, models, strict=True)))
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if not k.startswith("_"))
+        usual = inspect.signature(type(self)).parameters
+        given = ", ".join(
+            f"{name}={value!r}"
+            for name, value in vars(self).items()
+            if not (name.startswith("_") or (name in usual and _same(value, usual[name].default)))
+        )
         return f"{self.name}({given})"
 
 
 def stacked_models(reports: Sequence[Report]) -> FloatArray:
     """Return the vectors of participants that have one each (n, d)."""
     return np.array([report.w for report in reports])
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a parameter has its default, which is None, a number or a word."""
+    plain = isinstance(value, (bool, int, float, str)) and isinstance(default, type(value))
+    return value is default or (plain and bool(value == default))
 
 
 def link_flows(net: Network, reports: Sequence[Report]) -> FloatArray:

@@ -1,0 +1,177 @@
+"""``gtvcvx federate``: a federated algorithm on a problem, round by round, and its proof."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from argparse import Namespace
+from typing import Any
+
+import verify
+from gtvcvx import federated as fed
+from gtvcvx.cli._loading import check_outputs, load_problem, load_solution
+from gtvcvx.cli._proof import certificate_data, certificate_lines, exit_status
+from gtvcvx.cli._report import counted, emit, entry, working
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solution import Solution
+
+
+def run(args: Namespace) -> int:
+    """Load, run, write, certify, report."""
+    inputs = {"PROBLEM": args.problem}
+    if args.reference is not None:
+        inputs["--reference"] = args.reference
+    check_outputs({"--output": args.output, "--certificate": args.certificate}, inputs)
+    algorithm = _algorithm(args)
+    with working(args, "reading"):
+        problem = load_problem(args.problem)
+        reference = None
+        if args.reference is not None:
+            reference = load_solution(args.reference, problem, args.problem)
+    if args.lam is not None:
+        problem = problem.with_lam(args.lam)
+    done, notes = _simulate(args, algorithm, problem, reference)
+    # Written before the certificate is computed: an interrupt there costs only the verdict.
+    done.save(args.output)
+    certificate = _certify(args, done)
+    written = {"output": args.output, "certificate": None}
+    if args.certificate is not None and isinstance(certificate, verify.Certificate):
+        certificate.save(args.certificate)
+        written["certificate"] = args.certificate
+    proof = _proof_lines(certificate)
+    paths = ", ".join(path for path in written.values() if path)
+    emit(
+        args,
+        [*_run_lines(done, problem, notes), *proof, entry("Written", paths)],
+        {
+            **_run_data(done, notes),
+            "certificate": _proof_data(certificate),
+            "written": written,
+        },
+    )
+    return exit_status(certificate.status)
+
+
+def _algorithm(args: Namespace) -> fed.Algorithm:
+    """Return the algorithm with the parameters given; others are refused by name."""
+    kind = getattr(fed, args.algorithm)
+    known, given = inspect.signature(kind).parameters, _settings(args)
+    for name in given:
+        if name not in known:
+            which = ", ".join(known) or "none at all"
+            raise ValueError(f"--set: {args.algorithm} has no parameter {name!r}, it has {which}")
+    try:
+        algorithm: fed.Algorithm = kind(**given)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    return algorithm
+
+
+def _settings(args: Namespace) -> dict[str, Any]:
+    """Return the parameters of the algorithm; a name that is given twice is refused."""
+    given: dict[str, Any] = {} if args.rho is None else {"rho": args.rho}
+    for name, value in args.settings:
+        if name in given:
+            raise ValueError(f"--set: {name} is given twice")
+        given[name] = value
+    return given
+
+
+def _simulate(
+    args: Namespace, algorithm: fed.Algorithm, problem: GTVProblem, reference: Solution | None
+) -> tuple[fed.Run, list[str]]:
+    """Return the run, and what there is to warn of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        done = fed.simulate(
+            algorithm,
+            problem,
+            args.rounds,
+            availability=None if args.availability is None else fed.Bernoulli(args.availability),
+            sampling=None if args.sampling is None else fed.Sampling(args.sampling),
+            delay=None if args.delay is None else fed.Delay(args.delay),
+            loss=None if args.loss is None else fed.Loss(args.loss),
+            seed=args.seed,
+            record_every=args.record_every,
+            reference=reference,
+            transport=args.transport,
+            time_limit=args.time_limit,
+            verbose=False if args.quiet else None,
+        )
+    return done, list(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def _certify(args: Namespace, done: fed.Run) -> verify.Certificate | fed.Uncertified:
+    try:
+        with working(args, "certifying"):
+            return done.certificate(args.rtol, search=args.search, time_limit=args.time_limit)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"interrupted during certification; the run is in {args.output}"
+        ) from None
+
+
+def _run_lines(done: fed.Run, problem: GTVProblem, notes: list[str]) -> list[str]:
+    last = done.history.last()
+    ended = done.status.replace("_", " ") + (f": {done.message}" if done.message else "")
+    lines = [
+        entry("Algorithm", repr(done.algorithm)),
+        entry("Problem", _problem_text(done.net, problem)),
+        entry("Rounds", f"{done.rounds}, {ended}"),
+    ]
+    active = mean_activity(done.history)
+    if active is not None:
+        lines.append(entry("Clients", f"{active:.3g} of {len(done.nodes)} active on average"))
+    if last:
+        sent = f"{last['bytes_up']} up, {last['bytes_down']} down, {last['messages']} messages"
+        lines += [entry("Bytes", sent), entry("Value", f"{last['value']:.12g}")]
+    for name, column in (("Gap", "gap"), ("Distance", "distance")):
+        if column in last:
+            lines.append(entry(name, f"{last[column]:.3g}"))
+    return lines + [entry("Warning", note) for note in notes]
+
+
+def _problem_text(net: fed.Network, problem: GTVProblem) -> str:
+    servers = f"{counted(net.n_servers, 'server')}, " if net.n_servers else ""
+    return (
+        f"{counted(net.n_clients, 'client')}, {servers}{counted(net.graph.n_edges, 'link')}, "
+        f"{counted(net.dim, 'coefficient')} each; penalty {problem.penalty.name}, "
+        f"lambda = {problem.lam:g}"
+    )
+
+
+def mean_activity(history: fed.History) -> float | None:
+    """Return how many clients took part in a recorded round on average; None without any."""
+    if not history.n_records or not (history["round"] > 0).any():
+        return None
+    return float(history["active"][history["round"] > 0].mean())
+
+
+def _run_data(done: fed.Run, notes: list[str]) -> dict[str, Any]:
+    return {
+        "algorithm": repr(done.algorithm),
+        "clients": done.net.n_clients,
+        "servers": done.net.n_servers,
+        "links": done.net.graph.n_edges,
+        "rounds": done.rounds,
+        "status": done.status,
+        "message": done.message,
+        "seed": done.seed,
+        "seconds": done.seconds,
+        "last": done.history.last(),
+        "active_on_average": mean_activity(done.history),
+        "warnings": notes,
+    }
+
+
+def _proof_lines(certificate: verify.Certificate | fed.Uncertified) -> list[str]:
+    if isinstance(certificate, fed.Uncertified):
+        return [entry("Certificate", f"{certificate.status}: {certificate.reason}")]
+    return certificate_lines(certificate)
+
+
+def _proof_data(certificate: verify.Certificate | fed.Uncertified) -> dict[str, Any]:
+    if isinstance(certificate, fed.Uncertified):
+        names = ("status", "reason", "distance")
+        return {name: getattr(certificate, name) for name in names}
+    return certificate_data(certificate)
