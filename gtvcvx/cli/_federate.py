@@ -119,7 +119,7 @@ def _run_lines(done: fed.Run, problem: GTVProblem, notes: list[str]) -> list[str
         entry("Problem", _problem_text(done.net, problem)),
         entry("Rounds", f"{done.rounds}, {ended}"),
     ]
-    active = mean_activity(done.history)
+    active = done.history.mean_active
     if active is not None:
         lines.append(entry("Clients", f"{active:.3g} of {len(done.nodes)} active on average"))
     if last:
@@ -140,13 +140,6 @@ def _problem_text(net: fed.Network, problem: GTVProblem) -> str:
     )
 
 
-def mean_activity(history: fed.History) -> float | None:
-    """Return how many clients took part in a recorded round on average; None without any."""
-    if not history.n_records or not (history["round"] > 0).any():
-        return None
-    return float(history["active"][history["round"] > 0].mean())
-
-
 def _run_data(done: fed.Run, notes: list[str]) -> dict[str, Any]:
     return {
         "algorithm": repr(done.algorithm),
@@ -159,7 +152,7 @@ def _run_data(done: fed.Run, notes: list[str]) -> dict[str, Any]:
         "seed": done.seed,
         "seconds": done.seconds,
         "last": done.history.last(),
-        "active_on_average": mean_activity(done.history),
+        "active_on_average": done.history.mean_active,
         "warnings": notes,
     }
 

@@ -16,9 +16,11 @@ from gtvcvx.cli import _html as html
 from gtvcvx.cli import _html_proof
 from gtvcvx.cli import _html_sections as sections
 from gtvcvx.cli._arguments import DEFAULT_RTOL
-from gtvcvx.cli._loading import check_outputs, load_problem, load_solution
+from gtvcvx.cli._html_federated import federated_section
+from gtvcvx.cli._loading import check_outputs, load_problem, load_run, load_solution
 from gtvcvx.cli._proof import certificate_data, exact_pair, exit_status, rounded_up
 from gtvcvx.cli._report import counted, emit, entry, working
+from gtvcvx.federated import SavedRun
 from gtvcvx.files._atomic import atomic_write
 from gtvcvx.plotting import plot_convergence, plot_gaps, plot_graph
 from gtvcvx.plotting._canvas import require_matplotlib
@@ -40,6 +42,10 @@ def run(args: Namespace) -> int:
     files = {"SOLUTION": args.solution, "--problem": problem_path}
     if args.certificate is not None:
         files["--certificate"] = args.certificate
+    for path in args.federated:
+        if f"--federated {path}" in files:
+            raise ValueError(f"--federated: {path} is given twice")
+        files[f"--federated {path}"] = path
     check_outputs({"--output": output}, files)
     try:
         require_matplotlib()
@@ -50,9 +56,10 @@ def run(args: Namespace) -> int:
     with working(args, "reading"):
         problem = load_problem(problem_path)
         solution = load_solution(args.solution, problem, problem_path)
+        runs = {path: load_run(path, problem, problem_path) for path in args.federated}
     content = _content(args, problem, solution)
     with working(args, "drawing"):
-        page = _page(args, content, problem_path)
+        page = _page(args, content, problem_path, runs)
     with working(args, "writing"), atomic_write(output) as file:
         file.write(page)
     proof = content.proof
@@ -140,7 +147,12 @@ def _rounded(number: str | float) -> float:
     return float(Fraction(int(numerator, 16), int(denominator, 16)))
 
 
-def _page(args: Namespace, content: sections.Content, problem_path: str) -> str:
+def _page(
+    args: Namespace,
+    content: sections.Content,
+    problem_path: str,
+    runs: Mapping[str, SavedRun],
+) -> str:
     title = args.title or f"Solution {os.path.basename(args.solution)}"
     certificate = args.certificate or "certificate.json"
     how = f"To check it: gtvcvx check {certificate}, or python -I -m verify check {certificate}."
@@ -152,6 +164,7 @@ def _page(args: Namespace, content: sections.Content, problem_path: str) -> str:
     files = {"Solution": args.solution, "Problem": problem_path}
     if args.certificate is not None:
         files["Certificate"] = args.certificate
+    files |= {f"Federated run {k}": path for k, path in enumerate(args.federated, 1)}
     graph = _GraphPictures(content)
     tools, scripts = _html_proof.tools(content.certificate, args.rtol or DEFAULT_RTOL)
     clusters, found = sections.clusters_section(content)
@@ -167,6 +180,7 @@ def _page(args: Namespace, content: sections.Content, problem_path: str) -> str:
                 content, found, args.rows, graph.coefficients(), args.solution
             ),
             html.section("Convergence", *_convergence(content.solution)),
+            federated_section(runs, content.problem, content.solution),
             sections.versions_section(files),
         ],
         scripts,

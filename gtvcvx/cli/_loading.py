@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from gtvcvx.federated import SavedRun
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
@@ -61,6 +62,20 @@ def load_solution(path: str, problem: GTVProblem, problem_path: str) -> Solution
         if list(solution.nodes) != list(problem.graph.nodes):
             raise ValueError(f"{path}: its node labels are not those of {problem_path}")
     return solution
+
+
+def load_run(path: str, problem: GTVProblem, problem_path: str) -> SavedRun:
+    """Load a federated run and check that its clients are the nodes of the problem."""
+    with _reading(path):
+        run = SavedRun.load(path)
+        if list(run.nodes) != list(problem.graph.nodes):
+            raise ValueError(f"{path}: its clients are not the nodes of {problem_path}")
+        if run.models.size and run.models.shape[1] != problem.dim:
+            d = run.models.shape[1]
+            raise ValueError(
+                f"{path}: its models have {d} coefficients, those of {problem_path} {problem.dim}"
+            )
+    return run
 
 
 @contextmanager

@@ -173,11 +173,12 @@ def _set_bytes(ax: Any, at: Sequence[FloatArray]) -> None:
         # Clients without links: one place is all there is.
         ax.set_xlim(-0.5, 0.5)
         ax.set_xticks([0.0])
-    elif ends.max() > _NEAR * ends.min():
+    elif ends.max() > _NEAR * ends[ends > 0].min():
         sent = np.concatenate(at)
         first = 10.0 ** np.floor(np.log10(sent[sent > 0].min()))
-        # Linear up to there, so that zero has its place, half as wide as a power of ten.
-        ax.set_xscale("symlog", linthresh=first, linscale=0.5)
+        # Linear up to there, so that zero has its place, half as wide as a power of ten; a little
+        # more, because matplotlib rounds the logarithm of 1000 down to 2, and adds a mark there.
+        ax.set_xscale("symlog", linthresh=first * (1.0 + 1e-6), linscale=0.5)
     ax.xaxis.set_major_formatter(EngFormatter("B"))
 
 
@@ -210,7 +211,9 @@ def _marker(records: int) -> dict[str, Any]:
 
 def _label(name: str, status: str) -> str:
     ended = "" if status == "finished" else f" ({status.replace('_', ' ')})"
-    return f"{as_text(name)}{ended}"
+    text = as_text(name)
+    # matplotlib leaves out of a legend what begins with an underscore.
+    return f"{' ' if text.startswith('_') else ''}{text}{ended}"
 
 
 def _explain(ax: Any, named: Mapping[str, Recorded], end: float) -> None:

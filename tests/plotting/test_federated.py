@@ -61,16 +61,25 @@ def test_several_runs_with_their_states(run, diverged):
     bare = {name: run.history[name].tolist() for name in run.history if name != "gap"}
     without = replace(run, history=fed.History(bare))
     ax = plot_rounds({"ours": run, "too $fast": diverged, "theirs": without}, over="bytes")
-    # Nothing was sent by one of them: the axis of bytes has a zero, in kilobytes and their like.
-    assert ax.get_xscale() == "symlog"
-    ax.figure.canvas.draw()
-    assert {"0 B", "1 kB"} <= {tick.get_text() for tick in ax.get_xticklabels()}
+    assert ax.get_xscale() == "linear"
     assert legend(ax) == ["ours", r"too \$fast (diverged)", "theirs: no gap"]
     first, second, _ = ax.get_lines()
     assert len(first.get_xdata()) == 21
     assert second.get_xdata().tolist() == [0]
     assert second.get_marker() == "o"  # a line through one point cannot be seen
     assert first.get_color() != second.get_color()
+
+
+def test_bytes_of_runs_far_apart_have_a_logarithmic_axis(run):
+    """Zero has its place, and the next mark is at a power of ten below all that was sent."""
+    columns = {"bytes_up": [k * 2000 for k in range(21)], "bytes_down": [0] * 21}
+    many = {k: [60 * x for x in v] for k, v in columns.items()}
+    ax = plot_rounds({"few": changed(run, **columns), "_many": changed(run, **many)}, over="bytes")
+    assert ax.get_xscale() == "symlog"
+    ax.figure.canvas.draw()
+    marks = [t.get_text() for t in ax.get_xticklabels() if 0 <= t.get_position()[0] <= 2e6]
+    assert marks == ["0 B", "1 kB", "10 kB", "100 kB", "1 MB"]
+    assert legend(ax) == ["few", " _many"]
 
 
 def test_zeros_stand_at_the_bottom(run):

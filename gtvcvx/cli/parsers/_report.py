@@ -10,9 +10,10 @@ SHOWN_ROWS = 200
 
 _DESCRIPTION = """\
 Write one HTML page about a solution: the verdict of the certificate and its bounds, the problem,
-clusters, the largest shares in the gap, coefficients, pictures. The page needs no other file and
-no network, and can be printed. A button in it checks the proof on the spot, by a second checker
-that is part of the page, as is the certificate (unless that is very large).
+clusters, the largest shares in the gap, coefficients, pictures, federated runs if there are any.
+The page needs no other file and no network, and can be printed. A button in it checks the proof on
+the spot, by a second checker that is part of the page, as is the certificate (unless that is very
+large).
 
 The certificate is CERTIFICATE, checked here by the exact kernel against PROBLEM, or else one that
 is built from the flow of SOLUTION, without solving anything anew. Pictures need matplotlib, which
@@ -34,6 +35,14 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--certificate", metavar="CERTIFICATE", help="certificate, JSON, as 'certify' writes it"
+    )
+    parser.add_argument(
+        "--federated",
+        action="append",
+        default=[],
+        metavar="RUN",
+        help="federated run on the same nodes, npz, as 'federate' writes it, for a section that "
+        "compares runs; may be given several times",
     )
     parser.add_argument(
         "--rtol",

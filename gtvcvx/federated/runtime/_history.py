@@ -71,6 +71,13 @@ class History(Mapping[str, NDArray[Any]]):
         """Return the last record."""
         return dict(self._records[-1]) if self._records else {}
 
+    @property
+    def mean_active(self) -> float | None:
+        """Clients that took part in a recorded round, on average; None where there is no round."""
+        # The start, round 0, asks nobody.
+        rounds = [k for k, r in enumerate(self._columns.get("round", ())) if r > 0]
+        return float(self["active"][rounds].mean()) if rounds else None
+
     def to_frame(self) -> Any:
         """Return a pandas DataFrame (extra ``table``)."""
         return extra_module("pandas", "table", "data frames").DataFrame({**self})
