@@ -75,8 +75,8 @@ class History(Mapping[str, NDArray[Any]]):
     def mean_active(self) -> float | None:
         """Clients that took part in a recorded round, on average; None where there is no round."""
         # The start, round 0, asks nobody.
-        rounds = [k for k, r in enumerate(self._columns.get("round", ())) if r > 0]
-        return float(self["active"][rounds].mean()) if rounds else None
+        asked = self["round"] > 0 if self.n_records else np.zeros(0, dtype=bool)
+        return float(self["active"][asked].mean()) if asked.any() else None
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame (extra ``table``)."""
