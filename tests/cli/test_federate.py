@@ -74,7 +74,13 @@ def test_report_in_words(path, federate):
     assert lines["Problem"] == "4 clients, 3 links, 2 coefficients each; penalty l1, lambda = 0.1"
     assert lines["Rounds"] == "20, finished"
     assert lines["Clients"] == "4 of 4 active on average"
+    problem = gtv.GTVProblem.load(path / "p.npz")
+    with pytest.warns(fed.StabilityWarning):
+        expected = fed.simulate(
+            fed.PrimalDual(), problem, 20, delay=fed.Delay([0.5, 0.5]), loss=fed.Loss(0.1)
+        )
     last = fed.SavedRun.load(path / "run.npz").history.last()
+    assert last == expected.history.last()
     assert lines["Bytes"].startswith(f"{last['bytes_up']} up, {last['bytes_down']} down")
     assert lines["Gap"] == f"{last['gap']:.3g}"
     assert lines["Warning"].startswith("delay, loss: PrimalDual: the two ends")
@@ -90,6 +96,13 @@ def test_lambda_and_parameters_by_name(path, federate):
     assert outcome.json["algorithm"] == "FedADMM(rho=2.0, step='exact')"
     problem = gtv.GTVProblem.load(path / "p.npz").with_lam(0.3)
     assert outcome.json["last"]["value"] == pytest.approx(problem.solve(rtol=1e-9).value, rel=1e-6)
+
+
+def test_tolerance_and_limits_are_kept(federate):
+    assert federate("--rtol", "1e-30", "--no-search").status == 1
+    early = federate("--no-search", "--json", rounds="5").json
+    assert early["certificate"]["status"] == "UNPROVED"  # a search would have found a better point
+    assert federate("--time-limit", "1e-9", "--json", rounds="5").json["status"] == "time_limit"
 
 
 def test_divergence_is_not_proved(path, federate):

@@ -131,8 +131,7 @@ def stacked_models(reports: Sequence[Report]) -> FloatArray:
 
 def _same(value: Any, default: Any) -> bool:
     """Whether a parameter has its default, which is None, a number or a word."""
-    plain = isinstance(value, (bool, int, float, str)) and isinstance(default, type(value))
-    return value is default or (plain and bool(value == default))
+    return value is default or (isinstance(value, (int, float, str)) and bool(value == default))
 
 
 def link_flows(net: Network, reports: Sequence[Report]) -> FloatArray:

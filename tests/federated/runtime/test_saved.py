@@ -70,11 +70,14 @@ def test_run_without_any_record(run, tmp_path):
         ({"u": "none"}, "u: a finite flow"),
         ({"history": {"round": np.arange(3)}}, "history: columns of one length"),
         ({"history": {"round": np.array([np.nan])}}, "history 'round': finite"),
+        ({"history": "longer"}, "history: columns of one length"),
         ({"history": None}, "history: columns"),
     ],
 )
 def test_damage_is_named(path, change, words):
     data = _storage.load(path, "gtv-federated-run/1")
+    if change.get("history") == "longer":
+        change = {"history": data["history"] | {"gap": np.zeros(99)}}
     _storage.save(path, data | change)
     with pytest.raises(ValueError, match=words) as error:
         fed.SavedRun.load(path)
