@@ -87,10 +87,7 @@ def _simulate(
             algorithm,
             problem,
             args.rounds,
-            availability=None if args.availability is None else fed.Bernoulli(args.availability),
-            sampling=None if args.sampling is None else fed.Sampling(args.sampling),
-            delay=None if args.delay is None else fed.Delay(args.delay),
-            loss=None if args.loss is None else fed.Loss(args.loss),
+            **_conditions(args),
             seed=args.seed,
             record_every=args.record_every,
             reference=reference,
@@ -99,6 +96,18 @@ def _simulate(
             verbose=False if args.quiet else None,
         )
     return done, list(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def _conditions(args: Namespace) -> dict[str, Any]:
+    """Return who is there, and what becomes of messages; what is not asked for is left out."""
+    makers = {
+        "availability": fed.Bernoulli,
+        "sampling": fed.Sampling,
+        "delay": fed.Delay,
+        "loss": fed.Loss,
+    }
+    given = {name: getattr(args, name) for name in makers}
+    return {name: makers[name](value) for name, value in given.items() if value is not None}
 
 
 def _certify(args: Namespace, done: fed.Run) -> verify.Certificate | fed.Uncertified:

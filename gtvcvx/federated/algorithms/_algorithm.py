@@ -115,11 +115,11 @@ class Algorithm(ABC):
         return float(sum(m.value(w) for m, w in zip(net.models, models, strict=True)))
 
     def __repr__(self) -> str:
-        usual = inspect.signature(type(self)).parameters
+        parameters = inspect.signature(type(self)).parameters
         given = ", ".join(
-            f"{name}={value!r}"
-            for name, value in vars(self).items()
-            if not (name.startswith("_") or (name in usual and _same(value, usual[name].default)))
+            f"{name}={getattr(self, name)!r}"
+            for name, parameter in parameters.items()
+            if hasattr(self, name) and not _same(getattr(self, name), parameter.default)
         )
         return f"{self.name}({given})"
 
