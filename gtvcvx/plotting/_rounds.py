@@ -160,7 +160,7 @@ def _places(run: Recorded, over: str) -> FloatArray:
 def _set_rounds(ax: Any) -> None:
     ax.set_xlabel("rounds")
     # A run may have one record alone.
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
 
 
 def _set_bytes(ax: Any, at: Sequence[FloatArray]) -> None:

@@ -109,6 +109,10 @@ def test_activity(run, diverged):
     assert first.get_xdata().tolist() == list(range(2, 41, 2))
     assert first.get_ydata().tolist() == run.history["active"][1:].tolist()
     assert len(second.get_xdata()) == 0
+    alone = plot_activity(diverged)
+    alone.figure.canvas.draw()
+    low, high = alone.get_xlim()
+    assert [x for x in alone.get_xticks() if low <= x <= high] == [0]  # there are no half rounds
     assert set(everybody.get_ydata()) == {5}
     mean = run.history["active"][1:].mean()
     assert legend(ax) == [f"ours: {mean:.3g} on average", "fast (diverged): no round"]
