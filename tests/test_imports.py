@@ -65,6 +65,7 @@ def loaded_by(code: str) -> set[str]:
         ("import gtvcvx; dir(gtvcvx); hasattr(gtvcvx, 'nothing')", {*SLOW, "numpy"}),
         (HELP.format("--help"), {*SLOW, "numpy"}),
         (HELP.format("fit --help"), {*SLOW, "numpy"}),
+        (HELP.format("federate --help"), {*SLOW, "numpy"}),
         (HELP.format("--version"), {*SLOW, "numpy"}),
         (LOSS, SLOW),
         (PENALTY, SLOW),
