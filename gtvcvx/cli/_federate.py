@@ -83,18 +83,22 @@ def _simulate(
     """Return the run, and what there is to warn of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        done = fed.simulate(
-            algorithm,
-            problem,
-            args.rounds,
-            **_conditions(args),
-            seed=args.seed,
-            record_every=args.record_every,
-            reference=reference,
-            transport=args.transport,
-            time_limit=args.time_limit,
-            verbose=False if args.quiet else None,
-        )
+        try:
+            done = fed.simulate(
+                algorithm,
+                problem,
+                args.rounds,
+                **_conditions(args),
+                seed=args.seed,
+                record_every=args.record_every,
+                reference=reference,
+                transport=args.transport,
+                time_limit=args.time_limit,
+                verbose=False if args.quiet else None,
+            )
+        except fed.ClientError as error:
+            # What a client's program says of its data, in a process of its own.
+            raise ValueError(str(error)) from error
     return done, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 
