@@ -22,14 +22,14 @@ def run(args: Namespace) -> int:
     if args.reference is not None:
         inputs["--reference"] = args.reference
     check_outputs({"--output": args.output, "--certificate": args.certificate}, inputs)
-    algorithm = _algorithm(args)
     with working(args, "reading"):
         problem = load_problem(args.problem)
         reference = None
         if args.reference is not None:
             reference = load_solution(args.reference, problem, args.problem)
-    if args.lam is not None:
+    if args.lam is not None and args.algorithm.lam == "problem":
         problem = problem.with_lam(args.lam)
+    algorithm = _algorithm(args, problem)
     done, notes = _simulate(args, algorithm, problem, reference)
     # Written before the certificate is computed: an interrupt there costs only the verdict.
     done.save(args.output)
@@ -52,14 +52,18 @@ def run(args: Namespace) -> int:
     return exit_status(certificate.status)
 
 
-def _algorithm(args: Namespace) -> fed.Algorithm:
+def _algorithm(args: Namespace, problem: GTVProblem) -> fed.Algorithm:
     """Return the algorithm with the parameters given; others are refused by name."""
-    kind = getattr(fed, args.algorithm)
-    known, given = inspect.signature(kind).parameters, _settings(args)
+    method, given = args.algorithm, _settings(args, problem)
+    kind = getattr(fed, method.kind)
+    known = inspect.signature(kind).parameters
     for name in given:
         if name not in known:
             which = ", ".join(known) or "none at all"
-            raise ValueError(f"--set: {args.algorithm} has no parameter {name!r}, it has {which}")
+            raise ValueError(f"--set: {method.kind} has no parameter {name!r}, it has {which}")
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in given:
+            raise ValueError(f"--set: {method.kind} needs {name}=VALUE")
     try:
         algorithm: fed.Algorithm = kind(**given)
     except TypeError as error:
@@ -67,13 +71,18 @@ def _algorithm(args: Namespace) -> fed.Algorithm:
     return algorithm
 
 
-def _settings(args: Namespace) -> dict[str, Any]:
+def _settings(args: Namespace, problem: GTVProblem) -> dict[str, Any]:
     """Return the parameters of the algorithm; a name that is given twice is refused."""
     given: dict[str, Any] = {} if args.rho is None else {"rho": args.rho}
+    if args.lam is not None and args.algorithm.lam != "problem":
+        given["lam"] = args.lam
     for name, value in args.settings:
         if name in given:
             raise ValueError(f"--set: {name} is given twice")
         given[name] = value
+    # Gradient steps are the other way of FedAvg, which has no lambda then.
+    if args.algorithm.lam == "own" and not {"lam", "steps"} & set(given):
+        given["lam"] = problem.lam
     return given
 
 

@@ -177,6 +177,9 @@ def test_interrupt_during_certification_keeps_the_run(path, federate, monkeypatc
         (["--set", "pace=1"], ["FedADMM has no parameter 'pace'", "rho, penalty"]),
         (["--rho", "1", "--set", "rho=2"], ["rho is given twice"]),
         (["--algorithm", "primal-dual", "--rho", "1"], ["PrimalDual has no parameter 'rho'"]),
+        (["--algorithm", "local", "--lam", "1"], ["Local has no parameter 'lam'"]),
+        (["--algorithm", "ifca"], ["IFCA needs k=VALUE"]),
+        (["--algorithm", "fedrelax"], ["FedRelax", "squared"]),
         (["--reference", "nothing.npz"], ["nothing.npz: there is no such file"]),
         (["--reference", "{path}/p.npz"], ["p.npz: schema"]),
         (["-o", "{path}/p.npz"], ["--output", "already given for PROBLEM"]),
@@ -213,10 +216,41 @@ def test_losses_with_kinks_need_exact_steps(path, federate):
     assert federate("--set", "step=exact", rounds="2000").status == 0
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_every_algorithm_is_proved_or_says_why_not(path, federate, name):
+    """On a squared penalty, which all of them take."""
+    problem = gtv.GTVProblem.load(path / "p.npz")
+    squared = gtv.GTVProblem(problem.graph, problem.losses, "squared", 0.1)
+    squared.save(path / "p.npz")
+    extra = ["--set", "k=2"] if name == "ifca" else []
+    outcome = federate("--json", *extra, algorithm=name, rounds="400")
+    status = outcome.json["certificate"]["status"]
+    if name == "ifca":
+        assert (outcome.status, status) == (1, "UNPROVED")
+        assert outcome.json["certificate"]["reason"]
+    else:
+        assert (outcome.status, status) == (0, "CERTIFIED")
+    assert fed.SavedRun.load(path / "run.npz").models.shape == (4, 2)
+
+
+def test_lambda_is_the_problems_or_the_algorithms_own(path, federate):
+    problem = gtv.GTVProblem.load(path / "p.npz")
+    assert federate("--json", algorithm="fedavg", rounds="5").json["algorithm"] == "FedAvg(lam=0.1)"
+    given = federate("--json", "--lam", "2", algorithm="pfedme", rounds="5").json["algorithm"]
+    assert given == "PFedMe(lam=2.0, eta=0.5)"
+    steps = federate("--json", "--set", "steps=3", algorithm="fedavg", rounds="5").json
+    assert steps["algorithm"] == "FedAvg(steps=3)"
+    assert "biased" in steps["certificate"]["reason"]
+    gtv.GTVProblem(problem.graph, problem.losses, "squared", 0.1).save(path / "p.npz")
+    relaxed = federate("--json", "--lam", ".7", algorithm="fedrelax").json
+    expected = gtv.GTVProblem(problem.graph, problem.losses, "squared", 0.7).solve(rtol=1e-9)
+    assert relaxed["last"]["value"] == pytest.approx(expected.value, rel=1e-6)
+
+
 def test_all_algorithms_are_in_the_table():
     """A new algorithm is in the table, or among those that need more than a problem."""
     public = {name for name in fed.__all__ if inspect.isclass(getattr(fed, name))}
     known = {name for name in public if issubclass(getattr(fed, name), fed.Algorithm)}
-    table = [name for name, _ in METHODS.values()]
+    table = [method.kind for method in METHODS.values()]
     assert len(table) == len(set(table))
     assert {*table} == known - {"Algorithm"} - ELSEWHERE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from typing import Any
+from typing import Any, NamedTuple
 
 from gtvcvx.cli._arguments import (
     DEFAULT_RTOL,
@@ -15,11 +15,38 @@ from gtvcvx.cli._arguments import (
     seed,
 )
 
-#: Algorithms that do with what a problem file says, by name: their class in `gtvcvx.federated`, and
-#: what they are. Those that need several servers, or are told clusters, are not here.
+
+class Method(NamedTuple):
+    """A federated algorithm that does with what a problem file says.
+
+    Attributes
+    ----------
+    kind : str
+        Name of its class in `gtvcvx.federated`.
+    lam : {"problem", "own", "none"}
+        Whose ``--lam`` is: the problem's, which the algorithm solves; the algorithm's own
+        parameter, for which that of the problem is the default; or nobody's.
+    summary : str
+    """
+
+    kind: str
+    lam: str
+    summary: str
+
+
+#: By name. Those that need several servers, are told clusters, or train models that are no losses
+#: of problem files, are not here.
 METHODS = {
-    "fedadmm": ("FedADMM", "linearized ADMM on the edges; absent clients freeze"),
-    "primal-dual": ("PrimalDual", "Algorithm 1 of the GTV paper as messages"),
+    "fedadmm": Method("FedADMM", "problem", "linearized ADMM on the edges; absent clients freeze"),
+    "primal-dual": Method("PrimalDual", "problem", "Algorithm 1 of the GTV paper as messages"),
+    "fedrelax": Method("FedRelax", "problem", "block minimization, all at once; squared penalty"),
+    "mocha": Method("MOCHA", "problem", "the same, colour by colour; squared penalty"),
+    "fedavg": Method("FedAvg", "own", "averages of models pulled to the server's by --lam"),
+    "pfedme": Method("PFedMe", "own", "the same along Moreau envelopes, half the pull"),
+    "fedsgd": Method("FedSGD", "none", "averages of gradients: one model for all"),
+    "ifca": Method("IFCA", "none", "a server's --set k=K models; clients choose; not certified"),
+    "local": Method("Local", "none", "each client by itself, lambda = 0"),
+    "global": Method("Global", "none", "one model for all, from all losses"),
 }
 
 _DESCRIPTION = """\
@@ -38,7 +65,7 @@ certified."""
 
 def add_parser(commands: Any) -> None:
     """Add the command."""
-    known = "\n".join(f"  {name:<13}{text}" for name, (_, text) in METHODS.items())
+    known = "\n".join(f"  {name:<13}{method.summary}" for name, method in METHODS.items())
     parser = command_parser(
         commands,
         "federate",
@@ -59,7 +86,10 @@ def _add_algorithm(parser: ArgumentParser) -> None:
     )
     algorithm.add_argument("--rounds", type=positive_int, required=True, metavar="N")
     algorithm.add_argument(
-        "--lam", type=positive, help="lambda in place of that of PROBLEM, for any algorithm"
+        "--lam",
+        type=positive,
+        help="lambda in place of that of PROBLEM; for fedavg and pfedme, the pull to the server's "
+        "model (default: that of PROBLEM)",
     )
     algorithm.add_argument(
         "--rho", type=positive, help="parameter of ADMM, as --set rho=RHO (default: 1)"
@@ -144,11 +174,11 @@ def _add_output(parser: ArgumentParser) -> None:
     )
 
 
-def _method(text: str) -> str:
-    """Read the name of an algorithm; return that of its class."""
+def _method(text: str) -> Method:
+    """Read the name of an algorithm."""
     if text not in METHODS:
         raise ArgumentTypeError(f"one of {', '.join(METHODS)} is expected, got {text!r}")
-    return METHODS[text][0]
+    return METHODS[text]
 
 
 def _setting(text: str) -> tuple[str, Any]:
