@@ -138,6 +138,7 @@ def _run_lines(done: fed.Run, problem: GTVProblem, notes: list[str]) -> list[str
     ended = done.status.replace("_", " ") + (f": {done.message}" if done.message else "")
     lines = [
         entry("Algorithm", repr(done.algorithm)),
+        entry("Solves", done.algorithm.guarantee),
         entry("Problem", _problem_text(done.net, problem)),
         entry("Rounds", f"{done.rounds}, {ended}"),
     ]
@@ -165,6 +166,7 @@ def _problem_text(net: fed.Network, problem: GTVProblem) -> str:
 def _run_data(done: fed.Run, notes: list[str]) -> dict[str, Any]:
     return {
         "algorithm": repr(done.algorithm),
+        "solves": done.algorithm.guarantee,
         "clients": done.net.n_clients,
         "servers": done.net.n_servers,
         "links": done.net.graph.n_edges,

@@ -73,6 +73,8 @@ def test_report_in_words(path, federate):
     assert outcome.status == 1
     lines = dict(line.split(maxsplit=1) for line in outcome.out.splitlines() if line[0] != " ")
     assert lines["Problem"] == "4 clients, 3 links, 2 coefficients each; penalty l1, lambda = 0.1"
+    # A certificate is about what the algorithm solves, which need not be PROBLEM.
+    assert lines["Solves"] == fed.PrimalDual.guarantee
     assert lines["Rounds"] == "20, finished"
     assert lines["Clients"] == "4 of 4 active on average"
     problem = gtv.GTVProblem.load(path / "p.npz")
