@@ -25,6 +25,7 @@ from gtvcvx._lazy import names_from
 __all__ = [
     "IFCA",
     "MOCHA",
+    "PGFL",
     "Algorithm",
     "Always",
     "Availability",
@@ -42,6 +43,7 @@ __all__ = [
     "FedRelaxNonparametric",
     "FedSGD",
     "Field",
+    "GeometricTau",
     "Global",
     "History",
     "InMemory",
@@ -54,7 +56,9 @@ __all__ = [
     "Network",
     "NoClientWarning",
     "PFedMe",
+    "PGFLExact",
     "PrimalDual",
+    "PrivateReleases",
     "Processes",
     "Received",
     "Recorded",
@@ -69,6 +73,7 @@ __all__ = [
     "Trace",
     "Uncertified",
     "View",
+    "bound_theorem2",
     "features",
     "models",
     "perturbed_network",
@@ -84,6 +89,7 @@ if TYPE_CHECKING:
     from gtvcvx.federated.algorithms import (
         IFCA,
         MOCHA,
+        PGFL,
         Algorithm,
         ClusteredFedAvg,
         EdgeTests,
@@ -92,10 +98,14 @@ if TYPE_CHECKING:
         FedRelax,
         FedRelaxNonparametric,
         FedSGD,
+        GeometricTau,
         Global,
         Local,
         PFedMe,
+        PGFLExact,
         PrimalDual,
+        PrivateReleases,
+        bound_theorem2,
         perturbed_network,
         regressor_network,
     )
@@ -130,7 +140,8 @@ else:
         "gtvcvx.federated._network": "Network",
         "gtvcvx.federated.algorithms": """
             IFCA MOCHA Algorithm ClusteredFedAvg EdgeTests FedADMM FedAvg FedRelax
-            FedRelaxNonparametric FedSGD Global Local PFedMe PrimalDual perturbed_network
+            FedRelaxNonparametric FedSGD Global Local PFedMe PGFL PGFLExact
+            GeometricTau bound_theorem2 PrivateReleases PrimalDual perturbed_network
             regressor_network
         """,
         "gtvcvx.federated.programs": "ClientProgram Inbox LocalLoss Report ServerProgram View",

@@ -1,12 +1,16 @@
 """Instances of the federated tests: clusters of clients with linear models."""
 
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 import gtvcvx as gtv
 from gtvcvx import federated as fed
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.federated.transport import InMemory
+from gtvcvx.federated.wire import header_of
 
 
 def clustered_rows(
@@ -82,3 +86,73 @@ def star_network(kind: str = "squared", scale: float = 1.0) -> fed.Network:
 def row_bytes(d: int) -> int:
     """Bytes of a message of one vector."""
     return 8 * d + 20
+
+
+def served_rows(
+    servers: int, clients: int, clusters: int, d: int, gamma: float, noise: float, seed: int
+) -> tuple[IntArray, FloatArray, list[FloatArray], list[FloatArray]]:
+    """Return clusters (n,), their vectors (Q, d), and 2 to 9 rows of each client, as in [PGFL]."""
+    rng = np.random.default_rng(seed)
+    n = servers * clients
+    labels = rng.permutation(np.arange(n) % clusters)
+    truth = rng.standard_normal(d) * (1.0 + rng.uniform(-gamma, gamma, clusters))[:, None]
+    X = [rng.standard_normal((rng.integers(2, 10), d)) for _ in range(n)]
+    y = [X[k] @ truth[labels[k]] + noise * rng.standard_normal(len(X[k])) for k in range(n)]
+    return labels, truth, X, y
+
+
+def served_network(
+    losses: Sequence[gtv.Loss], labels: IntArray, edges: Sequence[tuple[int, int]], servers: int
+) -> fed.Network:
+    """Clients with these losses, the same number at each server."""
+    own = np.array_split(np.arange(len(losses)), servers)
+    return fed.Network.servers(
+        gtv.EmpiricalGraph(servers, list(edges)),
+        [[losses[k] for k in part] for part in own],
+        [labels[part].tolist() for part in own],
+    )
+
+
+class Unreliable(InMemory):
+    """Loses frames, or brings them late by one to three rounds, in the first rounds of a run.
+
+    Parameters
+    ----------
+    lost, late : float
+        Shares of the frames.
+    rounds : int
+        The rounds after are reliable, but for what was late before.
+    between : bool
+        Whether frames from server to server are among them.
+    """
+
+    def __init__(self, lost: float, late: float, rounds: int, *, between: bool = True) -> None:
+        self._lost, self._late, self._rounds, self._between = lost, late, rounds, between
+        self._rng = np.random.default_rng(2)
+        self._kept: dict[tuple[int, int], list[bytes]] = {}
+
+    def _arrived(self, round_: int, recipient: int, frame: bytes) -> bool:
+        n = self._deployment.net.n_clients
+        if not self._between and recipient >= n and header_of(frame).sender >= n:
+            return True
+        luck = self._rng.random()
+        if self._lost <= luck < self._lost + self._late:
+            due = round_ + int(self._rng.integers(1, 4))
+            self._kept.setdefault((due, recipient), []).append(frame)
+        return bool(luck >= self._lost + self._late)
+
+    def step(
+        self,
+        round_: int,
+        phase: int,
+        inboxes: Mapping[int, Sequence[bytes]],
+        present: Mapping[int, IntArray],
+    ) -> Any:
+        """Let participants take a step with what has arrived."""
+        if round_ <= self._rounds:
+            inboxes = {
+                i: [frame for frame in frames if self._arrived(round_, i, frame)]
+                for i, frames in inboxes.items()
+            }
+        inboxes = {i: [*self._kept.pop((round_, i), ()), *f] for i, f in inboxes.items()}
+        return super().step(round_, phase, inboxes, present)

@@ -11,6 +11,7 @@ from gtvcvx._lazy import names_from
 __all__ = [
     "IFCA",
     "MOCHA",
+    "PGFL",
     "Algorithm",
     "ClusteredFedAvg",
     "EdgeTests",
@@ -19,10 +20,14 @@ __all__ = [
     "FedRelax",
     "FedRelaxNonparametric",
     "FedSGD",
+    "GeometricTau",
     "Global",
     "Local",
     "PFedMe",
+    "PGFLExact",
     "PrimalDual",
+    "PrivateReleases",
+    "bound_theorem2",
     "perturbed_network",
     "regressor_network",
 ]
@@ -39,6 +44,10 @@ if TYPE_CHECKING:
     from gtvcvx.federated.algorithms._nonparametric import FedRelaxNonparametric, regressor_network
     from gtvcvx.federated.algorithms._perturbed_features import perturbed_network
     from gtvcvx.federated.algorithms._pfedme import PFedMe
+    from gtvcvx.federated.algorithms._pgfl import PGFL
+    from gtvcvx.federated.algorithms._pgfl_exact import PGFLExact
+    from gtvcvx.federated.algorithms._pgfl_privacy import PrivateReleases
+    from gtvcvx.federated.algorithms._pgfl_tau import GeometricTau, bound_theorem2
     from gtvcvx.federated.algorithms._primal_dual import PrimalDual
 else:
     _HOMES = {
@@ -53,6 +62,10 @@ else:
         "gtvcvx.federated.algorithms._nonparametric": "FedRelaxNonparametric regressor_network",
         "gtvcvx.federated.algorithms._perturbed_features": "perturbed_network",
         "gtvcvx.federated.algorithms._pfedme": "PFedMe",
+        "gtvcvx.federated.algorithms._pgfl": "PGFL",
+        "gtvcvx.federated.algorithms._pgfl_exact": "PGFLExact",
+        "gtvcvx.federated.algorithms._pgfl_privacy": "PrivateReleases",
+        "gtvcvx.federated.algorithms._pgfl_tau": "GeometricTau bound_theorem2",
         "gtvcvx.federated.algorithms._primal_dual": "PrimalDual",
     }
     __getattr__ = names_from(__name__, _HOMES)

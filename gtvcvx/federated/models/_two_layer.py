@@ -152,6 +152,31 @@ class TwoLayerNetwork:
         """
         return self._gradient(vector(w, "w", self.dim))
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows m."""
+        return len(self._inputs)
+
+    def sample_gradients(self, w: ArrayLike) -> FloatArray:
+        """Gradients (m, d) at w of the error of each row, the ridge term left out.
+
+        Raises
+        ------
+        ValueError
+            Numbers overflow at w.
+        """
+        active, slope, below = self._slopes(vector(w, "w", self.dim))
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = (
+                self._inputs[:, :, None] * below[:, None, :],
+                active[:, :, None] * slope[:, None, :],
+            )
+            rows = np.concatenate([part.reshape(len(slope), -1) for part in parts], axis=1)
+            rows = rows * len(slope)
+        if not np.isfinite(rows).all():
+            raise ValueError("w: the gradient of the network overflows")
+        return rows
+
     def prox(self, v: ArrayLike, tau: float) -> FloatArray:
         """Gradient steps on ``F(z) = L(z) + ||z - v||^2 / (2 tau)`` from z = v, shape (d,).
 
@@ -231,16 +256,23 @@ class TwoLayerNetwork:
         return value if np.isfinite(value) else np.inf
 
     def _gradient(self, w: FloatArray) -> FloatArray:
+        active, slope, below = self._slopes(w)
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = (self._inputs.T @ below, active.T @ slope)
+            gradient = np.concatenate([part.ravel() for part in parts]) + self.ridge * w
+        if not np.isfinite(gradient).all():
+            raise ValueError("w: the gradient of the network overflows")
+        return gradient
+
+    def _slopes(self, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return inputs of the second layer, and slopes of the mean error by the two outputs."""
         active, logits = self._forward(w, self._inputs)
+        if not np.isfinite(logits).all():
+            raise ValueError("w: the gradient of the network overflows")
         second = self._split(w)[1][: self.hidden]
         with np.errstate(over="ignore", invalid="ignore"):
             slope = self._slope_of_logits(logits)
-            below = (slope @ second.T) * (active[:, : self.hidden] > 0)
-            parts = (self._inputs.T @ below, active.T @ slope)
-            gradient = np.concatenate([part.ravel() for part in parts]) + self.ridge * w
-        if not (np.isfinite(logits).all() and np.isfinite(gradient).all()):
-            raise ValueError("w: the gradient of the network overflows")
-        return gradient
+            return active, slope, (slope @ second.T) * (active[:, : self.hidden] > 0)
 
     def _slope_of_logits(self, logits: FloatArray) -> FloatArray:
         """Return the gradient of the mean error by logits (m, K): softmax minus the right class."""

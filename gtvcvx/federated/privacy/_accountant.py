@@ -146,7 +146,9 @@ class ZcdpAccountant:
         late = max(self.clients, key=self.leak_ratio)
         share = max(map(self.late_share, self.clients))
         long = max(n[-1] if n else 0 for n in self._rounds.values()) >= 10
-        if self.leak_ratio(late) < _LEAK_RATIO and not (long and share > _LATE_SHARE):
+        ratio = self.leak_ratio(late)
+        # With equal costs a client that was often drawn late is no reason to warn.
+        if ratio < _LEAK_RATIO and not (ratio > 1.0 and long and share > _LATE_SHARE):
             return ()
         return (
             f"late rounds leak most: the last release of client {str(late)[:20]!r} cost "

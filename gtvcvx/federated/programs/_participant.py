@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -81,4 +82,11 @@ class Participant:
         """Return the program's state, as it is now: the program goes on with its own arrays."""
         state = self._program.report()
         flows = None if state.flows is None else np.array(state.flows)
-        return Report(np.array(state.w), flows, int(state.through), int(state.choice))
+        # Some report more than others do.
+        return replace(
+            state,
+            w=np.array(state.w),
+            flows=flows,
+            through=int(state.through),
+            choice=int(state.choice),
+        )

@@ -52,6 +52,21 @@ def test_gradient_against_differences(bias, ridge):
     np.testing.assert_allclose(model.gradient(w), slopes, atol=1e-8)
 
 
+@pytest.mark.parametrize(("bias", "ridge"), OPTIONS)
+def test_gradients_of_rows_are_those_of_networks_with_one_row(bias, ridge):
+    model, X, y = network(bias=bias, ridge=ridge)
+    w = model.initial(2) + 0.05
+    rows = model.sample_gradients(w)
+    alone = [
+        TwoLayerNetwork([x], [label], CLASSES, 4, bias=bias).gradient(w)
+        for x, label in zip(X, y, strict=True)
+    ]
+    np.testing.assert_allclose(rows, alone, atol=1e-13)
+    assert model.n_rows == len(rows)
+    with pytest.raises(ValueError, match="overflows"):
+        model.sample_gradients(1e200 * w)
+
+
 def test_layers_and_flat_are_inverse_and_copies():
     model, _, _ = network(bias=True)
     w = np.arange(model.dim, dtype=float)
