@@ -26,8 +26,7 @@ from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray, finite_array, is_number
 from gtvcvx.federated._network import Network
-from gtvcvx.federated.algorithms._algorithm import Algorithm, positive
-from gtvcvx.federated.algorithms._fedadmm import one_of
+from gtvcvx.federated.algorithms._algorithm import Algorithm, one_of, positive
 from gtvcvx.federated.algorithms._pgfl_clients import PGFLClient
 from gtvcvx.federated.algorithms._pgfl_privacy import PrivateClient, PrivateReleases
 from gtvcvx.federated.algorithms._pgfl_report import privacy_report
@@ -104,7 +103,9 @@ class PGFL(Algorithm):
         "none for several linked servers: a biased fixed point, at a distance that is reported; "
         "for single servers and tau = 0 the pooled optimum of each cluster, certified"
     )
-    leaves: ClassVar[str] = "w_k, d numbers a round; with noise in private runs"
+    leaves: ClassVar[str] = (
+        "w_k to its server, 8d + 20 bytes a round in which it takes part; noisy in private runs"
+    )
     schema: ClassVar[Schema] = Schema(
         {
             "start": (Field("w"),),

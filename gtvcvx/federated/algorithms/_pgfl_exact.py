@@ -70,7 +70,7 @@ class PGFLExact(Algorithm):
     """
 
     guarantee: ClassVar[str] = "optimum of the pooled problem of each cluster, certified"
-    leaves: ClassVar[str] = "the client's vector, d numbers a round"
+    leaves: ClassVar[str] = "theta_k to its server, 8d + 20 bytes a round in which it takes part"
     schema: ClassVar[Schema] = Schema(
         {
             "theta": (Field("w"),),
