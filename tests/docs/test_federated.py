@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import pytest
 from _documents import ROOT, run_page
+
+from gtvcvx import federated as fed
 
 TEXT = (ROOT / "docs" / "federated.md").read_text(encoding="utf-8")
 
@@ -18,3 +21,17 @@ def test_page_runs_and_prints_what_it_says(tmp_path):
 @pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)#]+)", TEXT))
 def test_links_lead_to_files(target):
     assert (ROOT / "docs" / target).is_file()
+
+
+def test_table_says_what_the_algorithms_say_of_themselves():
+    found = {
+        name: rest for name, *rest in re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", TEXT, re.M)
+    }
+    public = {
+        name: value
+        for name, value in ((name, getattr(fed, name)) for name in fed.__all__)
+        if inspect.isclass(value)
+        and issubclass(value, fed.Algorithm)
+        and value is not fed.Algorithm
+    }
+    assert found == {name: [kind.guarantee, kind.leaves] for name, kind in public.items()}
