@@ -24,14 +24,12 @@ def test_links_lead_to_files(target):
 
 
 def test_table_says_what_the_algorithms_say_of_themselves():
-    found = {
-        name: rest for name, *rest in re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", TEXT, re.M)
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", TEXT, re.M)
+    kinds = {name: getattr(fed, name) for name in fed.__all__}
+    algorithms = {
+        name: kind
+        for name, kind in kinds.items()
+        if inspect.isclass(kind) and issubclass(kind, fed.Algorithm) and kind is not fed.Algorithm
     }
-    public = {
-        name: value
-        for name, value in ((name, getattr(fed, name)) for name in fed.__all__)
-        if inspect.isclass(value)
-        and issubclass(value, fed.Algorithm)
-        and value is not fed.Algorithm
-    }
-    assert found == {name: [kind.guarantee, kind.leaves] for name, kind in public.items()}
+    said = {name: (kind.guarantee, kind.leaves) for name, kind in algorithms.items()}
+    assert {name: tuple(rest) for name, *rest in rows} == said
