@@ -49,6 +49,7 @@ GTVCVX = (
     ("federated/algorithms",),
     ("federated/transport",),  # where programs run
     ("federated/runtime",),  # rounds, faults, what is recorded
+    ("federated/flower",),  # the same programs on nodes of Flower
     ("federated",),
     ("path", "interop", "plotting", "graph_construction"),
     ("model_selection", "estimators"),

@@ -26,13 +26,14 @@ class Directory:
         self._client_of: dict[int, int] = {}
         self.node_of: dict[int, int] = {}
         self.dims: dict[int, int] = {}
-        self.reasons: dict[int, str] = {}
+        # Nodes that are connected and have not said who they are, and why.
+        self._strangers: dict[int, str] = {}
 
     def wait(self, seconds: float) -> None:
         """Wait until all clients have said who they are, or time is up."""
         end = time.monotonic() + seconds
         while len(self.meet(0)) < self._n and time.monotonic() < end:
-            time.sleep(_INTERVAL)
+            time.sleep(min(_INTERVAL, seconds))
 
     def meet(self, round_: int) -> list[int]:
         """Ask nodes that are new who they are; return the clients that are connected.
@@ -49,10 +50,9 @@ class Directory:
                 del self.node_of[client]
         new = sorted(nodes - set(self._client_of))
         answers = self._post.ask({node: {"ask": "who"} for node in new}, round_) if new else {}
+        self._strangers = {node: why for node, why in answers.items() if isinstance(why, str)}
         for node, answer in answers.items():
-            if isinstance(answer, str):
-                self.reasons[node] = answer
-            else:
+            if not isinstance(answer, str):
                 self._enter(node, answer)
         return sorted(self.node_of)
 
@@ -82,9 +82,9 @@ class Directory:
         """
         known: Sequence[int] = [d for d in self.dims.values() if d]
         if not known:
-            raise RuntimeError(f"no client has told its dimension{_because(self.reasons)}")
+            raise RuntimeError(f"no client has told its dimension{self.because()}")
         return known[0]
 
-
-def _because(reasons: dict[int, str]) -> str:
-    return "".join(f"; node {node}: {reason}" for node, reason in list(reasons.items())[:1])
+    def because(self) -> str:
+        """Say why a node has not told who it is, as the end of a message."""
+        return "".join(f"; node {node}: {why}" for node, why in [*self._strangers.items()][:1])

@@ -69,7 +69,10 @@ class Outcome:
         if missing:
             names = ", ".join(self.net.label(i) for i in missing)
             raise ValueError(f"not all models are known: {names} did not tell, or not answer")
-        return [self.reports[i] for i in range(self.net.n_participants)]
+        states = [self.reports[i] for i in range(self.net.n_participants)]
+        if not all(np.isfinite(state.w).all() for state in states):
+            raise ValueError("the run diverged: a vector is no longer finite; take shorter steps")
+        return states
 
     @property
     def w(self) -> FloatArray:
@@ -78,7 +81,7 @@ class Outcome:
         Raises
         ------
         ValueError
-            Naming the clients whose models are not known.
+            Naming the clients whose models are not known; or the run diverged.
         """
         return self.algorithm.point(self.net, self._states())
 
@@ -99,7 +102,7 @@ class Outcome:
         Raises
         ------
         ValueError
-            Models are missing, or the links are others.
+            Models are missing, the run diverged, or the links are others.
         """
         if isinstance(net, GTVProblem):
             net = Network.from_problem(net)

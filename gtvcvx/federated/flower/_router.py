@@ -111,7 +111,7 @@ class Router:
     def _begin(self, round_: int) -> None:
         self._active = self._directory.meet(round_)
         for i in set(range(self._net.n_clients)) - set(self._active):
-            self._absent(round_, i, "not connected")
+            self._absent(round_, i, f"there is no node for it{self._directory.because()}")
         for peer in self._peers:
             if peer.joined == round_ > 1:
                 # As after a crash: what was sent meanwhile is lost.
@@ -212,7 +212,7 @@ class Router:
     def _reports(self) -> dict[int, Report]:
         """Ask for the models, those who do not answer several times."""
         reports = {i: server.report() for i, server in self._servers.items()}
-        missing = {i for i, peer in enumerate(self._peers[: self._net.n_clients]) if peer.since}
+        missing = set(range(self._net.n_clients))
         for _ in range(_LAST_ASKS):
             connected = missing & set(self._directory.meet(self._deployment.rounds))
             requests: dict[int, Record] = {i: {"ask": "report"} for i in sorted(connected)}
@@ -220,26 +220,38 @@ class Router:
                 if isinstance(answer, str) or "forgotten" in answer:
                     continue
                 missing.discard(i)
-                if "report" in answer:
-                    reports[i] = self._report(i, answer["report"])
+                report = self._report(i, answer)
+                if report is not None:
+                    reports[i] = report
             if not missing:
                 break
         return reports
 
-    def _report(self, i: int, raw: bytes) -> Report:
-        """Return a client's state.
+    def _report(self, i: int, answer: Record) -> Report | None:
+        """Return a client's state; None where it keeps it, or where it cannot be one."""
+        if "report" not in answer:
+            return None
+        try:
+            return checked_report(answer["report"], len(self._net.links(i)), self._net.dim)
+        except (KeyError, TypeError, ValueError) as error:
+            self._absent(self._deployment.rounds, i, f"its model is refused: {error}")
+            return None
 
-        Raises
-        ------
-        ValueError
-            Its arrays have other shapes than they must.
-        """
-        report, net = Report(**unpacked(raw)), self._net
-        given = [array.shape for array in (report.w, report.flows) if array is not None]
-        expected = [(net.dim,), (len(net.links(i)), net.dim)][: len(given)]
-        if given != expected:
-            raise ValueError(f"{net.label(i)}: shapes {expected} are expected, got {given}")
-        return report
+
+def checked_report(raw: bytes, links: int, dim: int) -> Report:
+    """Return the state of a client with so many links and parameters.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        It has other fields, or its arrays other shapes.
+    """
+    report = Report(**unpacked(raw))
+    given = [getattr(a, "shape", None) for a in (report.w, report.flows) if a is not None]
+    expected = [(dim,), (links, dim)][: len(given)]
+    if given != expected:
+        raise ValueError(f"shapes {expected} are expected, got {given}")
+    return report
 
 
 def checked_frames(
@@ -258,8 +270,10 @@ def checked_frames(
         message = decoded(frame, form)
         if (message.sender, message.round) != (sender, round_):
             raise ValueError(f"a frame of participant {message.sender} and round {message.round}")
-        if len(recipients) != count or not set(recipients) <= peers:
-            raise ValueError(f"a frame for {recipients}, the links are {sorted(peers)}")
+        if not len(set(recipients) & peers) == len(recipients) == count:
+            raise ValueError(f"a frame for {recipients}, those left are {sorted(peers)}")
+        # One frame for each link at most.
+        peers -= set(recipients)
         out.append((recipients, frame))
     if to:
         raise ValueError(f"recipients {to} without a frame")

@@ -81,22 +81,24 @@ def install(monkeypatch):
 class Grid:
     """Nodes with one client each, and a script of what goes wrong.
 
-    ``fate(partition, nth request)`` is "ok", "lost" (the request), "unanswered" (the answer),
-    "error", or "twice" (delivered again after the answer, when the next request comes).
+    ``fate(partition, k)`` of the k-th request to a node is "ok"; "lost", the request; "unanswered",
+    the answer; "error", in place of the answer; "late", delivered before the next request;
+    "overtaken", delivered after it; "twice", now and before the next; "amnesia", the node's state.
     """
 
     app: ClientApp
     partitions: list
-    fate: object = lambda partition, count: "ok"
-    seed: int = 0
+    fate: object = lambda partition, k: "ok"
     contexts: dict = field(default_factory=dict)
-    count: dict = field(default_factory=dict)
-    late: dict = field(default_factory=dict)
-    sent: list = field(default_factory=list)
-    present: object = None
+    # Nodes that are connected, by the number of calls so far.
+    connected: object = None
+    calls: int = 0
+    requests: list = field(default_factory=list)
+    answers: list = field(default_factory=list)
 
     def __post_init__(self):
-        draw = random.Random(self.seed)
+        draw = random.Random(0)
+        self.count, self.before, self.after = {}, {}, {}
         for partition in self.partitions:
             self.add(draw.getrandbits(63), partition)
 
@@ -109,7 +111,8 @@ class Grid:
         return self.contexts[node].node_config.get("partition-id")
 
     def get_node_ids(self):
-        return list(self.contexts) if self.present is None else self.present(self)
+        self.calls += 1
+        return list(self.contexts) if self.connected is None else self.connected(self)
 
     def send_and_receive(self, messages, timeout):
         replies = [self._one(message, timeout) for message in messages]
@@ -118,22 +121,33 @@ class Grid:
     def _one(self, message, timeout):
         node = message.metadata.dst_node_id
         assert message.ttl == timeout
-        self.sent.append(dict(message.content["gtvcvx"]))
+        self.requests.append(dict(message.content["gtvcvx"]))
         fate = self.fate(self.partition(node), next(self.count[node]))
         if fate == "lost":
             return None
-        if node in self.late:
-            self._run(self.late.pop(node))
-        reply = self._run(message)
-        if fate == "twice":
-            self.late[node] = message
+        self._deliver(self.before, node)
+        if fate == "amnesia":
+            self.contexts[node].state.clear()
+        if fate in ("late", "twice"):
+            self.before[node] = message
+        if fate == "overtaken":
+            self.after[node] = message
+        reply = None if fate in ("late", "overtaken") else self._run(message)
+        if fate != "overtaken":
+            self._deliver(self.after, node)
         if fate == "error":
             return error_reply(message, "<class 'OSError'>:<'no disk'>")
         return None if fate == "unanswered" else reply
 
+    def _deliver(self, delayed, node):
+        if node in delayed:
+            self._run(delayed.pop(node))
+
     def _run(self, message):
         context = self.contexts[message.metadata.dst_node_id]
         try:
-            return self.app.function(message, context)
+            reply = self.app.function(message, context)
         except Exception as error:
             return error_reply(message, f"{type(error)}:<'{error}'>")
+        self.answers.append(dict(reply.content["gtvcvx"]))
+        return reply
