@@ -29,6 +29,7 @@ MODULES = (
     "gtvcvx.federated.features",
     "gtvcvx.federated.privacy",
     "gtvcvx.federated.selection",
+    "gtvcvx.federated.flower",
     "gtvcvx.generators",
     "gtvcvx.datasets",
     "verify",

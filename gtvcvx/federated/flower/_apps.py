@@ -32,6 +32,10 @@ Links = Network | EmpiricalGraph | ArrayLike | int
 def partition_of(context: Any) -> int:
     """Return the number of a client: the partition-id of its node's configuration.
 
+    Parameters
+    ----------
+    context : flwr.app.Context
+
     Raises
     ------
     ValueError

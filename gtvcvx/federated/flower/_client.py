@@ -11,11 +11,10 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx.federated._streams import OF_PROGRAMS
 from gtvcvx.federated.algorithms import Algorithm
-from gtvcvx.federated.flower._plain import packed, unpacked
+from gtvcvx.federated.flower._plain import described, packed, unpacked
 from gtvcvx.federated.flower._state import KeptState, pickled, restored
 from gtvcvx.federated.models import LocalModel
-from gtvcvx.federated.programs import View, local_losses
-from gtvcvx.federated.transport._deployment import Participant, quiet
+from gtvcvx.federated.programs import Participant, View, local_losses, quiet
 from gtvcvx.losses import Loss
 
 #: Requests and answers: numbers, text, bytes, and lists of such.
@@ -92,10 +91,8 @@ class Client:
     def _started(self, start: bytes, model: LocalModel) -> Participant:
         program = self._algorithm.client()
         told = unpacked(start, sys.modules[type(program).__module__])
-        if told["algorithm"] != repr(self._algorithm):
-            raise ValueError(
-                f"algorithm: the server runs {told['algorithm']}, the client {self._algorithm!r}"
-            )
+        if told["algorithm"] != (own := described(self._algorithm)):
+            raise ValueError(f"algorithm: the server runs {told['algorithm']}, the client {own}")
         streams = told["streams"] or _own_seeds()
         view = View(model=model, streams=streams, **told["view"])
         form = self._algorithm.schema.sized(told["sizes"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -21,6 +22,11 @@ from gtvcvx.penalties import Penalty, penalty_from_data
 
 # Types of arrays that may be sent.
 _DTYPES = ("<f8", "<i8", "|b1")
+
+
+def described(algorithm: Any) -> str:
+    """Return how an algorithm is written, the same in all processes."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(algorithm))
 
 
 def packed(value: Any) -> bytes:

@@ -13,12 +13,11 @@ from gtvcvx._arrays import IntArray
 from gtvcvx.federated.flower._client import Record
 from gtvcvx.federated.flower._directory import Directory
 from gtvcvx.federated.flower._outcome import Absence, Outcome
-from gtvcvx.federated.flower._plain import packed, unpacked
+from gtvcvx.federated.flower._plain import described, packed, unpacked
 from gtvcvx.federated.flower._post import Post
-from gtvcvx.federated.programs import Report
+from gtvcvx.federated.programs import Participant, Report, quiet
 from gtvcvx.federated.runtime._mail import Traffic
 from gtvcvx.federated.transport import Deployment, Posted
-from gtvcvx.federated.transport._deployment import Participant, quiet
 from gtvcvx.federated.wire import WireFormat, decoded
 
 # How often those who do not answer are asked for their models in the end.
@@ -188,7 +187,7 @@ class Router:
         names = ("id", "dim", "links", "weights", "parameters", "joined", "rounds")
         algorithm = self._deployment.algorithm
         told = {
-            "algorithm": repr(algorithm),
+            "algorithm": described(algorithm),
             "label": self._net.label(i),
             "sizes": dict(algorithm.sizes(self._net)),
             "view": {name: getattr(view, name) for name in names},

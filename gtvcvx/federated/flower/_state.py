@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gtvcvx.federated.models import LocalModel
-from gtvcvx.federated.transport._deployment import Participant
+from gtvcvx.federated.programs import Participant
 
 
 class StaleRequestError(ValueError):

@@ -8,7 +8,7 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx.federated.algorithms import _fedadmm_clients as programs
-from gtvcvx.federated.flower._plain import packed, unpacked
+from gtvcvx.federated.flower._plain import described, packed, unpacked
 
 
 def test_numbers_and_arrays_come_back_to_the_last_bit():
@@ -72,3 +72,9 @@ def test_nothing_but_values_comes_in(plain, text):
     if "object" in plain:
         with pytest.raises(ValueError, match=text):
             unpacked(raw, SimpleNamespace())
+
+
+def test_addresses_do_not_make_algorithms_differ():
+    one, other = (SimpleNamespace(tau=[lambda n: n][0]) for _ in range(2))
+    assert repr(one) != repr(other)
+    assert described(one) == described(other) != described(SimpleNamespace(tau=1))
