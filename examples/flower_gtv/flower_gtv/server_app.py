@@ -9,14 +9,14 @@ from gtvcvx.federated import flower
 
 def report(outcome: flower.Outcome) -> None:
     """Print the models. These data are public, so that the server can certify the result."""
-    for state, (constant, slope) in zip(STATES, outcome.w, strict=True):
+    for state, (constant, slope) in zip(STATES, outcome.models.values(), strict=True):
         print(f"{state:12} {constant:8.4f} {slope:+8.4f} a year")
     losses = [load_loss(i) for i in range(len(STATES))]
     whole = fed.Network(losses, graph())
     run = outcome.with_data(whole)
     print(run.certificate())
     print(f"{len(outcome.absences)} absences, {outcome.seconds / outcome.rounds:.2f} s a round")
-    same = fed.simulate(ALGORITHM, whole, outcome.rounds, record_every=outcome.rounds)
+    same = fed.simulate(outcome.algorithm, whole, outcome.rounds)
     print(f"distance from simulate: {np.abs(run.w - same.w).max():g}", flush=True)
 
 

@@ -14,14 +14,13 @@ from gtvcvx.federated._streams import Streams
 from gtvcvx.federated.algorithms import Algorithm
 from gtvcvx.federated.flower._client import Client, Loader
 from gtvcvx.federated.flower._directory import Directory
+from gtvcvx.federated.flower._hidden import without_data
 from gtvcvx.federated.flower._outcome import Outcome
 from gtvcvx.federated.flower._post import RECORD, GridPost, as_content, flower_module, record_of
 from gtvcvx.federated.flower._router import Router
 from gtvcvx.federated.flower._state import KeptState
-from gtvcvx.federated.programs import LocalLoss, stacked_locals
 from gtvcvx.federated.transport import Deployment
 from gtvcvx.graph import EmpiricalGraph
-from gtvcvx.problem import GTVProblem
 
 #: Entry of a run's configuration, called so in Flower's own examples.
 ROUNDS = "num-server-rounds"
@@ -156,8 +155,8 @@ def server_app(
     for value, name in ((timeout, "timeout"), (wait, "wait")):
         if not (is_number(value) and value > 0):
             raise ValueError(f"{name}: a number > 0 is expected, got {value!r}")
-    graph = _graph(edges)
-    n = edges.n_clients if isinstance(edges, Network) else graph.n_nodes
+    links = edges if isinstance(edges, Network) else _graph(edges)
+    n = links.n_clients if isinstance(links, Network) else links.n_nodes
     app = flower_module("serverapp").ServerApp()
 
     @app.main()
@@ -167,7 +166,7 @@ def server_app(
         post = GridPost(grid, float(timeout))
         directory = Directory(post, n)
         directory.wait(float(wait))
-        net = algorithm.network(without_data(edges, graph, directory.dim()))
+        net = algorithm.network(without_data(links, directory.dim()))
         streams = Streams(_own_seed() if seed is None else seed)
         deployment = Deployment(algorithm, net, streams, last)
         outcome = Router(deployment, directory, post, seed is not None).run()
@@ -192,24 +191,10 @@ def _own_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
-def _graph(edges: Links) -> EmpiricalGraph:
-    if isinstance(edges, Network):
-        return edges.graph
+def _graph(edges: EmpiricalGraph | ArrayLike | int) -> EmpiricalGraph:
     if isinstance(edges, EmpiricalGraph):
         return edges
     if is_integer(edges):
         return EmpiricalGraph(int(edges), [])
     pairs = integer_array(edges, "edges")
     return EmpiricalGraph(int(np.max(pairs, initial=-1)) + 1, pairs)
-
-
-def without_data(edges: Links, graph: EmpiricalGraph, dim: int) -> Network:
-    """Return a network of clients that have no data, with d = dim."""
-    if not isinstance(edges, Network):
-        return Network([LocalLoss([], dim) for _ in range(graph.n_nodes)], graph)
-    empty = [LocalLoss([], dim) for _ in range(edges.n_clients)]
-    problem = edges.source
-    if problem is not None:
-        losses = stacked_locals(empty, dim)
-        problem = GTVProblem(problem.graph, losses, problem.penalty, problem.lam)
-    return Network(empty, graph, edges.n_servers, edges.clusters, problem)

@@ -81,7 +81,8 @@ class Outcome:
         Raises
         ------
         ValueError
-            Naming the clients whose models are not known; or the run diverged.
+            Naming the clients whose models are not known; the run diverged; or it takes data to
+            tell, as with IFCA, where clients choose among the server's models: see `with_data`.
         """
         return self.algorithm.point(self.net, self._states())
 

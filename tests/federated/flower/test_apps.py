@@ -54,9 +54,10 @@ ALGORITHMS = {
     "average": fed.FedADMM(rho=1.0, output="tail", step="linearized"),
     "with a server": fed.FedADMM(rho=1.0, absence="inverse"),
     "primal-dual": fed.PrimalDual(),
+    "FedAvg": fed.FedAvg(lam=0.3),
+    "FedSGD": fed.FedSGD(),
+    "FedRelax in turn": fed.FedRelax(lam=0.1, order="colour"),
 }
-if hasattr(fed, "FedAvg"):
-    ALGORITHMS["FedAvg"] = fed.FedAvg(lam=0.3)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -285,11 +286,27 @@ def test_a_client_is_told_its_own_links_alone():
 
 
 def test_the_server_takes_no_data_of_a_network():
-    net = flower._apps.without_data(NET, NET.graph, 3)
-    assert net.models[0].trivial
+    net = flower._apps.without_data(NET, 3)
+    hidden = net.models[0]
+    asked = [
+        *(lambda: hidden.value(X[0, 0]), lambda: hidden.gradient(X[0, 0])),
+        *(lambda: hidden.prox(X[0, 0], 1.0), lambda: hidden.lipschitz, lambda: hidden.n_rows),
+    ]
+    for question in asked:
+        with pytest.raises(ValueError, match="does not have the clients' data"):
+            question()
+    assert vars(hidden) == {"dim": 3}
     assert net.source.value(np.ones((6, 3))) == 0.0
     assert (net.source.lam, net.source.penalty.name) == (0.3, "l2")
-    assert not hasattr(net, "X")
+
+
+def test_what_needs_data_is_not_made_up():
+    algorithm = fed.IFCA(2)
+    outcome, _ = run(algorithm, seed=0)
+    with pytest.raises(ValueError, match="with_data"):
+        _ = outcome.w
+    expected = simulated(algorithm).w
+    np.testing.assert_array_equal(outcome.with_data(NET).w, expected, strict=True)
 
 
 def test_edges_in_other_words():

@@ -17,16 +17,19 @@ import gtvcvx
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "flower_gtv"
 STATES = 11
+# A method with a server, whose program runs in the ServerApp.
 SIMULATION = """
-from flower_gtv.client_app import app as client_app
-from flower_gtv.task import ALGORITHM, graph
 from flower_gtv.server_app import report
+from flower_gtv.task import STATES, load_loss
 from flwr.simulation import run_simulation
+from gtvcvx import federated as fed
 from gtvcvx.federated import flower
 
-server_app = flower.server_app(ALGORITHM, graph(), 10, done=report)
+algorithm = fed.FedAvg(lam=0.1)
+client_app = flower.client_app(load_loss, algorithm)
+server_app = flower.server_app(algorithm, len(STATES), 10, done=report)
 one = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": {"num_cpus": 2}}
-run_simulation(server_app, client_app, num_supernodes=11, backend_config=one)
+run_simulation(server_app, client_app, num_supernodes=len(STATES), backend_config=one)
 """
 
 pytestmark = [
