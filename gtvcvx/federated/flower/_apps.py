@@ -68,8 +68,7 @@ def client_app(
     number_of : callable
         Returns the number of the client from Flower's context. Default: its partition-id.
     tell : bool
-        Whether the client's model and flows are told the server after the last round. Where the
-        algorithm is private, they must not be.
+        Whether the client's model and flows are told the server after the last round.
     keep : callable, optional
         ``keep(number, w)`` is called at the client after the last round.
 
@@ -81,6 +80,9 @@ def client_app(
     ------
     ImportError
         Flower is not installed; the message names the extra.
+    TypeError, ValueError
+        Naming the argument; an algorithm with a guarantee of privacy among them, whose releases
+        cannot be counted here.
 
     Notes
     -----
@@ -179,6 +181,12 @@ def server_app(
 def _check_algorithm(algorithm: Algorithm) -> None:
     if not isinstance(algorithm, Algorithm):
         raise TypeError(f"algorithm: an Algorithm is expected, got {type(algorithm).__name__}")
+    if getattr(algorithm, "privacy", None) is not None:
+        # A server that says an answer was lost would get two releases with the same noise.
+        raise ValueError(
+            f"algorithm: {algorithm.name} with privacy is for simulate alone: here steps whose "
+            "answers are lost are taken back, and such releases would not be counted"
+        )
 
 
 def _rounds(value: Any) -> int:

@@ -334,6 +334,17 @@ def test_wrong_arguments_are_named(arguments, options, text):
         flower.server_app(*arguments, **options)
 
 
+def test_private_algorithms_are_refused_as_lost_releases_cannot_be_counted():
+    algorithm = fed.FedADMM(rho=1.0)
+    algorithm.privacy = None
+    flower.client_app(load_loss, algorithm)
+    algorithm.privacy = object()
+    with pytest.raises(ValueError, match="with privacy is for simulate alone"):
+        flower.client_app(load_loss, algorithm)
+    with pytest.raises(ValueError, match="with privacy is for simulate alone"):
+        flower.server_app(algorithm, NET, 5)
+
+
 def test_rounds_must_be_told_somewhere():
     server = flower.server_app(ADMM, NET)
     with pytest.raises(ValueError, match="num-server-rounds"):
