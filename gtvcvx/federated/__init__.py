@@ -75,6 +75,7 @@ __all__ = [
     "View",
     "bound_theorem2",
     "features",
+    "flower",
     "models",
     "perturbed_network",
     "privacy",
@@ -84,7 +85,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gtvcvx.federated import features, models, privacy, selection
+    from gtvcvx.federated import features, flower, models, privacy, selection
     from gtvcvx.federated._network import Network
     from gtvcvx.federated.algorithms import (
         IFCA,
