@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray
-from gtvcvx.federated.models import LocalModel
+from gtvcvx.federated.algorithms._fedrelax_client import minimizer_of
 from gtvcvx.federated.programs import ClientProgram, Inbox, Outbox, Report, View
 from gtvcvx.federated.wire import Message
 from gtvcvx.penalties import Penalty
@@ -31,7 +30,7 @@ class PrimalDualClient(ClientProgram):
         self._extrapolated = np.zeros(view.dim)
         self._through = 0
         if not degree:
-            self._w = _minimizer(view.model, view.dim)
+            self._w = minimizer_of(view.model, self._w)
 
     def step(self, round_: int, inbox: Inbox) -> Outbox:
         """Update flows from what was heard, then the vector."""
@@ -58,9 +57,3 @@ class PrimalDualClient(ClientProgram):
     def report(self) -> Report:
         """Return w and the flows of the links."""
         return Report(self._w, self._sign * self._u, self._through)
-
-
-def _minimizer(model: LocalModel, dim: int) -> FloatArray:
-    """Return a minimizer of a client's own loss."""
-    minimizer = getattr(model, "minimizer", None)
-    return model.prox(np.zeros(dim), 1.0) if minimizer is None else np.asarray(minimizer())
