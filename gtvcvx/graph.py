@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, IntArray, integer_array, real_array
+from gtvcvx._arrays import FloatArray, IntArray, finite_array, integer_array, real_array
+from gtvcvx._spatial_weights import read_spatial_weights
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.files._tables import read_edges
 
@@ -49,6 +51,13 @@ class EmpiricalGraph:
         Edge weights A_e, positive and finite. Default 1.
     nodes : sequence of hashable, length n, optional
         Node labels, all different. Default ``0 .. n-1``.
+    positions : array_like, shape (n, 2 or more), optional
+        Places of the nodes, where pictures draw them. They are no part of a problem: files and
+        certificates do not hold them.
+
+    Attributes
+    ----------
+    positions : ndarray, shape (n, 2), or None
 
     Raises
     ------
@@ -64,12 +73,16 @@ class EmpiricalGraph:
         Every pair is named twice, once in each direction.
     """
 
+    # Graphs pickled by versions without positions have none.
+    positions: FloatArray | None = None
+
     def __init__(
         self,
         n_nodes: int,
         edges: ArrayLike,
         weights: ArrayLike | None = None,
         nodes: Sequence[Hashable] | None = None,
+        positions: ArrayLike | None = None,
     ) -> None:
         self.n_nodes = _checked_count(n_nodes)
         self.nodes: Sequence[Any] = _checked_labels(nodes, self.n_nodes)
@@ -77,6 +90,8 @@ class EmpiricalGraph:
         ends = np.sort(named, axis=1)
         given = _checked_weights(weights, ends, self.nodes)
         self.edges, self.weights = _merged(ends, given, self.nodes)
+        if positions is not None:
+            self.positions = checked_positions(positions, self.n_nodes)
         if _is_doubled(named, self.edges):
             warnings.warn(
                 "edges: every pair of nodes is named twice, once in each direction, as in "
@@ -144,6 +159,43 @@ class EmpiricalGraph:
         return cls(matrix.shape[0], ends, matrix.data[keep], nodes)
 
     @classmethod
+    def from_pysal(cls, w: Any, *, symmetrize: str | None = None) -> EmpiricalGraph:
+        """Take spatial weights of libpysal: a ``W``, a ``WSP`` or a ``graph.Graph``.
+
+        Ids become node labels, in their order; each pair of neighbours becomes one edge, with
+        its weight A_e, and islands become isolated nodes. Neighbours of weight 0 are none. Units
+        that are their own neighbours, as in kernel weights, lose nothing by being left out: such
+        an edge would add phi(w_i - w_i) = 0.
+
+        Parameters
+        ----------
+        w : libpysal.weights.W, libpysal.weights.WSP or libpysal.graph.Graph
+            Finite weights >= 0, symmetric.
+        symmetrize : {"max", "min", "mean"}, optional
+            What to make of the weights a_ij, a_ji of a pair that differ, as those of nearest
+            neighbours do: the greater one, which joins i and j if either has the other as
+            neighbour; the smaller one, which joins them if both have; or the mean. Default: such
+            weights are refused.
+
+        Raises
+        ------
+        TypeError
+            w is something else.
+        ValueError
+            Naming the ids: weights that are not symmetric, with what to do about
+            row-standardized ones; a weight that is negative or not finite.
+
+        Notes
+        -----
+        libpysal is not imported. Two weights that differ in their last digits count as equal.
+        """
+        found = read_spatial_weights(w, symmetrize)
+        try:
+            return cls(len(found.ids), found.edges, found.weights, found.ids)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"w: {error}") from error
+
+    @classmethod
     def from_csv(cls, path: str | os.PathLike[str]) -> EmpiricalGraph:
         """Read an edge list: two node columns and an optional weight column.
 
@@ -192,6 +244,12 @@ class EmpiricalGraph:
         """Row of each node label."""
         return {label: i for i, label in enumerate(self.nodes)}
 
+    def with_positions(self, positions: ArrayLike | None) -> EmpiricalGraph:
+        """Return the same graph with other places (n, 2 or more) of its nodes, or with none."""
+        moved = copy(self)
+        moved.positions = None if positions is None else checked_positions(positions, self.n_nodes)
+        return moved
+
     def to_networkx(self) -> nx.Graph:
         """NetworkX graph with the same labels; weights in the edge attribute ``weight``."""
         G = nx.Graph()
@@ -220,6 +278,14 @@ def _checked_count(n_nodes: int) -> int:
     if n_nodes < 1:
         raise ValueError(f"n_nodes: at least one node is expected, got {n_nodes}")
     return int(n_nodes)
+
+
+def checked_positions(positions: ArrayLike, n_nodes: int) -> FloatArray:
+    """Return the first two columns, (n, 2), of places (n, 2 or more) of the nodes."""
+    places = finite_array(positions, "positions", 2)
+    if places.shape[0] != n_nodes or places.shape[1] < 2:
+        raise ValueError(f"positions: shape ({n_nodes}, 2 or more) is expected, got {places.shape}")
+    return places[:, :2].copy()
 
 
 def differences(edges: IntArray, w: FloatArray) -> FloatArray:

@@ -17,7 +17,8 @@ GTVCVX = (
     ("_arrays", "_deadline", "_lazy"),
     ("_extras", "_norms", "_progress"),  # optional packages, row norms, display
     ("_compiling",),  # compilation, announced
-    ("files", "conic"),  # CSV and npz; functions of CVXPY in conic form
+    # CSV and npz; functions of CVXPY in conic form; libpysal's weights as arrays
+    ("files", "conic", "_spatial_weights"),
     ("penalties",),
     ("compiled",),  # passes over the arrays of a graph, for every penalty
     ("graph", "block_cholesky"),

@@ -1,5 +1,7 @@
 """The empirical graph: orientation, merging, the ways to build one, and what is refused."""
 
+import pickle
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gtvcvx import DoubledEdgesWarning, EmpiricalGraph
+from gtvcvx import DoubledEdgesWarning, EmpiricalGraph, GTVProblem, PointLoss
 
 # Random lists of edges may happen to name every pair twice.
 pytestmark = pytest.mark.filterwarnings("ignore::gtvcvx.DoubledEdgesWarning")
@@ -137,6 +139,34 @@ class TestEdges:
         edges[:], weights[:] = 0, -1.0
         assert graph.edges.tolist() == [[0, 1], [1, 2]]
         assert graph.weights.tolist() == [1.0, 2.0]
+
+
+class TestPositions:
+    def test_they_come_along_and_are_no_part_of_a_problem(self):
+        places = [[0.0, 1.0, 5.0], [2.0, 3.0, 5.0]]
+        graph = EmpiricalGraph(2, [[0, 1]], positions=places)
+        assert graph.positions.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+        bare = graph.with_positions(None)
+        assert bare.positions is None
+        assert bare.edges is graph.edges
+        assert graph.positions is not None
+        assert EmpiricalGraph(2, [[0, 1]]).positions is None
+        there = bare.with_positions(np.ones((2, 2)))
+        assert there.positions.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+        data = [GTVProblem(each, PointLoss.stack(np.eye(2))).to_data() for each in (graph, bare)]
+        assert repr(data[0]) == repr(data[1])
+
+    def test_graphs_pickled_without_positions_have_none(self):
+        graph = EmpiricalGraph(2, [[0, 1]])
+        assert "positions" not in vars(graph)
+        assert pickle.loads(pickle.dumps(graph)).positions is None
+
+    @pytest.mark.parametrize("places", [np.ones((3, 2)), np.ones((2, 1)), [[0.0, np.nan], [0, 0]]])
+    def test_wrong_ones_are_refused(self, places):
+        with pytest.raises(ValueError, match="positions: "):
+            EmpiricalGraph(2, [[0, 1]], positions=places)
+        with pytest.raises(ValueError, match="positions: "):
+            EmpiricalGraph(2, [[0, 1]]).with_positions(places)
 
 
 class TestNetworkX:

@@ -123,6 +123,7 @@ def joined(graph: EmpiricalGraph, space: Space, weighting: Weighting) -> Connect
             np.concatenate([graph.edges, added]),
             np.concatenate([graph.weights, weights]),
             graph.nodes,
+            graph.positions,
         )
     else:
         connected = graph

@@ -56,8 +56,9 @@ def plot_graph(
         (which colour the edges as well), or one coefficient, by its number 0, ..., d-1 or by its
         name in ``solution.info["features"]``.
     positions : array_like, shape (n, 2 or more), optional
-        Places of the nodes, of which the first two columns count. Default: springs along the
-        edges, or eigenvectors of the Laplacian for graphs of more than 400 nodes.
+        Places of the nodes, of which the first two columns count. Default: those of the graph
+        (``problem.graph.positions``); without any, springs along the edges, or eigenvectors of
+        the Laplacian for graphs of more than 400 nodes.
     names : bool, optional
         Whether to write node labels. Default: in graphs of up to 40 nodes.
     certificate : object with node_gaps (n,) and edge_gaps (m,), such as verify.Certificate

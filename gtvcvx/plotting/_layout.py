@@ -1,4 +1,4 @@
-"""Places for the nodes of a graph that comes without coordinates."""
+"""Places for the nodes of a graph: those that it has, or a layout."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, IntArray, finite_array
-from gtvcvx.graph import EmpiricalGraph, connected_components
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.graph import EmpiricalGraph, checked_positions, connected_components
 
 #: Springs and distances take time that grows with the square of the number of nodes.
 SMALL = 400
@@ -16,18 +16,15 @@ _MAJORIZATIONS = 100
 
 
 def place_nodes(graph: EmpiricalGraph, positions: ArrayLike | None, near: IntArray) -> FloatArray:
-    """Return (n, 2): the first two columns of the positions given, or else a layout.
+    """Return (n, 2): the positions given, those of the graph, or else a layout.
 
     ``near`` (n,) are numbers of clusters: the layout tries to keep them together.
     """
-    if positions is None:
-        return layout(graph.n_nodes, graph.edges, near)
-    places = finite_array(positions, "positions", 2)
-    if places.shape[0] != graph.n_nodes or places.shape[1] < 2:
-        raise ValueError(
-            f"positions: shape ({graph.n_nodes}, 2 or more) is expected, got {places.shape}"
-        )
-    return places[:, :2]
+    if positions is not None:
+        return checked_positions(positions, graph.n_nodes)
+    if graph.positions is not None:
+        return graph.positions
+    return layout(graph.n_nodes, graph.edges, near)
 
 
 def layout(n_nodes: int, edges: IntArray, cluster_of: IntArray, seed: int = 0) -> FloatArray:

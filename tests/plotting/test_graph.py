@@ -85,6 +85,17 @@ def test_clusters_have_one_style_each(problem, solution, places):
         assert f"cluster {c} ({sizes[c]} nodes)" in legend(ax)
 
 
+def test_nodes_are_drawn_at_the_positions_of_their_graph(problem, solution, places):
+    placed = gtv.GTVProblem(problem.graph.with_positions(places), problem.losses, "l2", 0.3)
+
+    def drawn(**positions):
+        found = parts(plot_graph(solution, placed, **positions), PathCollection)
+        return np.concatenate([scatter.get_offsets() for scatter in found])
+
+    assert set(map(tuple, drawn())) == set(map(tuple, places))
+    assert set(map(tuple, drawn(positions=2 * places))) == set(map(tuple, 2 * places))
+
+
 def test_edges_show_flow_and_load(problem, solution, places):
     ax = plot_graph(solution, problem, positions=places)
     widths, colours = edges_in_order(ax, problem, places)
