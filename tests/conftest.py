@@ -40,6 +40,8 @@ _share("_benchmark_modules")
 _share("_documents")
 _share("_twins")
 _share("cli/_pages")
+if importlib.util.find_spec("shapely"):  # extra geo
+    _share("_maps")
 _share("losses/_catalogue_cases")
 _share("losses/_node_problems")
 _share("verify/_plain_instances")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.graph import EmpiricalGraph
-from gtvcvx.graph_construction._spaces import Space, space_of
+from gtvcvx.graph_construction._sites import space_of_nodes
+from gtvcvx.graph_construction._spaces import Space
 from gtvcvx.graph_construction._weights import Weighting, Weights
 from verify._display import clipped, fields_text
 
@@ -65,9 +67,9 @@ def _name(label: Hashable) -> str:
 
 def connect_components(
     graph: EmpiricalGraph,
-    X: ArrayLike,
+    X: ArrayLike | Any,
     *,
-    metric: str = "euclidean",
+    metric: str | None = None,
     weights: Weights = "gaussian",
     bandwidth: float | None = None,
     floor: float = 1e-6,
@@ -79,8 +81,9 @@ def connect_components(
     Parameters
     ----------
     graph : EmpiricalGraph
-    X : array_like, shape (n, c) or (n, n)
-        See `knn_graph`; row i is node i of the graph.
+    X : array_like, shape (n, c) or (n, n), or geometries
+        See `knn_graph`; row i is node i of the graph. Rows of a frame whose index has the labels
+        of the nodes may have another order.
     metric, weights, bandwidth, floor
         See `knn_graph`. The default bandwidth is the median length of the graph's own edges.
 
@@ -101,7 +104,7 @@ def connect_components(
     """
     if not isinstance(graph, EmpiricalGraph):
         raise TypeError(f"graph: an EmpiricalGraph is expected, got {type(graph).__name__}")
-    space = space_of(X, metric)
+    space = space_of_nodes(X, metric, graph)
     if space.n_nodes != graph.n_nodes:
         raise ValueError(
             f"X: one row for each of the {graph.n_nodes} nodes is expected, got {space.n_nodes}"

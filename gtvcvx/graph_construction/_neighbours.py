@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,21 +11,22 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import IntArray, is_integer
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction._connect import joined
-from gtvcvx.graph_construction._spaces import Space, space_of
+from gtvcvx.graph_construction._sites import Sites, sites_of
+from gtvcvx.graph_construction._spaces import Space
 from gtvcvx.graph_construction._weights import Weighting, Weights, number
 
 
 def knn_graph(
-    X: ArrayLike,
+    X: ArrayLike | Any,
     n_neighbors: int,
     *,
-    metric: str = "euclidean",
+    metric: str | None = None,
     weights: Weights = "gaussian",
     bandwidth: float | None = None,
     floor: float = 1e-6,
     mutual: bool = False,
     connect: bool = False,
-    nodes: Sequence[Hashable] | None = None,
+    nodes: str | Sequence[Hashable] | None = None,
 ) -> EmpiricalGraph:
     """Join every node to its nearest neighbours.
 
@@ -35,13 +37,16 @@ def knn_graph(
     Parameters
     ----------
     X : array_like, shape (n, c)
-        Finite features or coordinates, one row a node; or distances (n, n), see ``metric``.
+        Finite features or coordinates, one row a node; or distances (n, n), see ``metric``; or
+        a GeoDataFrame, a GeoSeries or a sequence of shapely geometries (extra ``geo``), whose
+        centroids count.
     n_neighbors : int
         In 1, ..., n - 1.
-    metric : {"euclidean", "cityblock", "chebyshev", "haversine", "precomputed"}
+    metric : {"euclidean", "cityblock", "chebyshev", "haversine", "precomputed"}, optional
         "haversine": the columns are latitude and longitude in degrees, distances are great
         circles on a sphere of radius 6371.0088 km, in km. "precomputed": X is a symmetric
-        matrix of distances with a diagonal of zeros.
+        matrix of distances with a diagonal of zeros. Default: "euclidean"; for geometries whose
+        CRS is longitude and latitude, "haversine".
     weights : {"gaussian", "exponential", "inverse", "binary"} or callable
         Edge weight A_e for the distance t between its ends and the bandwidth h: exp(-t^2 / (2
         h^2)), exp(-t / h), 1 / (1 + t / h), or 1. A callable takes distances (m,) and returns
@@ -57,18 +62,27 @@ def knn_graph(
     connect : bool
         Join what is not connected yet, as `connect_components` does; call that function instead
         for a report of what was added.
-    nodes : sequence of hashable, optional
-        Node labels. Default ``0 .. n-1``.
+    nodes : sequence of hashable or str, optional
+        Node labels; of a GeoDataFrame, the name of a column. Default: its index; ``0 .. n-1``
+        otherwise.
 
     Returns
     -------
     EmpiricalGraph
-        Node i is row i of X.
+        Node i is row i of X. Points in a plane, on the sphere and geometries are its positions.
 
     Raises
     ------
     TypeError, ValueError
-        Naming the argument, and the row where one is at fault.
+        Naming the argument, and the row where one is at fault: geometries are neither missing nor
+        empty nor invalid.
+    ImportError
+        Geometries are given, and there is no shapely.
+
+    Warns
+    -----
+    UserWarning
+        Geometries without a CRS could be degrees, and no metric says so.
 
     Notes
     -----
@@ -82,21 +96,22 @@ def knn_graph(
     >>> graph.edges.tolist(), graph.weights.tolist()
     ([[0, 1], [1, 2]], [1.0, 1.0])
     """
-    space = space_of(X, metric)
-    edges = _neighbour_pairs(space, _checked_count(n_neighbors, space.n_nodes), mutual)
-    return _weighted(space, edges, Weighting(weights, bandwidth, floor), connect, nodes)
+    sites = sites_of(X, metric, nodes)
+    k = _checked_count(n_neighbors, sites.space.n_nodes)
+    edges = _neighbour_pairs(sites.space, k, mutual)
+    return _weighted(sites, edges, Weighting(weights, bandwidth, floor), connect)
 
 
 def radius_graph(
-    X: ArrayLike,
+    X: ArrayLike | Any,
     radius: float,
     *,
-    metric: str = "euclidean",
+    metric: str | None = None,
     weights: Weights = "gaussian",
     bandwidth: float | None = None,
     floor: float = 1e-6,
     connect: bool = False,
-    nodes: Sequence[Hashable] | None = None,
+    nodes: str | Sequence[Hashable] | None = None,
 ) -> EmpiricalGraph:
     """Join all nodes that are at most a radius apart.
 
@@ -122,12 +137,12 @@ def radius_graph(
     -----
     By a KD-tree, O(n log n + m) for few columns; memory is proportional to the number of edges m.
     """
-    space = space_of(X, metric)
+    sites = sites_of(X, metric, nodes)
     reach = number(radius, "radius")
     if not reach > 0:
         raise ValueError(f"radius: a positive number is expected, got {radius!r}")
-    edges = space.pairs_within(reach)
-    return _weighted(space, edges, Weighting(weights, bandwidth, floor), connect, nodes)
+    edges = sites.space.pairs_within(reach)
+    return _weighted(sites, edges, Weighting(weights, bandwidth, floor), connect)
 
 
 def _checked_count(n_neighbors: int, n_nodes: int) -> int:
@@ -150,13 +165,8 @@ def _neighbour_pairs(space: Space, k: int, mutual: bool) -> IntArray:
     return pairs[count == 2] if mutual else pairs
 
 
-def _weighted(
-    space: Space,
-    edges: IntArray,
-    weighting: Weighting,
-    connect: bool,
-    nodes: Sequence[Hashable] | None,
-) -> EmpiricalGraph:
+def _weighted(sites: Sites, edges: IntArray, weighting: Weighting, connect: bool) -> EmpiricalGraph:
+    space, nodes, positions = sites
     lengths = space.lengths(edges)
-    graph = EmpiricalGraph(space.n_nodes, edges, weighting.of(lengths, lengths), nodes)
+    graph = EmpiricalGraph(space.n_nodes, edges, weighting.of(lengths, lengths), nodes, positions)
     return joined(graph, space, weighting).graph if connect else graph

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, finite_array
+from gtvcvx._geometry import on_sphere
 
 EARTH_RADIUS = 6371.0088  # km, the mean radius of the IUGG
 # Squares and sums of squares of larger coordinates may overflow.
@@ -180,14 +181,7 @@ class Sphere(PointSpace):
                     f"X: row {k} has the {name} {degrees[k, column]:g}, degrees from {-limit:g} "
                     f"to {limit:g} are expected"
                 )
-        latitude, longitude = np.radians(degrees).T
-        across = np.cos(latitude)
-        super().__init__(
-            np.column_stack(
-                [across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)]
-            ),
-            2.0,
-        )
+        super().__init__(on_sphere(degrees[:, ::-1]), 2.0)
 
     def _distance(self, a: FloatArray, b: FloatArray) -> FloatArray:
         # Accurate for points that are close and for points that are opposite each other.
