@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx._extras import extra_module
 
 _POLYGONS = ("Polygon", "MultiPolygon")
@@ -58,6 +58,31 @@ class Geometries:
     def positions(self) -> FloatArray:
         """Centroids in the plane of the picture, (n, 2)."""
         return self.in_plane(self.centroids())
+
+    def of_nodes(self, nodes: Sequence[Any], argument: str) -> Geometries:
+        """Return them in the order of nodes: matched by label, or by position if a side has none.
+
+        Raises
+        ------
+        ValueError
+            There are more or fewer rows than nodes, or both have labels, which differ.
+        """
+        n = len(nodes)
+        if len(self.labels) != n:
+            raise ValueError(
+                f"{argument}: one row for each of the {n} nodes is expected, got {len(self.labels)}"
+            )
+        row = {label: k for k, label in enumerate(self.labels)}
+        order = list(range(n))
+        if row.keys() == set(nodes):
+            order = [row[label] for label in nodes]
+        elif self.labels != order and list(nodes) != order:
+            other = next(label for label in nodes if label not in row)
+            raise ValueError(
+                f"{argument}: its labels are not those of the nodes; there is no row {other!r}. "
+                "Set the index of the frame to the node labels"
+            )
+        return Geometries(self.shapes[order], list(nodes), self.degrees)
 
 
 def flattened(degrees: FloatArray, latitude: float) -> FloatArray:
@@ -112,31 +137,6 @@ def read_geometries(
     degrees = None if not is_frame or given.crs is None else bool(given.crs.is_geographic)
     _check(shapes, index, argument, polygons)
     return Geometries(shapes, _labels(given, index, nodes), degrees)
-
-
-def rows_of_nodes(shapes: Geometries, nodes: Sequence[Any], argument: str) -> IntArray:
-    """Row of each node, (n,): by label where labels agree, else by position if one side has none.
-
-    Raises
-    ------
-    ValueError
-        There are more or fewer rows than nodes, or both have labels, which differ.
-    """
-    n, labels = len(nodes), shapes.labels
-    if len(labels) != n:
-        raise ValueError(
-            f"{argument}: one row for each of the {n} nodes is expected, got {len(labels)}"
-        )
-    row = {label: k for k, label in enumerate(labels)}
-    if row.keys() == set(nodes):
-        return np.array([row[label] for label in nodes], dtype=np.int64)
-    if labels != list(range(n)) and list(nodes) != list(range(n)):
-        other = next(label for label in nodes if label not in row)
-        raise ValueError(
-            f"{argument}: its labels are not those of the nodes; there is no row {other!r}. Set "
-            "the index of the frame to the node labels"
-        )
-    return np.arange(n)
 
 
 def _shapely() -> Any:

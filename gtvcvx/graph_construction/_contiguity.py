@@ -52,7 +52,8 @@ def contiguity_graph(
     -----
     By a tree of bounding boxes, then by geometry, so that borders need not have the same
     vertices on both sides. Areas with a gap between them, as after each was simplified by
-    itself, do not adjoin: simplify a coverage as a whole (``shapely.coverage_simplify``).
+    itself, do not adjoin: simplify a coverage as a whole (``shapely.coverage_simplify``). Nor do
+    areas in degrees that meet at the date line.
     """
     if rule not in ("queen", "rook"):
         raise ValueError(f"rule: 'queen' or 'rook' is expected, got {rule!r}")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx._geometry import Geometries, flattened, has_geometry, read_geometries, rows_of_nodes
+from gtvcvx._geometry import Geometries, flattened, has_geometry, read_geometries
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction._spaces import METRICS, MINKOWSKI, Space, space_of
 
@@ -43,9 +43,7 @@ def space_of_nodes(X: Any, metric: str | None, graph: EmpiricalGraph) -> Space:
     """Distances between the nodes of a graph; rows of a frame are matched by their labels."""
     if not has_geometry(X):
         return space_of(X, metric or "euclidean")
-    shapes = read_geometries(X, "X", None)
-    order = rows_of_nodes(shapes, graph.nodes, "X")
-    return _between(Geometries(shapes.shapes[order], list(graph.nodes), shapes.degrees), metric)
+    return _between(read_geometries(X, "X", None).of_nodes(graph.nodes, "X"), metric)
 
 
 def _positions(X: Any, metric: str) -> FloatArray | None:

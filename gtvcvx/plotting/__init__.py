@@ -12,6 +12,7 @@ from gtvcvx.plotting._dendrogram import plot_dendrogram
 from gtvcvx.plotting._federation import plot_federation
 from gtvcvx.plotting._gaps import plot_gaps
 from gtvcvx.plotting._graph import plot_graph
+from gtvcvx.plotting._map import plot_map
 from gtvcvx.plotting._path import plot_path
 from gtvcvx.plotting._rounds import plot_activity, plot_rounds
 
@@ -23,6 +24,7 @@ __all__ = [
     "plot_federation",
     "plot_gaps",
     "plot_graph",
+    "plot_map",
     "plot_path",
     "plot_rounds",
     "save_figure",

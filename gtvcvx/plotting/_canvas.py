@@ -20,6 +20,8 @@ FORMATS = (".png", ".pdf", ".svg")
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 _MARKERS = ("o", "s", "^", "D", "v")
 _LINES = ("solid", "dashed", "dotted", "dashdot")
+#: Areas have no marker: what is drawn on them instead.
+HATCHES = dict(zip(_MARKERS, ("", "////", "....", "xxxx", "----"), strict=True))
 #: Colours of what is not a cluster.
 OTHER, INK, FAINT, STRONG = "#bbbbbb", "#17202a", "#85929e", "#d55e00"
 #: Colour maps for values: even in lightness, and read with any kind of colour vision.

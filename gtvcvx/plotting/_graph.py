@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, IntArray, is_integer
-from gtvcvx._diagnostics import check_pair, coefficient_names, edge_load, saturated
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._diagnostics import check_pair, edge_load, saturated
 from gtvcvx.plotting import _network as network
 from gtvcvx.plotting._canvas import (
     FAINT,
     OTHER,
     STRONG,
     VALUES,
-    as_text,
     axes_to_draw_on,
     drawn_on_axes,
 )
+from gtvcvx.plotting._coefficients import coefficient_number, coefficient_title
 from gtvcvx.plotting._layout import place_nodes
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
@@ -66,20 +66,21 @@ def plot_graph(
     {ax}
     """
     check_pair(solution, problem)
-    coefficient = None if by in ("cluster", "gap") else _coefficient(solution, by)
+    special = by in ("cluster", "gap")
+    coefficient = None if special else coefficient_number(solution, by, "'cluster', 'gap'")
     clusters = solution.clusters()
     places = place_nodes(problem.graph, positions, clusters)
     ax = axes_to_draw_on(ax, _figure_size(places))
     if coefficient is not None:
         handles = _by_coefficient(ax, places, solution, problem, coefficient)
-        title = _count(problem, f"coefficient {_name(solution, coefficient)}")
+        title = _count(problem, coefficient_title(solution, coefficient))
     elif by == "gap":
         node, edge = gap_shares(solution, certificate)
         handles = _by_gap(ax, places, problem, node, edge)
         title = _count(problem, f"duality gap {node.sum() + edge.sum():.2g}")
     else:
         handles = _by_cluster(ax, places, solution, problem, clusters)
-        title = _count(problem, f"{clusters.max() + 1} clusters" if clusters.max() else "1 cluster")
+        title = _count(problem, network.counted(clusters.max() + 1, "cluster"))
     if names or (names is None and problem.graph.n_nodes <= network.NAMED_NODES):
         network.name_nodes(ax, places, problem.graph.nodes)
     network.finish(ax, title)
@@ -117,27 +118,9 @@ def gap_shares(solution: Solution, certificate: Any = None) -> tuple[FloatArray,
     return shares[0], shares[1]
 
 
-def _coefficient(solution: Solution, by: str | int) -> int:
-    """Return the number of a coefficient that is given by number or name."""
-    d = solution.w.shape[1]
-    names = coefficient_names(solution) or []
-    if isinstance(by, str) and by in names:
-        return names.index(by)
-    if is_integer(by) and 0 <= by < d:
-        return int(by)
-    known = f" or one of {', '.join(map(repr, names))}" if names else ""
-    raise ValueError(f"by: 'cluster', 'gap', a number in 0..{d - 1}{known} is expected, got {by!r}")
-
-
-def _name(solution: Solution, coefficient: int) -> str:
-    names = coefficient_names(solution)
-    return f"w{coefficient}" if names is None else as_text(names[coefficient])
-
-
 def _count(problem: GTVProblem, more: str) -> str:
     n, m = problem.graph.n_nodes, problem.graph.n_edges
-    nodes = f"{n} node{'' if n == 1 else 's'}"
-    return f"{nodes}, {m} edge{'' if m == 1 else 's'}, {more}"
+    return f"{network.counted(n, 'node')}, {network.counted(m, 'edge')}, {more}"
 
 
 def _flow_width(flow: FloatArray) -> FloatArray:
@@ -192,7 +175,7 @@ def _by_coefficient(
     network.draw_arrows(ax, places, edges, flow)
     shown = network.draw_values(ax, places, solution.w[:, k], VALUES, None)
     bar = ax.figure.colorbar(shown, ax=ax, shrink=0.7, pad=0.02, location="left")
-    bar.set_label(f"coefficient {_name(solution, k)}")
+    bar.set_label(coefficient_title(solution, k))
     return _edge_handles(problem, load, size)
 
 

@@ -103,28 +103,36 @@ def draw_clusters(
             *places[here].T, s=area, c=style[0], marker=style[1], edgecolors="white",
             linewidths=0.5 if area > 20 else 0.0, zorder=3, rasterized=len(places) > _VECTOR,
         )  # fmt: skip
-    largest = np.argsort(-sizes, kind="stable")
-    coloured = largest[[styles[c][0] != OTHER for c in largest.tolist()]]
-    entries = [(c, f"cluster {as_text(names[c])} ({_counted(sizes[[c]])})") for c in coloured]
-    entries = entries[:LEGEND]
-    for rest, kind in (
-        (coloured[LEGEND:], "more in colours"),
-        (np.setdiff1d(largest, coloured), "more in grey" if len(coloured) else "clusters, grey"),
-    ):
-        if len(rest):
-            entries.append((rest[0], f"{len(rest)} {kind} ({_counted(sizes[rest])})"))
     return [
         Line2D(
             [], [], color="none", marker=styles[c][1], markerfacecolor=styles[c][0],
             markeredgecolor="white", markersize=9, label=text,
         )
-        for c, text in entries
+        for c, text in legend_entries(sizes, names, "node")
     ]  # fmt: skip
 
 
-def _counted(sizes: IntArray) -> str:
-    nodes = int(sizes.sum())
-    return f"{nodes} node{'' if nodes == 1 else 's'}"
+def legend_entries(sizes: IntArray, names: Sequence[str], what: str) -> list[tuple[int, str]]:
+    """Return clusters with what a legend says of each: the largest, then the rest as one or two."""
+    styles = cluster_styles(sizes)
+    largest = np.argsort(-sizes, kind="stable")
+    coloured = largest[[styles[c][0] != OTHER for c in largest.tolist()]]
+    entries = [
+        (c, f"cluster {as_text(names[c])} ({counted(sizes[c], what)})") for c in coloured.tolist()
+    ][:LEGEND]
+    for rest, kind in (
+        (coloured[LEGEND:], "more in colours"),
+        (np.setdiff1d(largest, coloured), "more in grey" if len(coloured) else "clusters, grey"),
+    ):
+        if len(rest):
+            text = f"{len(rest)} {kind} ({counted(sizes[rest].sum(), what)})"
+            entries.append((int(rest[0]), text))
+    return entries
+
+
+def counted(count: int | np.integer[Any], what: str) -> str:
+    """Return a number of things, in words for one or many."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def draw_values(ax: Any, places: FloatArray, values: FloatArray, colours: Any, norm: Any) -> Any:
