@@ -72,8 +72,7 @@ def run(args: Namespace) -> int:
 def _income() -> tuple[GTVProblem, list[str]]:
     income = load_us_income()
     X, y = income.trend_regression()
-    graph = EmpiricalGraph(len(income.states), income.edges, nodes=income.states)
-    problem = GTVProblem(graph, SquaredLoss.stack(X, y), "l2", INCOME_LAM)
+    problem = GTVProblem(income.graph(), SquaredLoss.stack(X, y), "l2", INCOME_LAM)
     return problem, ["in 1969", "in 40 years"]
 
 

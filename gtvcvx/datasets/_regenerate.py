@@ -1,7 +1,7 @@
 """Write the embedded data files anew: ``python -m gtvcvx.datasets._regenerate [FOLDER]``.
 
-Needs the package libpysal, which carries the sources (its example ``us_income``). The folder is the
-embedded one unless another is given.
+Needs the packages libpysal, which carries the sources (its example ``us_income``), and geopandas.
+The folder is the embedded one unless another is given.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from gtvcvx._geometry import read_geometries
 from gtvcvx.datasets._us_income import FOLDER, USIncome, read_folder
 from gtvcvx.files._atomic import atomic_write
 
 
 def regenerate(folder: Path) -> None:
-    """Write ``income.csv``, ``contiguity.csv`` and ``trend.csv`` into a folder."""
+    """Write ``income.csv``, ``contiguity.csv``, ``centres.csv`` and ``trend.csv`` into a folder."""
     try:
         examples = importlib.import_module("libpysal.examples")
+        geopandas = importlib.import_module("geopandas")
     except ImportError as error:
-        raise SystemExit("install libpysal first: pip install libpysal") from error
+        raise SystemExit("install libpysal first: pip install libpysal geopandas") from error
     with open(examples.get_path("usjoin.csv"), encoding="utf-8", newline="") as handle:
         header, *rows = csv.reader(handle)
     states = [row[0] for row in rows]
@@ -31,6 +33,14 @@ def regenerate(folder: Path) -> None:
     pairs = read_gal(Path(examples.get_path("states48.gal")))
     named = [(states[i], states[j]) for i, j in pairs]
     _write(folder / "contiguity.csv", ["source", "target"], named)
+    areas = geopandas.read_file(examples.get_path("us48.shp")).set_crs(4326)
+    centres = read_geometries(areas, "us48.shp", "STATE_NAME").of_nodes(states, "us48.shp")
+    # A hundredth of a degree is a kilometre: enough for a picture.
+    places = [
+        [state, f"{latitude:.2f}", f"{longitude:.2f}"]
+        for state, (longitude, latitude) in zip(states, centres.centroids(), strict=True)
+    ]
+    _write(folder / "centres.csv", ["state", "latitude", "longitude"], places)
     _write(folder / "trend.csv", *_trend_table(read_folder(folder)))
 
 

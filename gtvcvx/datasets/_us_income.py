@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._geometry import flattened
 from gtvcvx.files._tables import read_edges
+from gtvcvx.graph import EmpiricalGraph
 from verify._display import fields_text
 
 FOLDER = Path(__file__).parent / "data"
@@ -51,14 +53,29 @@ class USIncome:
         1929, ..., 2009.
     income : ndarray of float64, shape (48, 81)
         US dollars of the year (not adjusted for inflation) per inhabitant.
+    centres : ndarray of float64, shape (48, 2)
+        Latitude and longitude of the centroid of each state, in degrees.
     """
 
     states: list[str]
     edges: IntArray
     years: IntArray
     income: FloatArray
+    centres: FloatArray
 
     __repr__ = fields_text
+
+    def graph(self) -> EmpiricalGraph:
+        """Graph of the states that adjoin, by name; pictures draw them where they are.
+
+        Returns
+        -------
+        EmpiricalGraph
+            48 nodes, 107 edges of weight 1.
+        """
+        middle = float(self.centres[:, 0].min() + self.centres[:, 0].max()) / 2.0
+        places = flattened(self.centres[:, ::-1], middle)
+        return EmpiricalGraph(len(self.states), self.edges, nodes=self.states, positions=places)
 
     def trend_regression(self) -> tuple[FloatArray, FloatArray]:
         """Pose the path of each state's income towards the others' as a linear regression.
@@ -97,7 +114,7 @@ def load_us_income() -> USIncome:
 
 
 def read_folder(folder: Path) -> USIncome:
-    """Read ``income.csv`` and ``contiguity.csv`` of a folder."""
+    """Read ``income.csv``, ``contiguity.csv`` and ``centres.csv`` of a folder."""
     with (folder / "income.csv").open(encoding="utf-8", newline="") as handle:
         header, *rows = csv.reader(handle)
     states = [row[0] for row in rows]
@@ -106,7 +123,13 @@ def read_folder(folder: Path) -> USIncome:
     ends = np.array([position[str(label)] for label in table.labels])[table.edges]
     edges = np.unique(np.sort(ends, axis=1), axis=0).astype(np.int64)
     income = np.array([row[1:] for row in rows], dtype=np.float64)
-    return USIncome(states, edges, np.array(header[1:], dtype=np.int64), income)
+    with (folder / "centres.csv").open(encoding="utf-8", newline="") as handle:
+        places = {row["state"]: row for row in csv.DictReader(handle)}
+    centres = np.array(
+        [[float(places[state][name]) for name in ("latitude", "longitude")] for state in states]
+    )
+    years = np.array(header[1:], dtype=np.int64)
+    return USIncome(states, edges, years, income, centres)
 
 
 def us_income_paths() -> USIncomePaths:

@@ -44,6 +44,31 @@ def test_contiguity(income):
     assert (income.edges[:, 0] < income.edges[:, 1]).all()
 
 
+def test_graph_and_places(income):
+    graph = income.graph()
+    assert graph.nodes == income.states
+    assert np.array_equal(graph.edges, income.edges)
+    centre = dict(zip(income.states, income.centres.tolist(), strict=True))
+    # Whole degrees that any atlas has: Denver's state, Kansas, and the four corners of the country.
+    for state, latitude, longitude in (
+        ("Colorado", 39, -106),
+        ("Kansas", 38, -98),
+        ("Washington", 47, -120),
+        ("Maine", 45, -69),
+        ("Florida", 29, -82),
+        ("California", 37, -120),
+    ):
+        assert centre[state] == pytest.approx([latitude, longitude], abs=0.8)
+    x, y = graph.positions.T
+    assert income.states[int(np.argmax(x))] == "Maine"
+    assert income.states[int(np.argmin(y))] == "Florida"
+    # Neighbours are near, and the picture is as wide as the country: about 4500 by 2500 km, of
+    # which the centroids span less.
+    lengths = np.linalg.norm(np.diff(graph.positions[graph.edges], axis=1)[:, 0], axis=1)
+    assert lengths.max() < 13.0
+    assert 2.0 < np.ptp(x) / np.ptp(y) < 2.4
+
+
 def test_trend_regression_means_what_it_says(income):
     X, y = income.trend_regression()
     assert X.shape == (48, 81, 2)
@@ -82,10 +107,11 @@ def test_files_for_the_command_line(income):
 
 
 def test_regenerated_files_are_the_embedded_ones(tmp_path):
-    pytest.importorskip("libpysal")
+    pytest.importorskip("libpysal", reason="libpysal (extra bench)")
+    pytest.importorskip("geopandas", reason="geopandas (extra geo)")
     _regenerate.regenerate(tmp_path)
     folder = us_income_paths().data.parent
-    for name in ("income.csv", "contiguity.csv", "trend.csv"):
+    for name in ("income.csv", "contiguity.csv", "centres.csv", "trend.csv"):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
