@@ -97,7 +97,7 @@ class EmpiricalGraph:
                 "edges: every pair of nodes is named twice, once in each direction, as in "
                 "adjacency lists of libpysal and geopandas. Weights of parallel edges add up, so "
                 "all are doubled. Keep one direction, such as edges[edges[:, 0] < edges[:, 1]], "
-                "or use EmpiricalGraph.from_adjacency",
+                "or use EmpiricalGraph.from_adjacency or from_pysal",
                 DoubledEdgesWarning,
                 stacklevel=2,
             )

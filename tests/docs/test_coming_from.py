@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import re
 
 import pytest
-from _documents import ROOT, run_page
+from _documents import ROOT, compare, run_page
 
 TEXT = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+# Code for packages that the tests do not bring: run where they are installed.
+GEO = re.findall(r"^```(\w+) geo\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 # Code of other packages: shown, not run.
 SHOWN = re.findall(r"^```(\w+) no-run\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
@@ -22,6 +26,22 @@ def test_page_runs_and_prints_what_it_says(tmp_path):
     pytest.importorskip("sklearn")
     assert run_page("coming-from.md", tmp_path) >= 10
     assert (tmp_path / "solution.graphml").is_file()
+
+
+def test_spatial_packages(tmp_path):
+    for module in ("geopandas", "libpysal.graph"):
+        pytest.importorskip(module, reason=f"{module} (extra bench)")
+    namespace, printed = {}, ""
+    with contextlib.chdir(tmp_path):
+        for language, text in GEO:
+            if language == "text":
+                compare(text, printed)
+                continue
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                exec(compile(text, "coming-from.md", "exec"), namespace)
+            printed = output.getvalue()
+    assert [language for language, _ in GEO] == ["python", "text"] * 3
+    assert {path.stem for path in tmp_path.glob("*.png")} == {"regions", "rate"}
 
 
 def test_code_of_other_packages_is_python_at_least():
