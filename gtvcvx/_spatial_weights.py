@@ -45,7 +45,6 @@ def read_spatial_weights(w: Any, symmetrize: str | None) -> SpatialWeights:
     if symmetrize is None:
         _check_symmetry(w, matrix, ids)
     pairs = sp.coo_array(sp.triu(_symmetric(matrix, symmetrize or "mean"), 1))
-    pairs.eliminate_zeros()
     edges = np.column_stack([pairs.row, pairs.col]).astype(np.int64)
     return SpatialWeights(ids, edges, pairs.data)
 
