@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Geometries:
     labels: list[Any]
     degrees: bool | None
 
-    @property
+    @cached_property
     def bounds(self) -> FloatArray:
         """Least x and y, greatest x and y of all, (4,)."""
         return np.asarray(_shapely().total_bounds(self.shapes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,15 +122,16 @@ def _figure_size(shapes: Geometries) -> tuple[float, float]:
     return 8.5, float(np.clip(6.0 * height / width, 3.6, 7.5)) if width > 0 else 5.0
 
 
-def _patches(shapes: Geometries) -> list[Any]:
+def _patches(shapes: Geometries, areas: Iterable[Any]) -> list[Any]:
+    """Return a patch for each of some areas in the coordinates of the shapes."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
     return [
         PathPatch(
-            Path.make_compound_path(*(Path(shapes.in_plane(r), closed=True) for r in _rings(shape)))
+            Path.make_compound_path(*(Path(shapes.in_plane(r), closed=True) for r in _rings(area)))
         )
-        for shape in shapes.shapes
+        for area in areas
     ]
 
 
@@ -150,35 +152,35 @@ def _rings(shape: Any) -> list[FloatArray]:
 
 def _draw_clusters(ax: Any, shapes: Geometries, cluster_of: IntArray) -> None:
     """Colour every cluster, hatch it where its colour is not the only one, and outline it."""
-    from matplotlib.collections import PatchCollection
+    from matplotlib.collections import LineCollection, PatchCollection
     from matplotlib.patches import Patch
 
+    shapely = extra_module("shapely", "geo", "geometries")
     sizes = np.bincount(cluster_of)
+    styles = cluster_styles(sizes)
+    colours = [styles[c][0] for c in cluster_of.tolist()]
+    areas = _patches(shapes, shapes.shapes)
+    ax.add_collection(
+        PatchCollection(
+            areas, facecolors=colours, edgecolors="white", linewidths=_BORDER, zorder=0.5
+        )
+    )
+    wholes = [shapely.union_all(shapes.shapes[cluster_of == c]) for c in range(len(sizes))]
     looks: list[dict[str, Any]] = [
         {"facecolor": colour, "hatch": HATCHES[marker], "edgecolor": "white"}
-        for colour, marker in cluster_styles(sizes)
+        for colour, marker in styles
     ]
-    patches = _patches(shapes)
-    for c, look in enumerate(looks):
-        here = [patches[i] for i in np.flatnonzero(cluster_of == c)]
-        ax.add_collection(PatchCollection(here, linewidths=_BORDER, zorder=0.5, **look))
-    _outline(ax, shapes, cluster_of)
-    names = [str(c) for c in range(len(sizes))]
-    entries = network.legend_entries(sizes, names, "area")
+    for patch, look in zip(_patches(shapes, wholes), looks, strict=True):
+        if look["hatch"]:
+            patch.set(**look | {"facecolor": "none"}, linewidth=0.0, zorder=0.6)
+            ax.add_patch(patch)
+    lines = [shapes.in_plane(ring) for whole in wholes for ring in _rings(whole)]
+    ax.add_collection(LineCollection(lines, colors=INK, linewidths=_OUTLINE, zorder=0.7))
+    entries = network.legend_entries(sizes, [str(c) for c in range(len(sizes))], "area")
     handles = [Patch(**looks[c], label=text) for c, text in entries]
     ax.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=9, frameon=False
     )
-
-
-def _outline(ax: Any, shapes: Geometries, cluster_of: IntArray) -> None:
-    """Draw the borders of clusters, without those between areas of one cluster."""
-    from matplotlib.collections import LineCollection
-
-    shapely = extra_module("shapely", "geo", "geometries")
-    wholes = [shapely.union_all(shapes.shapes[cluster_of == c]) for c in np.unique(cluster_of)]
-    lines = [shapes.in_plane(ring) for whole in wholes for ring in _rings(whole)]
-    ax.add_collection(LineCollection(lines, colors=INK, linewidths=_OUTLINE, zorder=0.7))
 
 
 def _draw_values(ax: Any, shapes: Geometries, values: FloatArray, label: str | None) -> None:
@@ -187,8 +189,9 @@ def _draw_values(ax: Any, shapes: Geometries, values: FloatArray, label: str | N
     from matplotlib.patches import Patch
 
     colours = colormaps[VALUES].with_extremes(bad=OTHER)
+    patches = _patches(shapes, shapes.shapes)
     drawn = PatchCollection(
-        _patches(shapes), cmap=colours, edgecolors="white", linewidths=_BORDER, zorder=0.5
+        patches, cmap=colours, edgecolors="white", linewidths=_BORDER, zorder=0.5
     )
     drawn.set_array(np.ma.masked_invalid(values))
     ax.add_collection(drawn)

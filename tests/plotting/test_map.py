@@ -19,7 +19,7 @@ from shapely import Point, Polygon, box  # noqa: E402
 import gtvcvx as gtv  # noqa: E402
 from gtvcvx.graph_construction import contiguity_graph, knn_graph  # noqa: E402
 from gtvcvx.plotting import plot_graph, plot_map  # noqa: E402
-from gtvcvx.plotting._canvas import HATCHES, OTHER, cluster_styles  # noqa: E402
+from gtvcvx.plotting._canvas import OTHER, cluster_styles  # noqa: E402
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
 SHAPES = squares(2, 3)
@@ -106,10 +106,18 @@ def test_numbers_of_clusters():
 def test_hatches_tell_clusters_of_one_colour_apart():
     shapes = squares(4, 8)
     ax = plot_map(shapes, np.arange(32) // 2, by="cluster")
-    drawn = [c for c in ax.collections if isinstance(c, PatchCollection)]
-    looks = {(tuple(c.get_facecolor()[0]), c.get_hatch()) for c in drawn}
-    assert len(looks) == len(drawn) == 16
-    assert {hatch or "" for _, hatch in looks} == set(list(HATCHES.values())[:3])
+    (areas,) = [c for c in ax.collections if isinstance(c, PatchCollection)]
+    colours = areas.get_facecolors()[::2]
+    assert [patch.get_hatch() for patch in ax.patches] == ["////"] * 6 + ["...."] * 4
+    looks = [(tuple(c), "") for c in colours[:6]]
+    for colour, patch in zip(colours[6:], ax.patches, strict=True):
+        assert patch.get_facecolor()[3] == 0.0  # the colour below shows
+        looks.append((tuple(colour), patch.get_hatch()))
+    assert len(set(looks)) == 16
+    extents = [patch.get_path().get_extents() for patch in ax.patches]
+    assert [(extent.x0, extent.y0) for extent in extents] == [
+        (2.0 * (c % 4), float(c // 4)) for c in range(6, 16)
+    ]
     assert "6 more in colours (12 areas)" in legend(ax)
 
 
