@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 
 PENALTIES = ("l1", "l2", "linf", "squared")
 DEFAULT_RTOL = 1e-6
+_ANY_ROWS = {"ridge": False, "kappa": False}
+#: Losses of ``fit`` and the options that each takes; true: it cannot do without.
+LOSSES: dict[str, dict[str, bool]] = {
+    "squared": _ANY_ROWS,
+    "lasso": {"ridge": False, "kappa": True},
+    "logistic": _ANY_ROWS,
+    "poisson": _ANY_ROWS,
+    "huber": {"delta": True, **_ANY_ROWS},
+    "pseudohuber": {"delta": True, **_ANY_ROWS},
+    "absolute": _ANY_ROWS,
+    "quantile": {"level": True, **_ANY_ROWS},
+    "hinge": _ANY_ROWS,
+    "point": {},
+}
 
 
 class ArgumentParser(argparse.ArgumentParser):

@@ -43,9 +43,19 @@ class Clusters:
         """Number of nodes of each cluster."""
         return list(map(len, self.members))
 
+    def by_size(self) -> IntArray:
+        """Numbers of the clusters, the largest first."""
+        return np.argsort([-size for size in self.sizes], kind="stable")
+
+    def averages(self, values: FloatArray) -> FloatArray:
+        """Means over the clusters (k, p) of values (n, p) at the nodes."""
+        sums = np.zeros((len(self.members), values.shape[1]))
+        np.add.at(sums, self.labels, values)
+        return np.asarray(sums / np.array(self.sizes)[:, None])
+
     def lines(self, features: Sequence[str]) -> list[str]:
         """Return a table of the largest clusters."""
-        order = np.argsort([-size for size in self.sizes], kind="stable")
+        order = self.by_size()
         wide = len(features) > SHOWN_FEATURES
         shown = list(features[:SHOWN_FEATURES])
         rows = [
@@ -103,16 +113,27 @@ def write_partition(path: str, node: str, solution: Solution, labels: IntArray) 
 
 
 def write_coefficients(
-    path: str, node: str, features: Sequence[str], solution: Solution, labels: IntArray
+    path: str,
+    node: str,
+    features: Sequence[str],
+    solution: Solution,
+    labels: IntArray,
+    original: tuple[list[str], FloatArray] | None = None,
 ) -> None:
-    """Write node, cluster and parameter vector of each node as CSV, to the last digit."""
+    """Write node, cluster and parameter vector of each node as CSV, to the last digit.
+
+    ``original``: names and values (n, p) of coefficients in other units, for columns of their own.
+    """
     header = [node, _unused("cluster", {node, *features}), *features]
+    w = solution.w
+    if original is not None:
+        for name in original[0]:
+            header.append(_unused(f"{name}_original", set(header)))
+        w = np.column_stack([w, original[1]])
     with atomic_write(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
-        for label, cluster, row in zip(
-            solution.nodes, labels.tolist(), solution.w.tolist(), strict=True
-        ):
+        for label, cluster, row in zip(solution.nodes, labels.tolist(), w.tolist(), strict=True):
             writer.writerow([label, cluster, *row])
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.cli._losses import SQUARED, LossChoice, chosen_loss
 from gtvcvx.files._tables import DataTable, EdgeTable, Label, match_nodes, read_data, read_edges
 from gtvcvx.graph import EmpiricalGraph
-from gtvcvx.losses import SquaredLoss
 from gtvcvx.problem import GTVProblem
 
 INTERCEPT = "intercept"
@@ -39,6 +39,9 @@ class Design:
         names of the ``constant`` ones, which are left as they are (mean 0, scale 1).
     intercept : bool
         Whether the last feature is a column of ones.
+    loss : LossChoice
+    columns : dict
+        Names of the ``node`` and the ``target`` column.
     """
 
     problem: GTVProblem
@@ -48,6 +51,8 @@ class Design:
     owner: IntArray
     scaling: dict[str, Any] | None
     intercept: bool
+    loss: LossChoice
+    columns: dict[str, str | None]
 
     def with_lam(self, lam: float) -> Design:
         """Return the same design with another lambda."""
@@ -58,10 +63,46 @@ class Design:
         """Number of nodes that hold a data point."""
         return len(np.unique(self.owner))
 
-    def mean_squared_error(self, w: FloatArray) -> float:
-        """Mean over all data points, for w of shape (n, d)."""
-        predicted = np.einsum("nd,nd->n", self.X, w[self.owner])
-        return float(np.mean((predicted - self.table.y) ** 2))
+    def fit_quality(self, w: FloatArray) -> dict[str, float]:
+        """Return means over all data points, for w of shape (n, d).
+
+        ``mean_loss`` always; ``mean_squared_error`` where that is the loss; ``accuracy``, the
+        share of rows on the right side of zero, for two labels.
+        """
+        own, y = w[self.owner], self.table.y
+        if self.loss.is_point:
+            error = float(np.mean(np.sum((own - self.X) ** 2, axis=1)))
+            return {"mean_loss": error, "mean_squared_error": error}
+        predictor = np.einsum("nd,nd->n", self.X, own)
+        found = {"mean_loss": float(np.mean(self.loss.errors(predictor, y)))}
+        if self.loss.name in SQUARED:
+            found["mean_squared_error"] = found["mean_loss"]
+        if self.loss.has_classes:
+            found["accuracy"] = float(np.mean((predictor > 0) == (y > 0)))
+        return found
+
+    def in_original_units(self, w: FloatArray) -> tuple[list[str], FloatArray] | None:
+        """Return names and values of the coefficients of the columns as they are in the file.
+
+        None without ``--standardize``, for then they are w (n, d) itself. Scaling moves the
+        origin, so that models have an intercept, the last coefficient, if they had none before.
+        """
+        if self.scaling is None:
+            return None
+        mean, scale = np.array(self.scaling["mean"]), np.array(self.scaling["scale"])
+        names = list(self.table.features)
+        if self.loss.is_point:
+            return names, w * scale + mean
+        slopes = w[:, : len(names)] / scale
+        offset = -slopes @ mean
+        if self.intercept:
+            offset = offset + w[:, -1]
+        elif not mean.any():
+            return names, slopes
+        name = INTERCEPT
+        while name in names:
+            name += "_"
+        return [*names, name], np.column_stack([slopes, offset])
 
     def info(self) -> dict[str, Any]:
         """Return what a reader of the solution must know to use its coefficients."""
@@ -69,7 +110,17 @@ class Design:
             "features": self.features,
             "intercept": self.intercept,
             "standardized": self.scaling,
+            "loss": self.loss.data(),
+            "labels": self.table.labels,
+            "columns": self.columns,
         }
+
+    def info_of(self, w: FloatArray) -> dict[str, Any]:
+        """Return the same, and with ``--standardize`` w (n, d) in the units of the file."""
+        converted = self.in_original_units(w)
+        if converted is None:
+            return self.info()
+        return {**self.info(), "original": {"features": converted[0], "w": converted[1]}}
 
 
 def read_design(args: Namespace) -> Design:
@@ -80,8 +131,15 @@ def read_design(args: Namespace) -> Design:
     ValueError
         Naming the file and line, or the argument, that is wrong.
     """
+    loss = chosen_loss(args)
     edges = read_edges(args.edges)
-    table = read_data(args.data, node=args.node, target=args.target, features=args.features)
+    table = read_data(
+        args.data,
+        node=args.node,
+        target=args.target,
+        features=args.features,
+        targets=loss.targets(),
+    )
     nodes = _with_isolated(edges.labels, table) if args.isolated else edges.labels
     X, features, scaling = table.X, list(table.features), None
     if args.standardize:
@@ -92,15 +150,29 @@ def read_design(args: Namespace) -> Design:
         X, features = np.column_stack([X, np.ones(len(X))]), [*features, INTERCEPT]
     if not features:
         raise ValueError(
-            f"{args.data}: there is no feature column besides {args.node!r} and {args.target!r}; "
-            "--intercept adds a column of ones"
+            f"{args.data}: there is no feature column besides {args.node!r}"
+            + ("" if loss.is_point else f" and {args.target!r}; --intercept adds a column of ones")
         )
     graph = _graph(args.edges, edges, nodes)
     owner = match_nodes(nodes, table)
     _check_magnitude(args.target, table, X, features)
-    losses = SquaredLoss.from_rows(X, table.y, owner, n_nodes=len(nodes))
+    if loss.is_point:
+        _refuse_second_rows(table, owner)
+    losses = loss.stacked(X, table.y, owner, len(nodes), args.intercept)
     problem = GTVProblem(graph, losses, args.penalty, 1.0 if args.lam is None else args.lam)
-    return Design(problem, features, table, X, owner, scaling, args.intercept)
+    columns = {"node": args.node, "target": args.target}
+    return Design(problem, features, table, X, owner, scaling, args.intercept, loss, columns)
+
+
+def _refuse_second_rows(table: DataTable, owner: IntArray) -> None:
+    """Refuse a second point at a node."""
+    first: dict[int, int] = {}
+    for k, node in enumerate(owner.tolist()):
+        if first.setdefault(node, k) != k:
+            raise ValueError(
+                f"{table.path}, line {table.lines[k]}: node {str(table.node[k])!r} has a row "
+                f"already, on line {table.lines[first[node]]}; the loss point takes one a node"
+            )
 
 
 def _graph(path: str, table: EdgeTable, nodes: list[Label]) -> EmpiricalGraph:
@@ -110,9 +182,11 @@ def _graph(path: str, table: EdgeTable, nodes: list[Label]) -> EmpiricalGraph:
         raise ValueError(f"{path} (nodes numbered as they appear): {error}") from error
 
 
-def _check_magnitude(target: str, table: DataTable, X: FloatArray, features: list[str]) -> None:
+def _check_magnitude(
+    target: str | None, table: DataTable, X: FloatArray, features: list[str]
+) -> None:
     """Refuse values whose squared errors double precision cannot hold."""
-    for name, column in [(target, table.y), *zip(features, X.T, strict=True)]:
+    for name, column in [(target or "", table.y), *zip(features, X.T, strict=True)]:
         large = np.flatnonzero(np.abs(column) > _LARGEST)
         if large.size:
             k = int(large[0])

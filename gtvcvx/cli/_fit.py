@@ -40,8 +40,9 @@ def run(args: Namespace) -> int:
         chosen = _fit_cv.cross_validate(args, design, _SOLVER_SHARE * rtol, _atol(args))
         design = design.with_lam(chosen.lam)
     solution = _solve(args, design) if chosen is None else chosen.solution
-    solution.info.update(design.info())
+    solution.info.update(design.info_of(solution.w))
     clusters = find_clusters(solution)
+    original = _fit_report.Original.of(design, solution, clusters)
     # Written before the certificate is computed: an interrupt there costs only the verdict.
     _write(written, args, design, solution, clusters)
     certificate = _certify(args, design, solution, rtol)
@@ -52,6 +53,7 @@ def run(args: Namespace) -> int:
         *certificate_lines(certificate),
         entry("Clusters", str(len(clusters.members))),
         *clusters.lines(design.features),
+        *(original.lines(clusters) if original is not None else []),
         entry("Written", ", ".join(path for path in written.values() if path)),
     ]
     data = {
@@ -60,6 +62,7 @@ def run(args: Namespace) -> int:
         **_fit_report.solution_data(design, solution),
         "certificate": certificate_data(certificate),
         "clusters": clusters.data(),
+        "original_units": original.data() if original is not None else None,
         "written": {argument.removeprefix("--"): path for argument, path in written.items()},
     }
     emit(args, lines, data)
@@ -129,6 +132,9 @@ def _write(
     design.problem.save(str(written["--problem"]))
     solution.save(str(written["--output"]))
     if args.coefficients:
-        write_coefficients(args.coefficients, args.node, design.features, solution, clusters.labels)
+        converted = design.in_original_units(solution.w)
+        write_coefficients(
+            args.coefficients, args.node, design.features, solution, clusters.labels, converted
+        )
     if args.clusters:
         write_partition(args.clusters, args.node, solution, clusters.labels)

@@ -29,6 +29,8 @@ def check(args: Namespace) -> None:
                 raise ValueError(f"--{name.replace('_', '-')}: only with --cv")
     elif args.lambda_ratio is not None and isinstance(args.lams, list):
         raise ValueError("--lambda-ratio: not with the values of --lams")
+    if args.loss == "point" and args.cv is not None and args.cv_over is None:
+        args.cv_over = "nodes"  # a node has a single point
     for name, default in _DEFAULTS.items():
         if getattr(args, name) is None:
             setattr(args, name, default)

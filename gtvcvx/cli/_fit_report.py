@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gtvcvx._arrays import FloatArray
 from gtvcvx._progress import format_seconds
+from gtvcvx.cli._clusters import SHOWN_CLUSTERS, SHOWN_FEATURES, Clusters
 from gtvcvx.cli._design import Design
-from gtvcvx.cli._report import counted, entry, listed
+from gtvcvx.cli._report import counted, entry, listed, table
 from gtvcvx.solution import Solution
 
 
@@ -38,9 +41,15 @@ def problem_lines(design: Design) -> list[str]:
         lines.append(
             entry("", f"scaled to mean 0 and variance 1: {listed(scaled) or 'none'}{left}")
         )
+    if design.table.labels is not None:
+        values = sorted(set(design.table.y.tolist()))
+        pairs = zip(design.table.labels, values, strict=True)
+        lines.append(entry("Labels", ", ".join(f"{text} = {value:g}" for text, value in pairs)))
     penalty = design.problem.penalty.to_data()
     name = penalty["kind"] + (f" with p = {penalty['p']:g}" if "p" in penalty else "")
-    lines.append(entry("Problem", f"penalty {name}, lambda {design.problem.lam:g}"))
+    plain = design.loss.text() == "squared"
+    loss = "" if plain else f"loss {design.loss.text()}; "
+    lines.append(entry("Problem", f"{loss}penalty {name}, lambda {design.problem.lam:g}"))
     return lines
 
 
@@ -58,14 +67,17 @@ def solution_lines(design: Design, solution: Solution) -> list[str]:
     status = solution.status
     if status == "user_limit":
         status = "user_limit (a limit or Ctrl-C came before the gap was reached)"
-    error = design.mean_squared_error(solution.w)
+    quality = design.fit_quality(solution.w)
+    if "mean_squared_error" in quality:
+        quality.pop("mean_loss")
+    said = "".join(f"; {key.replace('_', ' ')} of the data {x:.6g}" for key, x in quality.items())
     return [
         entry(
             "Solver",
             f"{solution.solver}: {status}, {counted(solution.n_iter, 'iteration')}, "
             f"{format_seconds(solution.seconds)}",
         ),
-        entry("Objective", f"{solution.value:.9g}; mean squared error of the data {error:.6g}"),
+        entry("Objective", f"{solution.value:.9g}{said}"),
     ]
 
 
@@ -80,8 +92,46 @@ def solution_data(design: Design, solution: Solution) -> dict[str, Any]:
             "value": solution.value,
             "rel_gap": solution.rel_gap,
         },
-        "mean_squared_error": design.mean_squared_error(solution.w),
+        **design.fit_quality(solution.w),
     }
+
+
+@dataclass(frozen=True)
+class Original:
+    """Coefficients in the units of the file, where the fit was made in others.
+
+    Attributes
+    ----------
+    names : list of str, length p
+    of_clusters : ndarray, shape (k, p)
+        Means over the nodes of each cluster.
+    """
+
+    names: list[str]
+    of_clusters: FloatArray
+
+    @staticmethod
+    def of(design: Design, solution: Solution, clusters: Clusters) -> Original | None:
+        """Convert the parameters of a solution; None where they are in the file's units."""
+        converted = design.in_original_units(solution.w)
+        if converted is None:
+            return None
+        return Original(converted[0], clusters.averages(converted[1]))
+
+    def lines(self, clusters: Clusters) -> list[str]:
+        """Return a table of the largest clusters."""
+        shown = self.names if len(self.names) <= SHOWN_FEATURES else self.names[:SHOWN_FEATURES]
+        wide = ["..."] * (len(self.names) > len(shown))
+        rows = [
+            [str(c), *(f"{x:.5g}" for x in self.of_clusters[c, : len(shown)]), *wide]
+            for c in clusters.by_size()[:SHOWN_CLUSTERS].tolist()
+        ]
+        header = ["cluster", *shown, *wide]
+        return [entry("", "the same in the units of the file"), *table(header, rows)]
+
+    def data(self) -> dict[str, Any]:
+        """Return the same for JSON, in the order of the clusters."""
+        return {"features": self.names, "coefficients": self.of_clusters}
 
 
 def _graph_data(design: Design) -> dict[str, int]:

@@ -28,6 +28,7 @@ from gtvcvx.files._csv import (
     open_csv,
 )
 from gtvcvx.files._partition import read_labels
+from gtvcvx.files._targets import Numbers
 
 __all__ = [
     "DataTable",
@@ -84,11 +85,13 @@ class DataTable:
     X : ndarray of float64, shape (N, d)
         Feature columns in file order, as they are; d is 0 if there are none.
     y : ndarray of float64, shape (N,)
-        Target.
+        Target; zeros if none was asked for.
     features : list of str, length d
         Names of the feature columns.
     n_skipped : int
         Rows left out because their target cell is empty.
+    labels : list of two str, or None
+        Where targets are texts: the one of the smaller value in ``y``, and the other.
     """
 
     path: str
@@ -98,6 +101,7 @@ class DataTable:
     y: FloatArray
     features: list[str]
     n_skipped: int
+    labels: list[str] | None = None
 
 
 def read_edges(path: str | os.PathLike[str]) -> EdgeTable:
@@ -197,8 +201,9 @@ def read_data(
     path: str | os.PathLike[str],
     *,
     node: str,
-    target: str,
+    target: str | None,
     features: Sequence[str] | None = None,
+    targets: Numbers | None = None,
 ) -> DataTable:
     """Read data points: a header row, then one row a data point.
 
@@ -209,11 +214,15 @@ def read_data(
     ----------
     path : str or path-like
         The file.
-    node, target : str
-        Names of the node column and the target column.
+    node : str
+        Name of the node column.
+    target : str or None
+        Name of the target column; None: there is none, and all rows are read.
     features : sequence of str, optional
         Names of the feature columns, in the order wanted. Default: every other column, in file
         order.
+    targets : Numbers, optional
+        What the target column may hold. Default: any finite number.
 
     Raises
     ------
@@ -222,6 +231,7 @@ def read_data(
         twice or has no name, a row with too few or too many cells, an empty cell (but for the
         target), a cell that is not a finite number, no row with a target.
     """
+    targets = Numbers() if targets is None else targets
     nodes: list[str] = []
     lines: list[int] = []
     X, y = [], []
@@ -232,15 +242,19 @@ def read_data(
         place = {name: k for k, name in enumerate(header)}
         for chunk in file.chunks(len(header)):
             n_rows += len(chunk.lines)
-            kept = _with_target(chunk, place[target])
+            kept = chunk if target is None else _with_target(chunk, place[target])
             file.refuse_empty(kept.columns[place[node]], kept.lines, repr(node))
             nodes += kept.columns[place[node]]
             lines += kept.lines
-            y.append(file.floats(kept.columns[place[target]], kept.lines, repr(target)))
+            if target is not None:
+                cells = kept.columns[place[target]]
+                y.append(targets.read(file, cells, kept.lines, repr(target)))
             columns = [
                 file.floats(kept.columns[place[name]], kept.lines, repr(name)) for name in names
             ]
             X.append(np.array(columns).reshape(len(names), len(kept.lines)).T)
+    if not lines and target is None:
+        raise ValueError(f"{file.path}: there is no row below the header")
     if not lines:
         raise ValueError(f"{file.path}: no row has a value in the target column {target!r}")
     return DataTable(
@@ -248,9 +262,10 @@ def read_data(
         as_labels(nodes),
         np.array(lines, dtype=np.int64),
         np.ascontiguousarray(np.concatenate(X)),
-        np.concatenate(y),
+        np.zeros(len(lines)) if target is None else targets.finished(np.concatenate(y)),
         names,
         n_rows - len(lines),
+        targets.labels,
     )
 
 
@@ -259,7 +274,7 @@ def _feature_names(
     line: int,
     header: list[str],
     node: str,
-    target: str,
+    target: str | None,
     features: Sequence[str] | None,
 ) -> list[str]:
     """Check the header and return the names of the feature columns."""
@@ -272,7 +287,11 @@ def _feature_names(
         raise TypeError(f"features: a list of column names is expected, got {features!r}")
     if node == target:
         raise ValueError(f"target: the column {target!r} is already the node column")
-    wanted = {"node": [node], "target": [target], "features": list(features or [])}
+    wanted = {
+        "node": [node],
+        "target": [] if target is None else [target],
+        "features": list(features or []),
+    }
     for argument, names in wanted.items():
         for name in names:
             if name not in header:

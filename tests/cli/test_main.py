@@ -37,7 +37,7 @@ def test_help_of_each_command(run, command):
     [
         ([], ["COMMAND"]),
         (["solve"], ["solve", "demo", "fit"]),
-        (["fit"], ["--edges", "--target", "gtvcvx fit --help"]),
+        (["fit"], ["--edges", "--node", "gtvcvx fit --help"]),
         (["certify", "p.npz"], ["SOLUTION"]),
         (["check"], ["CERTIFICATE"]),
         (["well-connected", "p.npz"], ["--partition"]),

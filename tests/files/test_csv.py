@@ -374,5 +374,6 @@ def test_readers_need_no_other_part_of_the_package():
             "gtvcvx.files._csv",
             "gtvcvx.files._partition",
             "gtvcvx.files._tables",
+            "gtvcvx.files._targets",
         ]
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from gtvcvx.cli._arguments import (
     DEFAULT_RTOL,
+    LOSSES,
     ArgumentParser,
     command_parser,
     folds,
@@ -22,6 +23,8 @@ _DESCRIPTION = """\
 Fit one linear model per node, y = <x, w_i>, by GTV minimization:
 
   minimize  sum_i (1/m_i) ||X_i w_i - y_i||^2  +  lam sum_{i,j} A_ij phi(w_i - w_j)
+
+or with another loss of the predictors <x, w_i> (--loss).
 
 EDGES is a CSV file of two node columns and an optional weight column. DATA is a CSV file with a
 header, one row a data point: the node column, the target column, and feature columns, which are
@@ -41,6 +44,7 @@ def add_parser(commands: Any) -> None:
     )
     _add_files(parser)
     _add_model(parser)
+    _add_loss(parser)
     _add_cross_validation(parser)
     _add_solver(parser)
     _add_output(parser)
@@ -51,7 +55,9 @@ def _add_files(parser: ArgumentParser) -> None:
     files.add_argument("--edges", required=True, metavar="EDGES", help="edge list, CSV")
     files.add_argument("--data", required=True, metavar="DATA", help="data points, CSV")
     files.add_argument("--node", required=True, metavar="NAME", help="node column of DATA")
-    files.add_argument("--target", required=True, metavar="NAME", help="target column of DATA")
+    files.add_argument(
+        "--target", metavar="NAME", help="target column of DATA; needed but for --loss point"
+    )
     files.add_argument(
         "--features",
         nargs="+",
@@ -89,8 +95,43 @@ def _add_model(parser: ArgumentParser) -> None:
         "--standardize",
         action="store_true",
         help="scale the feature columns to mean 0 and variance 1 over all rows; a constant column "
-        "is left as it is; the coefficients are those of the scaled features, and mean and scale "
-        "are kept in the solution's info['standardized']",
+        "is left as it is; the parameters are those of the scaled features, and mean and scale "
+        "are kept in the solution's info['standardized']; coefficients in the units of DATA are "
+        "told, too, and kept in info['original']",
+    )
+
+
+def _add_loss(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "loss",
+        "Targets of logistic are 0 or 1, those of hinge -1 or 1; two labels that are no numbers\n"
+        "become that in alphabetical order. Those of poisson are counts. With point, DATA has one\n"
+        "row a node and no target, and the parameters follow the features: convex clustering.",
+    )
+    group.add_argument(
+        "--loss",
+        choices=tuple(LOSSES),
+        default="squared",
+        help="squared (default), lasso (squared with --kappa), logistic, poisson (rates exp<x, w>),"
+        " huber, pseudohuber, absolute, quantile, hinge or point",
+    )
+    group.add_argument(
+        "--delta", type=positive, help="huber, pseudohuber: residual beyond which rows are outliers"
+    )
+    group.add_argument(
+        "--level", type=share, metavar="Q", help="quantile: its level, between 0 and 1"
+    )
+    group.add_argument(
+        "--ridge",
+        type=nonnegative,
+        metavar="MU",
+        help="add MU/2 ||w_i||_2^2 at nodes with data, the intercept excepted",
+    )
+    group.add_argument(
+        "--kappa",
+        type=nonnegative,
+        metavar="K",
+        help="add K ||w_i||_1 at nodes with data, the intercept excepted",
     )
 
 
@@ -148,13 +189,13 @@ def _add_cross_validation(parser: ArgumentParser) -> None:
     group = parser.add_argument_group(
         "cross-validation",
         "With --cv, data that are held out are predicted from the rest, for a sequence of values\n"
-        "of lambda. The fit to all data takes the value with the least mean squared error.",
+        "of lambda. The fit to all data takes the value with the least mean error in the loss.",
     )
     group.add_argument(
         "--cv-over",
         choices=("points", "nodes"),
         help="hold out single data points (default), or all data of a node, which is then "
-        "predicted from its neighbours",
+        "predicted from its neighbours (with --loss point there is nothing else)",
     )
     group.add_argument(
         "--rule",
