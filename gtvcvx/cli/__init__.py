@@ -1,4 +1,4 @@
-"""The commands of ``gtvcvx``: demo, fit, certify, check, report, federate, well-connected.
+"""The commands ``gtvcvx fit``, ``predict``, ``certify``, ``check``, ``report`` and others.
 
 Exit status: 0 done and proved, 1 not proved or refuted (or interrupted, or the backend failed),
 2 bad input or usage. Results go to standard output, errors and progress to standard error.

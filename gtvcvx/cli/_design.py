@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.cli._losses import SQUARED, LossChoice, chosen_loss
+from gtvcvx.cli._losses import LossChoice, chosen_loss
 from gtvcvx.files._tables import DataTable, EdgeTable, Label, match_nodes, read_data, read_edges
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.problem import GTVProblem
@@ -64,22 +64,12 @@ class Design:
         return len(np.unique(self.owner))
 
     def fit_quality(self, w: FloatArray) -> dict[str, float]:
-        """Return means over all data points, for w of shape (n, d).
-
-        ``mean_loss`` always; ``mean_squared_error`` where that is the loss; ``accuracy``, the
-        share of rows on the right side of zero, for two labels.
-        """
-        own, y = w[self.owner], self.table.y
+        """Return means over all data points, for w of shape (n, d); see `LossChoice.quality`."""
+        own = w[self.owner]
         if self.loss.is_point:
             error = float(np.mean(np.sum((own - self.X) ** 2, axis=1)))
             return {"mean_loss": error, "mean_squared_error": error}
-        predictor = np.einsum("nd,nd->n", self.X, own)
-        found = {"mean_loss": float(np.mean(self.loss.errors(predictor, y)))}
-        if self.loss.name in SQUARED:
-            found["mean_squared_error"] = found["mean_loss"]
-        if self.loss.has_classes:
-            found["accuracy"] = float(np.mean((predictor > 0) == (y > 0)))
-        return found
+        return self.loss.quality(np.einsum("nd,nd->n", self.X, own), self.table.y)
 
     def in_original_units(self, w: FloatArray) -> tuple[list[str], FloatArray] | None:
         """Return names and values of the coefficients of the columns as they are in the file.

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from gtvcvx._arrays import finite_array
 from gtvcvx.federated import SavedRun
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
@@ -76,6 +77,19 @@ def load_run(path: str, problem: GTVProblem, problem_path: str) -> SavedRun:
                 f"{path}: its models have {d} coefficients, those of {problem_path} {problem.dim}"
             )
     return run
+
+
+def load_fitted(path: str) -> Solution:
+    """Load a solution file that stands alone; its parameters are one finite row a node."""
+    with _reading(path):
+        solution = Solution.load(path)
+        w = finite_array(solution.w, f"{path}: w", 2)
+        if len(w) != len(solution.nodes):
+            raise ValueError(
+                f"{path}: the file is damaged (it has {len(solution.nodes)} nodes and "
+                f"{len(w)} rows of parameters)"
+            )
+    return solution
 
 
 @contextmanager

@@ -71,10 +71,15 @@ class LossChoice:
         """Whether targets are one of two labels."""
         return self.name in ("logistic", "hinge")
 
-    def targets(self) -> Numbers:
-        """Return what the target column may hold."""
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The two values of targets with labels."""
+        return (0, 1) if self.name == "logistic" else (-1, 1)
+
+    def targets(self, labels: list[str] | None = None) -> Numbers:
+        """Return what the target column may hold; ``labels``: those of an earlier fit."""
         if self.has_classes:
-            return TwoLabels(0 if self.name == "logistic" else -1, 1)
+            return TwoLabels(*self.ends, labels)
         return Counts() if self.name == "poisson" else Numbers()
 
     def stacked(
@@ -105,6 +110,19 @@ class LossChoice:
         kind = "squared" if self.name in SQUARED else self.name
         return ROW_ERRORS[kind](predictor, {"y": y, **self.rows})
 
+    def quality(self, predictor: FloatArray, y: FloatArray) -> dict[str, float]:
+        """Return means over rows with targets y (N,) and linear predictors <x, w_i> (N,).
+
+        ``mean_loss`` always; ``mean_squared_error`` where that is the loss; ``accuracy``, the
+        share of rows on the right side of zero, for two labels.
+        """
+        found = {"mean_loss": float(np.mean(self.errors(predictor, y)))}
+        if self.name in SQUARED:
+            found["mean_squared_error"] = found["mean_loss"]
+        if self.has_classes:
+            found["accuracy"] = float(np.mean((predictor > 0) == (y > 0)))
+        return found
+
     def text(self) -> str:
         """Return the loss and its parameters in words."""
         given = {**self.rows, "ridge": self.ridge, "kappa": self.kappa}
@@ -113,6 +131,16 @@ class LossChoice:
     def data(self) -> dict[str, Any]:
         """Return the same for files and JSON."""
         return {"name": self.name, **self.rows, "ridge": self.ridge, "kappa": self.kappa}
+
+    @staticmethod
+    def of_data(data: dict[str, Any] | None) -> LossChoice:
+        """Read what `data` wrote; without it, as in files of old, the loss is squared."""
+        if data is None:
+            return LossChoice("squared", {}, 0.0, 0.0)
+        if data.get("name") not in LOSSES:
+            raise ValueError(f"loss: {data.get('name')!r} is not one of {', '.join(LOSSES)}")
+        rows = {str(key): float(data[key]) for key in ("delta", "level") if key in data}
+        return LossChoice(data["name"], rows, data.get("ridge", 0.0), data.get("kappa", 0.0))
 
 
 def chosen_loss(args: Namespace) -> LossChoice:

@@ -317,7 +317,7 @@ def _with_target(chunk: Chunk, target: int) -> Chunk:
     return Chunk([chunk.lines[k] for k in keep], columns)
 
 
-def match_nodes(nodes: Sequence[Label], table: DataTable) -> IntArray:
+def match_nodes(nodes: Sequence[Label], table: DataTable, whose: str = "the graph") -> IntArray:
     """Position in ``nodes`` of the node of each data row, shape (N,).
 
     Parameters
@@ -326,6 +326,8 @@ def match_nodes(nodes: Sequence[Label], table: DataTable) -> IntArray:
         The graph's node labels; compared by their text.
     table : DataTable
         What ``read_data`` returned.
+    whose : str
+        What the nodes are of, for the message.
 
     Raises
     ------
@@ -341,6 +343,6 @@ def match_nodes(nodes: Sequence[Label], table: DataTable) -> IntArray:
     if unknown.size:
         k = int(unknown[0])
         raise ValueError(
-            f"{table.path}, line {table.lines[k]}: node {str(table.node[k])!r} is not in the graph"
+            f"{table.path}, line {table.lines[k]}: node {str(table.node[k])!r} is not in {whose}"
         )
     return where

@@ -52,14 +52,18 @@ class TwoLabels(Numbers):
     ----------
     low, high : int
         The numbers, and what the two texts become.
+    labels : list of two str, optional
+        The texts that are expected, if texts are, in their order.
     """
 
-    def __init__(self, low: int, high: int) -> None:
+    def __init__(self, low: int, high: int, labels: list[str] | None = None) -> None:
         self._ends = (float(low), float(high))
         self._expected = f"{low} or {high}"
         # Value of each text met so far: of numbers as they are, of labels their position.
         self._values: dict[str, float] = {}
-        self._texts: list[str] = []
+        self._texts: list[str] = list(labels or [])
+        if labels is not None:
+            self._values = {labels[0]: 0.0, labels[1]: 1.0}
         self._path = self._column = ""
 
     def read(

@@ -2,10 +2,19 @@
 
 from typing import Any
 
-from gtvcvx.cli.parsers import _certify, _check, _demo, _federate, _fit, _report, _well_connected
+from gtvcvx.cli.parsers import (
+    _certify,
+    _check,
+    _demo,
+    _federate,
+    _fit,
+    _predict,
+    _report,
+    _well_connected,
+)
 
 
 def add_parsers(commands: Any) -> None:
     """Add all commands, in the order in which help lists them."""
-    for module in (_demo, _fit, _certify, _check, _report, _federate, _well_connected):
+    for module in (_demo, _fit, _predict, _certify, _check, _report, _federate, _well_connected):
         module.add_parser(commands)
