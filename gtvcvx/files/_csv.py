@@ -1,16 +1,15 @@
-"""Reading comma-separated files in chunks, with errors that name file, line and column.
+"""Reading tables of text in chunks, with errors that name file, line and column.
 
-Cells are stripped of surrounding blanks, blank lines are skipped, a byte order mark is ignored;
-the encoding is UTF-8. Nothing here knows what the columns mean.
+Cells are separated by commas or, where the first line is, by semicolons or tabs. They are stripped
+of surrounding blanks, blank lines are skipped; `gtvcvx.files._text` opens the file, gzipped or not.
+Nothing here knows what the columns mean.
 """
 
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import TextIO
@@ -18,6 +17,7 @@ from typing import TextIO
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.files._text import BadText, explained
 
 Label = str | int
 
@@ -28,6 +28,10 @@ _CHUNK_ROWS = 512
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
+# Numbers as spreadsheets of some languages write them: 3,14; and with groups of digits.
+_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+\.\d*|[-+]?\d{1,3}(?:\.\d{3})+,\d*")
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Chunk:
 
 
 class CsvFile:
-    """An open comma-separated file that is read once, from top to bottom.
+    """An open table that is read once, from top to bottom.
 
     Parameters
     ----------
@@ -47,11 +51,18 @@ class CsvFile:
         Name of the file, for messages.
     handle : text file
         The open file.
+    separator : str
+        What stands between cells.
     """
 
-    def __init__(self, path: str, handle: TextIO) -> None:
-        self.path = path
-        self._reader = csv.reader(handle, strict=True, skipinitialspace=True)
+    #: Whether the first row is known to be one of names; in text it may be data.
+    named = False
+
+    def __init__(self, path: str, handle: TextIO, separator: str = ",") -> None:
+        self.path, self._separator = path, separator
+        self._reader = csv.reader(
+            handle, strict=True, skipinitialspace=separator != "\t", delimiter=separator
+        )
 
     def first(self) -> tuple[int, list[str]]:
         """Line number and cells of the first row; an empty file is refused."""
@@ -65,10 +76,24 @@ class CsvFile:
         for lines, rows in self._blocks(_CHUNK_ROWS):
             for line, row in zip(lines, rows, strict=True):
                 if len(row) != n_fields:
-                    raise self.error(line, None, f"{n_fields} cells are expected, found {len(row)}")
+                    problem = f"{n_fields} cells are expected, found {len(row)}"
+                    raise self.error(line, None, problem + self._why_not(n_fields, row))
             columns = [list(map(str.strip, column)) for column in zip(*rows, strict=True)]
             if columns:
                 yield Chunk(lines, columns)
+
+    def _why_not(self, n_fields: int, row: Sequence[str]) -> str:
+        """Say what is known to lead to a wrong number of cells."""
+        if len(row) == n_fields + 1 and not row[-1].strip():
+            return ": the line ends in a separator, the first line does not"
+        if len(row) > n_fields and self._separator == ",":
+            return "; a cell with a comma in it must be quoted, numbers need a decimal point"
+        if len(row) == 1 and n_fields > 1:
+            for other, name in _SEPARATORS.items():
+                if other != self._separator and row[0].count(other) == n_fields - 1:
+                    own = _SEPARATORS[self._separator]
+                    return f": this line is separated by {name}, the first line by {own}"
+        return ""
 
     def error(self, line: int, column: str | None, problem: str) -> ValueError:
         """Error that says where in the file the problem is."""
@@ -88,7 +113,7 @@ class CsvFile:
             values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
         except ValueError:
             k = next(k for k, cell in enumerate(cells) if not is_number(cell))
-            raise self.error(lines[k], column, f"{cells[k]!r} is not a number") from None
+            raise self.error(lines[k], column, _no_number(cells[k])) from None
         wrong = np.flatnonzero(~np.isfinite(values))
         if wrong.size:
             k = int(wrong[0])
@@ -109,22 +134,21 @@ class CsvFile:
                 start = reader.line_num
         except csv.Error as error:
             raise self.error(reader.line_num, None, f"not valid CSV: {error}") from error
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{self.path}: the text is not UTF-8 ({error})") from error
+        except (UnicodeDecodeError, *BadText) as error:
+            raise ValueError(explained(self.path, error)) from error
 
 
-@contextmanager
-def open_csv(path: str | os.PathLike[str]) -> Iterator[CsvFile]:
-    """Open a comma-separated file; a file that is missing or unreadable is a ValueError."""
-    name = os.fspath(path)
-    try:
-        handle = open(name, encoding="utf-8-sig", newline="")  # noqa: SIM115 - closed below
-    except FileNotFoundError:
-        raise ValueError(f"{name}: there is no such file") from None
-    except OSError as error:
-        raise ValueError(f"{name}: the file cannot be read ({error.strerror})") from error
-    with handle:
-        yield CsvFile(name, handle)
+def _no_number(cell: str) -> str:
+    """Say why a cell is not a number, where the reason is a known one."""
+    if _GROUPED.fullmatch(cell):
+        return f"{cell!r} is not a number here: digits must not be grouped"
+    if _DECIMAL_COMMA.fullmatch(cell):
+        point = cell.replace(",", ".")
+        return (
+            f"{cell!r} has a decimal comma, {point} is expected; export with decimal points, or "
+            "convert the file, as by pandas.read_csv(..., decimal=',').to_csv(...)"
+        )
+    return f"{cell!r} is not a number"
 
 
 def is_number(cell: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from gtvcvx.files._csv import Chunk, Label, as_labels, is_integer, node_positions, open_csv
+from gtvcvx.files._csv import Chunk, Label, as_labels, is_integer, node_positions
+from gtvcvx.files._opening import open_csv
 
 # Names in a first cell that make the row a header whatever follows.
 _NODE_HEADER = frozenset({"node", "id", "name", "label", "vertex"})
@@ -53,7 +54,7 @@ def read_labels(
                 file.refuse_empty(chunk.columns[k], chunk.lines, column)
                 cells[k].extend(chunk.columns[k])
     known = None if nodes is None else node_positions(nodes)
-    skip = int(_is_label_header(cells[0], known))
+    skip = int(file.named or _is_label_header(cells[0], known))
     node, cluster, lines = cells[0][skip:], as_labels(cells[1][skip:]), lines[skip:]
     if not node:
         raise ValueError(f"{file.path}: there is no row below the header")

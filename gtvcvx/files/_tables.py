@@ -25,8 +25,8 @@ from gtvcvx.files._csv import (
     is_integer,
     is_number,
     node_positions,
-    open_csv,
 )
+from gtvcvx.files._opening import open_csv
 from gtvcvx.files._partition import read_labels
 from gtvcvx.files._targets import Numbers
 
@@ -128,7 +128,7 @@ def read_edges(path: str | os.PathLike[str]) -> EdgeTable:
             expected = "2 or 3 cells (node, node, weight) separated by commas are expected"
             raise file.error(line, None, f"{expected}, found {len(first)}")
         file.refuse_empty(first, [line] * len(first), "names or first edge")
-        n_first = len({positions[label] for label in first[:2]})
+        n_first = 0 if file.named else len({positions[label] for label in first[:2]})
         parts = [_edge_arrays(file, chunk, positions) for chunk in file.chunks(len(first))]
     edges = np.concatenate([np.empty((0, 2), dtype=np.int64), *(part[0] for part in parts)])
     weights = np.concatenate([np.empty(0), *(part[1] for part in parts)])
@@ -178,6 +178,8 @@ def _is_edge_header(
 
     ``below``: the labels that the other rows add; ``reused``: they also use one of the first row's.
     """
+    if file.named:
+        return True
     if len(first) == 3:
         if reused and not is_number(first[2]):
             raise file.error(line, "3 (weight)", f"{first[2]!r} is not a number")
@@ -280,7 +282,8 @@ def _feature_names(
     """Check the header and return the names of the feature columns."""
     for k, name in enumerate(header):
         if not name:
-            raise file.error(line, str(k + 1), "the column has no name")
+            last = "; does the line end in a separator?" if k and k == len(header) - 1 else ""
+            raise file.error(line, str(k + 1), f"the column has no name{last}")
         if name in header[:k]:
             raise file.error(line, str(k + 1), f"the column name {name!r} occurs twice")
     if isinstance(features, str):

@@ -59,6 +59,8 @@ def test_edges(files, run, text, words):
         ("place,x1,x1,y\na,1,2,3\n", ["data.csv, line 1", "'x1'", "twice"]),
         ("node,x1,y\na,1,2\n", ["data.csv, line 1", "'place'", "(node)"]),
         ("place,x1,z\na,1,2\n", ["data.csv, line 1", "'y'", "(target)"]),
+        ("place;x1;y\na;1;2,5\n", ["data.csv, line 2", "'y'", "'2,5' has a decimal comma"]),
+        ("place,x1,y,\na,1,2,\n", ["data.csv, line 1", "no name", "end in a separator"]),
         ("place,x1,y\na,one,2\n", ["data.csv, line 2", "'x1'", "'one'"]),
         ("place,x1,y\na,1,2\nb,NaN,2\n", ["data.csv, line 3", "'x1'", "'NaN'"]),
         ("place,x1,y\na,1,inf\n", ["data.csv, line 2", "'y'", "'inf'"]),

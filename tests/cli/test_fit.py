@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import signal
 
 import numpy as np
@@ -133,6 +134,18 @@ def test_standardize_scales_and_says_how(files, run):
     Z = np.insert((X - mean) / scale, 1, 0.1, axis=1)
     exact = files.direct(Z).solve("CLARABEL", rtol=1e-9)
     assert solution.value == pytest.approx(exact.value, abs=1e-6)
+
+
+def test_files_of_spreadsheets_and_archives(files, run):
+    """Semicolons, quotes, CRLF and a byte order mark, gzipped: the same fit."""
+    assert run(*files.fit()).status == 0
+    plain = gtv.Solution.load(files.folder / "s.npz")
+    for path in (files.edges, files.data):
+        header, rows = read(path)
+        lines = [";".join(f'"{cell}"' for cell in row) for row in (header, *rows)]
+        path.write_bytes(gzip.compress("\r\n".join(["\ufeff" + lines[0], *lines[1:]]).encode()))
+    assert run(*files.fit()).status == 0
+    assert np.array_equal(gtv.Solution.load(files.folder / "s.npz").w, plain.w)
 
 
 def test_features_in_the_order_given(files, run):

@@ -128,7 +128,7 @@ class TestEdges:
             ("from,to\n", None, None, "no edge below the header"),
             ("from,to,weight\n", None, None, "no edge below the header"),
             ("a\nb\n", 1, None, "2 or 3 cells .* found 1"),
-            ("a;b;1\n", 1, None, "separated by commas are expected, found 1"),
+            ("a b 1\n", 1, None, "separated by commas are expected, found 1"),
             ("a,b,1,x\n", 1, None, "found 4"),
             ("a,b,1\nb,c\n", 2, None, "3 cells are expected, found 2"),
             ("a,b\nb,c\nc,d,1\n", 3, None, "2 cells are expected, found 3"),
@@ -163,7 +163,7 @@ class TestEdges:
         with pytest.raises(ValueError, match=refusal(tmp_path, problem="cannot be read")):
             read_edges(tmp_path)
         path = file("from,to\nMalmö,a\n", encoding="latin-1")
-        with pytest.raises(ValueError, match=refusal(path, problem="not UTF-8")):
+        with pytest.raises(ValueError, match=refusal(path, 2, problem="not UTF-8; byte 0xf6")):
             read_edges(path)
 
     def test_lines_are_counted_across_chunks_and_quoted_line_breaks(self, file, monkeypatch):
@@ -372,8 +372,10 @@ def test_readers_need_no_other_part_of_the_package():
             "gtvcvx._arrays",
             "gtvcvx.files",
             "gtvcvx.files._csv",
+            "gtvcvx.files._opening",
             "gtvcvx.files._partition",
             "gtvcvx.files._tables",
             "gtvcvx.files._targets",
+            "gtvcvx.files._text",
         ]
     )

@@ -32,6 +32,8 @@ used in file order and as they are. A node without rows, or whose target cells a
 unlabelled: it gets its parameters from its neighbours. lam is given, or chosen by cross-validation
 (--cv).
 
+Tables may be separated by semicolons or tabs and gzipped; Parquet files (.parquet) need pandas.
+
 The solution is written to SOLUTION, and the problem beside it (see --problem), which is what
 'gtvcvx certify' and 'gtvcvx well-connected' read. Exit status 0 if the solution is certified.
 Ctrl-C ends the iteration: the best solution so far is certified and written."""
