@@ -88,9 +88,9 @@ class Clusters:
         ]
 
 
-def find_clusters(solution: Solution) -> Clusters:
-    """Summarize the clusters of a solution."""
-    labels = solution.clusters()
+def find_clusters(solution: Solution, labels: IntArray | None = None) -> Clusters:
+    """Summarize the clusters of a solution, or those given by labels (n,) from 0 on."""
+    labels = solution.clusters() if labels is None else labels
     order = np.argsort(labels, kind="stable")
     first = np.searchsorted(labels[order], np.arange(labels.max() + 1))
     rows = solution.w[order]

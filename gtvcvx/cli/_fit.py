@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from argparse import Namespace
-from dataclasses import replace
 
 import verify
 from gtvcvx.cli import _fit_cv, _fit_report
@@ -17,7 +15,7 @@ from gtvcvx.cli._clusters import (
 )
 from gtvcvx.cli._design import Design, read_design
 from gtvcvx.cli._loading import check_outputs
-from gtvcvx.cli._proof import certificate_data, certificate_lines, certify, exit_status, rounded_up
+from gtvcvx.cli._proof import certificate_data, certificate_lines, certify_reached, exit_status
 from gtvcvx.cli._report import emit, entry, working
 from gtvcvx.solution import Solution
 
@@ -72,23 +70,12 @@ def run(args: Namespace) -> int:
 def _certify(
     args: Namespace, design: Design, solution: Solution, rtol: float
 ) -> verify.Certificate:
-    """Certify to the tolerance asked for or, if the solver stopped before it, what it reached.
-
-    A tolerance that the solution is known to miss would have the certifier solve the problem anew.
-    """
-    reached = solution.rel_gap
-    missed = rtol < reached < math.inf
     try:
-        certificate = certify(args, design.problem, solution, 2.0 * reached if missed else rtol)
+        return certify_reached(args, design.problem, solution, rtol)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"interrupted during certification; the solution is in {args.output}"
         ) from None
-    if certificate.status != "CERTIFIED" or certificate.rel_gap <= rtol:
-        return certificate
-    proved = rounded_up(certificate.rel_gap)
-    reason = f"relative gap {proved} is proved, but {rtol:g} was asked for"
-    return replace(certificate, status="UNPROVED", reason=reason, rtol=rtol)
 
 
 def _outputs(args: Namespace) -> dict[str, str | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
+from dataclasses import replace
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
@@ -24,6 +25,23 @@ def certify(
     """Certify a solution through the package ``verify``, which sees plain data only."""
     with working(args, "certifying"):
         return verify.certify(problem.to_data(), solution.w, solution.u, rtol=rtol)
+
+
+def certify_reached(
+    args: Namespace, problem: GTVProblem, solution: Solution, rtol: float
+) -> verify.Certificate:
+    """Certify to the tolerance asked for or, if the solver stopped before it, what it reached.
+
+    A tolerance that the solution is known to miss would have the certifier solve the problem anew.
+    """
+    reached = solution.rel_gap
+    missed = rtol < reached < math.inf
+    certificate = certify(args, problem, solution, 2.0 * reached if missed else rtol)
+    if certificate.status != "CERTIFIED" or certificate.rel_gap <= rtol:
+        return certificate
+    proved = rounded_up(certificate.rel_gap)
+    reason = f"relative gap {proved} is proved, but {rtol:g} was asked for"
+    return replace(certificate, status="UNPROVED", reason=reason, rtol=rtol)
 
 
 def exit_status(verdict: str) -> int:

@@ -202,7 +202,7 @@ def _is_edge_header(
 def read_data(
     path: str | os.PathLike[str],
     *,
-    node: str,
+    node: str | None,
     target: str | None,
     features: Sequence[str] | None = None,
     targets: Numbers | None = None,
@@ -216,8 +216,8 @@ def read_data(
     ----------
     path : str or path-like
         The file.
-    node : str
-        Name of the node column.
+    node : str or None
+        Name of the node column; None: there is none, rows are numbered from 1.
     target : str or None
         Name of the target column; None: there is none, and all rows are read.
     features : sequence of str, optional
@@ -245,8 +245,11 @@ def read_data(
         for chunk in file.chunks(len(header)):
             n_rows += len(chunk.lines)
             kept = chunk if target is None else _with_target(chunk, place[target])
-            file.refuse_empty(kept.columns[place[node]], kept.lines, repr(node))
-            nodes += kept.columns[place[node]]
+            if node is None:
+                nodes += map(str, range(len(lines) + 1, len(lines) + len(kept.lines) + 1))
+            else:
+                file.refuse_empty(kept.columns[place[node]], kept.lines, repr(node))
+                nodes += kept.columns[place[node]]
             lines += kept.lines
             if target is not None:
                 cells = kept.columns[place[target]]
@@ -275,7 +278,7 @@ def _feature_names(
     file: CsvFile,
     line: int,
     header: list[str],
-    node: str,
+    node: str | None,
     target: str | None,
     features: Sequence[str] | None,
 ) -> list[str]:
@@ -288,10 +291,10 @@ def _feature_names(
             raise file.error(line, str(k + 1), f"the column name {name!r} occurs twice")
     if isinstance(features, str):
         raise TypeError(f"features: a list of column names is expected, got {features!r}")
-    if node == target:
+    if node == target and node is not None:
         raise ValueError(f"target: the column {target!r} is already the node column")
     wanted = {
-        "node": [node],
+        "node": [] if node is None else [node],
         "target": [] if target is None else [target],
         "features": list(features or []),
     }

@@ -13,7 +13,17 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx.cli import _report, main
 
-COMMANDS = ["demo", "fit", "predict", "certify", "check", "well-connected", "report", "federate"]
+COMMANDS = [
+    "demo",
+    "fit",
+    "predict",
+    "cluster",
+    "certify",
+    "check",
+    "well-connected",
+    "report",
+    "federate",
+]
 
 
 def test_version(run):

@@ -5,6 +5,7 @@ from typing import Any
 from gtvcvx.cli.parsers import (
     _certify,
     _check,
+    _cluster,
     _demo,
     _federate,
     _fit,
@@ -16,5 +17,15 @@ from gtvcvx.cli.parsers import (
 
 def add_parsers(commands: Any) -> None:
     """Add all commands, in the order in which help lists them."""
-    for module in (_demo, _fit, _predict, _certify, _check, _report, _federate, _well_connected):
+    for module in (
+        _demo,
+        _fit,
+        _predict,
+        _cluster,
+        _certify,
+        _check,
+        _report,
+        _federate,
+        _well_connected,
+    ):
         module.add_parser(commands)
