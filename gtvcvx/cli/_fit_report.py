@@ -15,8 +15,8 @@ from gtvcvx.cli._report import counted, entry, listed, table
 from gtvcvx.solution import Solution
 
 
-def problem_lines(design: Design) -> list[str]:
-    """Return what was read."""
+def problem_lines(design: Design, lam: bool = True) -> list[str]:
+    """Return what was read; ``lam``: whether there is one lambda."""
     graph, data = _graph_data(design), _points_data(design)
     isolated, skipped = graph["isolated"], data["rows_without_target"]
     lines = [
@@ -49,16 +49,18 @@ def problem_lines(design: Design) -> list[str]:
     name = penalty["kind"] + (f" with p = {penalty['p']:g}" if "p" in penalty else "")
     plain = design.loss.text() == "squared"
     loss = "" if plain else f"loss {design.loss.text()}; "
-    lines.append(entry("Problem", f"{loss}penalty {name}, lambda {design.problem.lam:g}"))
+    value = f", lambda {design.problem.lam:g}" if lam else ""
+    lines.append(entry("Problem", f"{loss}penalty {name}{value}"))
     return lines
 
 
-def problem_data(design: Design) -> dict[str, Any]:
+def problem_data(design: Design, lam: bool = True) -> dict[str, Any]:
     """Return the same for JSON."""
+    value = {"lam": design.problem.lam} if lam else {}
     return {
         "graph": _graph_data(design),
         "data": {**_points_data(design), **design.info()},
-        "problem": {"penalty": design.problem.penalty.to_data(), "lam": design.problem.lam},
+        "problem": {"penalty": design.problem.penalty.to_data(), **value},
     }
 
 

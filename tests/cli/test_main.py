@@ -17,12 +17,12 @@ COMMANDS = [
     "demo",
     "fit",
     "predict",
+    "path",
     "cluster",
     "certify",
     "check",
     "well-connected",
     "report",
-    "federate",
 ]
 
 

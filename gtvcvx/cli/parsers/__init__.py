@@ -9,6 +9,7 @@ from gtvcvx.cli.parsers import (
     _demo,
     _federate,
     _fit,
+    _path,
     _predict,
     _report,
     _well_connected,
@@ -18,14 +19,7 @@ from gtvcvx.cli.parsers import (
 def add_parsers(commands: Any) -> None:
     """Add all commands, in the order in which help lists them."""
     for module in (
-        _demo,
-        _fit,
-        _predict,
-        _cluster,
-        _certify,
-        _check,
-        _report,
-        _federate,
-        _well_connected,
+        *(_demo, _fit, _predict, _path, _cluster),
+        *(_certify, _check, _report, _well_connected),
     ):
         module.add_parser(commands)
