@@ -6,8 +6,11 @@ Exit status: 0 done and proved, 1 not proved or refuted (or interrupted, or the 
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 from gtvcvx import __version__
 from gtvcvx._lazy import cp
@@ -47,6 +50,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(args.command, error, NOT_PROVED)
 
 
+class _Completion(argparse.Action):
+    """Print the completion script of a shell and end."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None
+    ) -> None:
+        """Print it."""
+        print(import_module("gtvcvx.cli._completion").script(parser, values), end="")
+        parser.exit()
+
+
 def _parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="gtvcvx",
@@ -54,6 +68,12 @@ def _parser() -> ArgumentParser:
         epilog="Exit status: 0 done and proved, 1 not proved or refuted, 2 bad input or usage.",
     )
     parser.add_argument("--version", action="version", version=f"gtvcvx {__version__}")
+    parser.add_argument(
+        "--completion",
+        action=_Completion,
+        choices=("bash", "zsh", "fish"),
+        help="print a script that completes commands and options, and exit",
+    )
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, title="commands"
     )
