@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -41,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # argparse's way to end --help, --version and usage errors
         return stop.code if isinstance(stop.code, int) else BAD_INPUT
     try:
-        return int(args.run(args))
+        with _warnings_of(args.command):
+            return int(args.run(args))
     except (ValueError, OSError) as error:
         return _failed(args.command, error, BAD_INPUT)
     except KeyboardInterrupt as stop:
@@ -79,6 +82,18 @@ def _parser() -> ArgumentParser:
     )
     add_parsers(commands)
     return parser
+
+
+@contextmanager
+def _warnings_of(command: str) -> Iterator[None]:
+    """Show warnings in one line each, without the place in the source that gives them."""
+
+    def show(message: Warning | str, *rest: Any, **options: Any) -> None:
+        print(f"gtvcvx {command}: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _failed(command: str, problem: object, status: int) -> int:

@@ -7,23 +7,15 @@ import json
 import signal
 import subprocess
 import sys
+import warnings
 
 import pytest
 
 import gtvcvx as gtv
 from gtvcvx.cli import _report, main
 
-COMMANDS = [
-    "demo",
-    "fit",
-    "predict",
-    "path",
-    "cluster",
-    "certify",
-    "check",
-    "well-connected",
-    "report",
-]
+COMMANDS = ["demo", "fit", "predict", "path", "cluster", "federate"]
+COMMANDS += ["certify", "check", "well-connected", "report"]
 
 
 def test_version(run):
@@ -144,6 +136,21 @@ def test_label_that_the_terminal_cannot_show(files, run, monkeypatch):
     assert main(files.fit()) == 0
     ascii_only.seek(0)
     assert "\\xc5land" in ascii_only.read()
+
+
+def test_warnings_take_one_line(files, run, monkeypatch):
+    def warned(path, *args, **options):
+        warnings.warn("an edge is\n  named twice", UserWarning, stacklevel=1)
+        raise ValueError("enough")
+
+    monkeypatch.setattr("gtvcvx.cli._design.read_edges", warned)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        outcome = run(*files.fit())
+    assert outcome.err.splitlines() == [
+        "gtvcvx fit: warning: an edge is named twice",
+        "gtvcvx fit: error: enough",
+    ]
 
 
 def test_plain_values_of_json():

@@ -72,8 +72,8 @@ def add_loss(parser: ArgumentParser) -> None:
         "--loss",
         choices=tuple(LOSSES),
         default="squared",
-        help="squared (default), lasso (squared with --kappa), logistic, poisson (rates exp<x, w>),"
-        " huber, pseudohuber, absolute, quantile, hinge or point",
+        help="what is minimized at the nodes (default: squared); lasso is squared with --kappa, "
+        "poisson has the rates exp<x, w>",
     )
     group.add_argument(
         "--delta", type=positive, help="huber, pseudohuber: residual beyond which rows are outliers"
