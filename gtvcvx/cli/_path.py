@@ -125,5 +125,6 @@ def _figure(design: Design, path: LambdaPath) -> Any:
     for k, name in enumerate(shown):
         plot_path(path, "coefficients", coefficient=k, ax=axes[k])
         axes[k].set_title(name)
+        axes[k].set_ylabel("coefficient of each node")
     plot_path(path, "clusters", ax=axes[-1])
     return figure

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx.cli import _arguments
+from gtvcvx.losses.batched._terms import ROW_KINDS
 
 LOSSES = {
     "logistic": (gtv.LogisticLoss, {}),
@@ -54,6 +56,10 @@ def direct(files, loss, X, y, node, **more):
     ends = [[names.index(i), names.index(j)] for i, j, _ in files.edge_rows]
     graph = gtv.EmpiricalGraph(6, ends, [a for *_, a in files.edge_rows], names)
     return gtv.GTVProblem(graph, kind.from_rows(X, y, node, 6, **options, **more), "l2", lam=0.2)
+
+
+def test_every_loss_of_rows_is_there():
+    assert set(LOSSES) == set(_arguments.LOSSES) - {"point"} == {*ROW_KINDS, "lasso"}
 
 
 @pytest.mark.parametrize("loss", LOSSES)
