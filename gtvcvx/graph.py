@@ -199,7 +199,9 @@ class EmpiricalGraph:
     def from_csv(cls, path: str | os.PathLike[str]) -> EmpiricalGraph:
         """Read an edge list: two node columns and an optional weight column.
 
-        Labels are the strings or integers of the file, in order of first appearance.
+        Labels are the strings or integers of the file, in order of first appearance. Cells are
+        separated by commas, or by semicolons or tabs where the first line is; the file may be
+        gzipped, or a Parquet file (``.parquet``, which needs pandas and pyarrow).
         """
         table = read_edges(path)
         return cls(len(table.labels), table.edges, table.weights, table.labels)

@@ -197,7 +197,11 @@ def _named(estimator: Any, points: Points) -> tuple[GTVProblem, Solution]:
 
 def _graph_text(args: Namespace, estimator: Any) -> str:
     graph = estimator.graph_
-    kind = f"of {args.edges}" if args.edges else f"of {estimator.n_neighbors} nearest neighbours"
+    if args.edges:
+        kind = f"of {args.edges}"
+    else:
+        neighbours = min(estimator.n_neighbors, graph.n_nodes - 1)
+        kind = f"{counted(neighbours, 'nearest neighbour')} of each point, and a spanning tree"
     return f"{counted(graph.n_nodes, 'node')}, {counted(graph.n_edges, 'edge')}, {kind}"
 
 

@@ -61,7 +61,7 @@ def test_defaults_and_report(cluster):
     assert outcome.status == 0
     assert "12 points; features metres, euros" in outcome.out
     assert "scaled to mean 0 and variance 1" in outcome.out
-    assert "of 10 nearest neighbours" in outcome.out
+    assert "10 nearest neighbours of each point, and a spanning tree" in outcome.out
     assert "for the number of clusters that lasts longest" in outcome.out
     assert "CERTIFIED" in outcome.out
     assert cluster("--quiet").out == ""
