@@ -77,8 +77,8 @@ def lambda_path(
     Raises
     ------
     TypeError, ValueError
-        Naming the argument. Without ``lams`` also: the penalty is not a norm, or lambda_max is 0
-        because the consensus is the solution for every lambda.
+        Naming the argument. Without ``lams`` also: the penalty is not a norm, lambda_max is 0
+        because the consensus is the solution for every lambda, or it cannot be bounded.
     """
     if not isinstance(problem, GTVProblem):
         raise TypeError(f"problem: a GTVProblem is expected, got {type(problem).__name__}")
@@ -196,6 +196,11 @@ def _grid(
         raise ValueError(
             "lams: lambda_max is 0, since one parameter vector per component is optimal for every "
             "lambda; give values"
+        )
+    if not math.isfinite(found.upper):
+        raise ValueError(
+            f"lams: lambda_max is above {found.lower:g}, but rounding leaves no upper bound; give "
+            "values, or bring the features to a common scale"
         )
     values = found.upper * np.geomspace(1.0, min_ratio, n_lams)
     return values, _first_solution(problem.with_lam(found.upper), found)

@@ -77,7 +77,7 @@ def test_rows_without_names_are_numbered(files, cluster, points):
 
 
 def test_solution_and_graph_for_the_other_commands(files, run, cluster):
-    chain = [[NAMES[k], NAMES[k + 1]] for k in range(11)]
+    chain = [[NAMES[k], NAMES[k + 1]] for k in reversed(range(11))]
     edges = files.write("chain.csv", ["from", "to"], chain)
     path = files.folder / "c.npz"
     outcome = cluster("--edges", edges, "--lam", "1", "--solution", path, "--features", "metres")
@@ -86,7 +86,8 @@ def test_solution_and_graph_for_the_other_commands(files, run, cluster):
     assert list(solution.nodes) == NAMES
     assert solution.info["features"] == ["metres"]
     problem = files.folder / "c.problem.npz"
-    assert gtv.GTVProblem.load(problem).graph.n_edges == 11
+    graph = gtv.GTVProblem.load(problem).graph
+    assert {tuple(graph.nodes[i] for i in edge) for edge in graph.edges} == set(map(tuple, chain))
     outcome = run("certify", problem, path, "-o", files.folder / "c.json")
     assert outcome.status == 0
     outcome = run("well-connected", problem, "--partition", files.folder / "l.csv")

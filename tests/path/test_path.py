@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import gtvcvx as gtv
 from gtvcvx import generators
 from gtvcvx.path import LambdaPath, lambda_max, lambda_path
+from gtvcvx.path._critical import CriticalLambda
 from gtvcvx.path._events import cluster_changes
 from verify._compilation import CLOCK
 
@@ -298,6 +299,16 @@ def test_nothing_to_vary():
     problem = gtv.GTVProblem(generators.chain(2, 1.0), gtv.PointLoss.stack(np.ones((4, 1))))
     with pytest.raises(ValueError, match="lams: lambda_max is 0"):
         lambda_path(problem)
+
+
+def test_a_grid_needs_an_upper_bound_of_lambda_max(monkeypatch):
+    """Rounding can keep one away, as of absolute errors with features of a million."""
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(2, [[0, 1]]), gtv.PointLoss.stack([[0.0], [1.0]]))
+    unknown = CriticalLambda(3.0, np.inf, np.zeros((2, 1)), np.zeros((1, 1)))
+    monkeypatch.setattr("gtvcvx.path._solve.critical", lambda *args, **options: unknown)
+    with pytest.raises(ValueError, match=r"lams: lambda_max is above 3, but .* no upper bound"):
+        lambda_path(problem)
+    assert len(lambda_path(problem, [1.0])) == 1
 
 
 class TestTimeLimit:
