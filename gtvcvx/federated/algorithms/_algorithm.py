@@ -16,6 +16,7 @@ from gtvcvx.federated.wire import Schema
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.penalties import Penalty
 from gtvcvx.problem import GTVProblem
+from verify._display import COLUMNS, clipped, short
 
 
 class Algorithm(ABC):
@@ -117,11 +118,11 @@ class Algorithm(ABC):
     def __repr__(self) -> str:
         parameters = inspect.signature(type(self)).parameters
         given = ", ".join(
-            f"{name}={getattr(self, name)!r}"
+            f"{name}={short(getattr(self, name))}"
             for name, parameter in parameters.items()
             if hasattr(self, name) and not _same(getattr(self, name), parameter.default)
         )
-        return f"{self.name}({given})"
+        return clipped(f"{self.name}({given})", COLUMNS - len("Run of "))
 
 
 def stacked_models(reports: Sequence[Report]) -> FloatArray:

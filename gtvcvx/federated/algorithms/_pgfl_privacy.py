@@ -27,6 +27,7 @@ from gtvcvx.federated.programs import LocalLoss, View, stacked_locals
 from gtvcvx.federated.wire import Message
 from gtvcvx.losses import StackedLoss, stacked_from_terms
 from gtvcvx.losses.batched._terms import ROW_KINDS
+from verify._display import fields_text
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,9 @@ class PrivateReleases:
     delta: float = 1e-5
     insecure_seed: int | None = None
     insecure_dual: bool = False
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
     def __post_init__(self) -> None:
         GeometricVariance(self.variance, self.zeta)

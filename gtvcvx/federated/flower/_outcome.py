@@ -15,6 +15,7 @@ from gtvcvx.federated.runtime._history import History
 from gtvcvx.federated.runtime._observer import Observer
 from gtvcvx.federated.runtime._run import Run
 from gtvcvx.problem import GTVProblem
+from verify._display import fields_text
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,9 @@ class Outcome:
     bytes_down: int
     messages: int
     seconds: float
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
     def _states(self) -> list[Report]:
         missing = [i for i in range(self.net.n_participants) if i not in self.reports]

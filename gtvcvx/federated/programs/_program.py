@@ -11,6 +11,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.federated.wire import Message, Received
+from verify._display import fields_text
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,10 @@ class View:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     joined: int = 1
     rounds: int = 0
-    streams: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    streams: Mapping[str, tuple[int, ...]] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
     def generator(self, purpose: str) -> np.random.Generator:
         """Return this participant's own generator for one purpose."""
@@ -74,6 +78,9 @@ class Inbox(list[Received]):
 
     phase: int = 0
     present: IntArray | None = None
+
+    def __repr__(self) -> str:
+        return f"Inbox({len(self)} messages, phase {self.phase})"
 
 
 #: Message to each peer; the same object may go to several.
@@ -101,9 +108,15 @@ class Report:
     through: int = 0
     choice: int = -1
 
+    def __repr__(self) -> str:
+        return fields_text(self)
+
 
 class Program(ABC):
     """What runs at a participant. It sees its view and its inbox, and nothing else."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
     @abstractmethod
     def start(self, view: View) -> None:

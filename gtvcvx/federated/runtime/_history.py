@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gtvcvx._extras import extra_module
+from verify._display import aligned, few, fitted, html_block, html_table
 
 #: Columns that count, in integers.
 COUNTS = ("round", "bytes_up", "bytes_down", "bytes_between", "messages", "active")
@@ -83,15 +84,21 @@ class History(Mapping[str, NDArray[Any]]):
         return extra_module("pandas", "table", "data frames").DataFrame({**self})
 
     def __repr__(self) -> str:
-        rows, names = self.n_records, list(self)
-        shown = [*range(min(rows, 5)), *range(max(rows - 5, 5), rows)]
-        lines = ["  ".join(f"{name:>10}" for name in names)]
-        for k in shown:
-            if k == rows - 5 and rows > 10:
-                lines.append(f"  ... {rows - 10} more records")
-            lines.append("  ".join(_cell(self._records[k][name]) for name in names))
-        return "\n".join([f"History of {rows} records", *lines])
+        title = f"History of {self.n_records} records"
+        return fitted([title, *aligned(*self._table())] if len(self) else [title])
+
+    def _repr_html_(self) -> str:
+        """Show the first and last records."""
+        return html_block(f"History of {self.n_records} records", html_table(*self._table()))
+
+    def _table(self) -> tuple[list[str], list[list[str] | None]]:
+        """Return the names of the columns, and rows of text."""
+        rows: list[list[str] | None] = [
+            None if k is None else [_cell(value) for value in self._records[k].values()]
+            for k in few(self.n_records)
+        ]
+        return list(self), rows
 
 
 def _cell(value: float) -> str:
-    return f"{value:>10d}" if isinstance(value, int) else f"{value:>10.3e}"
+    return str(value) if isinstance(value, int) else f"{value:.3g}"

@@ -14,8 +14,9 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.algorithms import Algorithm
 from gtvcvx.federated.runtime._history import History
-from gtvcvx.federated.runtime._saved import SavedRun, outcome_lines
+from gtvcvx.federated.runtime._saved import SavedRun, outcome_lines, run_html
 from gtvcvx.problem import GTVProblem
+from verify._display import fields_text, fitted
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class Uncertified:
     reason: str
     distance: float | None = None
     status: str = "UNPROVED"
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
 
 @dataclass
@@ -158,4 +162,7 @@ class Run:
         saved.save(path)
 
     def __repr__(self) -> str:
-        return "\n".join([f"Run of {self.algorithm!r}", f"  {self.net!r}", *outcome_lines(self)])
+        return fitted([f"Run of {self.algorithm!r}", f"  {self.net!r}", *outcome_lines(self)])
+
+    def _repr_html_(self) -> str:
+        return run_html(f"Run of {self.algorithm!r}", self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -12,6 +13,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, is_integer, is_number
 from gtvcvx.federated.runtime._history import History
 from gtvcvx.files import _storage
+from verify._display import fitted, html_block, html_curve, html_facts
 
 SCHEMA = "gtv-federated-run/1"
 #: How a run can end.
@@ -74,7 +76,10 @@ class SavedRun:
 
     def __repr__(self) -> str:
         clients = f"  {len(self.nodes)} clients"
-        return "\n".join([f"Saved run of {self.algorithm}", clients, *outcome_lines(self)])
+        return fitted([f"Saved run of {self.algorithm}", clients, *outcome_lines(self)])
+
+    def _repr_html_(self) -> str:
+        return run_html(f"Saved run of {self.algorithm}", self)
 
 
 def outcome_lines(run: Any) -> list[str]:
@@ -93,6 +98,22 @@ def outcome_lines(run: Any) -> list[str]:
     if run.reason:
         lines.append(f"  not certified: {run.reason}")
     return lines
+
+
+def run_html(title: str, run: Any) -> str:
+    """Return how a run ended, and how its gap fell, for a notebook."""
+    history = run.history
+    falling = history["gap"] > 0 if "gap" in history else np.zeros(history.n_records, bool)
+    rounds, gaps = (history[c][falling].tolist() if falling.any() else [] for c in ("round", "gap"))
+    return html_block(
+        title,
+        html_facts(("", line.strip()) for line in outcome_lines(run)),
+        html_curve(
+            "Logarithm of the certified gap over the rounds",
+            [float(k) for k in rounds],
+            [math.log10(gap) for gap in gaps],
+        ),
+    )
 
 
 def _checked(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from gtvcvx.federated.runtime._observer import Observer
 from gtvcvx.federated.runtime._run import Run
 from gtvcvx.federated.transport import Deployment, InMemory, Processes, Transport
 from gtvcvx.problem import GTVProblem
+from verify._display import fields_text
 
 # Records of a run by default: enough for a picture.
 _RECORDS = 100
@@ -55,6 +56,9 @@ class RoundProgress:
     round: int
     record: dict[str, float]
     w: Any
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
 
 def simulate(

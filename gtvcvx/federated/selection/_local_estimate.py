@@ -15,6 +15,7 @@ from gtvcvx.federated.selection._rows import SmoothRows, check_estimable, check_
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import Loss, stacked, stacked_from_terms
 from gtvcvx.losses.batched._terms import Term
+from verify._display import fields_text
 
 COVARIANCES = ("HC3", "HC1", "HC0", "ols")
 # Newton's method starts from a minimizer to rounding: a few steps, in units of standard errors.
@@ -43,6 +44,9 @@ class LocalEstimate:
     theta: FloatArray
     covariance: FloatArray
     status: str
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
     def message(self) -> dict[str, FloatArray]:
         """Return the arrays that are sent, see `message_shapes`."""

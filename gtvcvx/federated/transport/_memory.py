@@ -14,6 +14,9 @@ class InMemory:
 
     restarts = False
 
+    def __repr__(self) -> str:
+        return "InMemory()"
+
     def start(self, deployment: Deployment) -> None:
         """Start all participants."""
         self._deployment = deployment

@@ -9,6 +9,7 @@ from gtvcvx._arrays import IntArray
 from gtvcvx.federated.programs import Report
 from gtvcvx.federated.transport._deployment import Deployment, Posted, Transport
 from gtvcvx.federated.wire import Received, WireFormat, decoded
+from verify._display import fields_text
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class RecordedFrame:
     frame: bytes
     message: Received
 
+    def __repr__(self) -> str:
+        return fields_text(self)
+
 
 @dataclass(frozen=True)
 class RecordedStep:
@@ -51,6 +55,9 @@ class RecordedStep:
     phase: int
     participant: int
     inbox: tuple[bytes, ...]
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
 
 class Recorded:

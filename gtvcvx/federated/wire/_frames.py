@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from gtvcvx.federated.wire._schema import Message, SchemaError, WireFormat
+from verify._display import fields_text
 
 #: Sender, round, number of the kind (4 bytes each), and the length of what follows (8 bytes).
 HEADER = struct.Struct("!IIIQ")
@@ -35,6 +36,9 @@ class Received:
     round: int
     kind: str
     arrays: Mapping[str, NDArray[Any]]
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
 
 class FrameHeader(NamedTuple):

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from verify._display import fields_text, fitted
+
 #: Types of entries on the wire: eight bytes each, little-endian.
 DTYPES = ("<f8", "<i8")
 
@@ -58,6 +60,9 @@ class Message:
     kind: str
     arrays: Mapping[str, Any]
 
+    def __repr__(self) -> str:
+        return fields_text(self)
+
 
 class Schema(Mapping[str, Kind]):
     """All messages of an algorithm: which arrays each kind of message has.
@@ -84,7 +89,7 @@ class Schema(Mapping[str, Kind]):
             f"{kind}({', '.join(f'{f.name} {_shape(f.shape)}' for f in fields)})"
             for kind, fields in self.items()
         )
-        return f"Schema({', '.join(kinds)})"
+        return fitted([f"Schema({', '.join(kinds)})"])
 
     def sized(self, sizes: Mapping[str, int]) -> WireFormat:
         """Return the format on the wire for sizes such as ``{"d": 5}``."""
