@@ -71,6 +71,10 @@ class Algorithm(ABC):
         """Return the sizes that the schema names."""
         return {"d": net.dim}
 
+    def report_size(self, net: Network) -> int:
+        """Return the length of the vector w that a client reports."""
+        return net.dim
+
     @abstractmethod
     def problem(self, net: Network) -> GTVProblem | None:
         """Return the convex problem that the algorithm solves; None where there is none."""

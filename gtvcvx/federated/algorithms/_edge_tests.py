@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gtvcvx._arrays import IntArray
+from gtvcvx._arrays import IntArray, is_number
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.algorithms._algorithm import Algorithm, link_flows
 from gtvcvx.federated.programs import ClientProgram, Inbox, Outbox, Report, View
@@ -57,6 +57,8 @@ class EdgeTests(Algorithm):
         check_options(alpha, candidates)
         if covariance not in COVARIANCES:
             raise ValueError(f"covariance: one of {COVARIANCES} is expected, got {covariance!r}")
+        if not (is_number(ridge) and 0.0 <= ridge < np.inf):
+            raise ValueError(f"ridge: a finite number >= 0 is expected, got {ridge!r}")
         self.alpha, self.covariance = float(alpha), covariance
         self.candidates, self.ridge = candidates, float(ridge)
 

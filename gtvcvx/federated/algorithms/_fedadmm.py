@@ -190,9 +190,25 @@ class FedADMM(Algorithm):
         return self.client() if self.absence == "freeze" else InverseServer()
 
     def network(self, net: Network) -> Network:
-        """Return the links: those of the graph, or a star where a server holds everything."""
-        if self.absence == "freeze":
+        """Return the links: those of the graph, or a star where a server holds everything.
+
+        Raises
+        ------
+        ValueError
+            The network has servers of its own; a chance of presence for each client is missing.
+        """
+        if self.absence == "freeze" or net.peers is not None:
             return net
+        if net.n_servers:
+            raise ValueError(
+                f"absence: {self.absence!r} brings its own server, which knows the graph of the "
+                f"clients; a network without servers is expected, got {net!r}"
+            )
+        if self.presence is not None and self.presence.shape not in ((), (net.n_clients,)):
+            raise ValueError(
+                f"presence: one probability for each of {net.n_clients} clients is expected, got "
+                f"{len(self.presence)}"
+            )
         star = net.as_star()
         # The server knows the graph, and the graph alone.
         star.peers = net.graph

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import IntArray
 from gtvcvx.federated._network import Network
-from gtvcvx.federated.algorithms._algorithm import positive
+from gtvcvx.federated.algorithms._algorithm import positive, positive_integer
 from gtvcvx.federated.algorithms._star import StarAlgorithm
 from gtvcvx.federated.algorithms._star_programs import ProximalClient
 from gtvcvx.federated.programs import ClientProgram
@@ -137,6 +137,7 @@ class ClusteredFedAvg(StarAlgorithm):
         absence: str = "keep",
         initial: ArrayLike | None = None,
     ) -> None:
+        steps = positive_integer(steps, "steps")
         super().__init__(weights, absence, initial, steps, lr)
 
     @property

@@ -91,6 +91,10 @@ class FedRelaxNonparametric(Algorithm):
         """Return lambda."""
         return {"lam": self.lam, "as_printed": self.as_printed}
 
+    def report_size(self, net: Network) -> int:
+        """Return the number of predictions, and one more for the error on own rows."""
+        return net.dim + 1
+
     def problem(self, net: Network) -> GTVProblem | None:
         """Return None."""
         return None

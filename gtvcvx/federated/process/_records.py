@@ -127,8 +127,8 @@ def packed_state(state: Report) -> bytes:
     return head + b"".join(np.asarray(a, dtype="<f8").tobytes() for a in arrays)
 
 
-def unpacked_state(body: bytes, dim: int, links: int) -> Report:
-    """Return the state of a client with so many parameters and links.
+def unpacked_state(body: bytes, size: int, dim: int, links: int) -> Report:
+    """Return the state of a client: a vector of so many numbers, and flows of its links.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def unpacked_state(body: bytes, dim: int, links: int) -> Report:
     """
     reader = _Reader(body)
     through, choice, has_flows = _STATE.unpack(reader.take(_STATE.size))
-    w = _floats(reader.take(8 * dim), (dim,))
+    w = _floats(reader.take(8 * size), (size,))
     flows = _floats(reader.take(8 * dim * links), (links, dim)) if has_flows else None
     reader.done()
     return Report(w, flows, through, choice)
@@ -179,13 +179,15 @@ def unpacked_error(body: bytes) -> Failure:
     return Failure(*words)
 
 
-def largest(payload_bytes: int, dim: int, links: int) -> dict[int, int]:
+def largest(payload_bytes: int, size: int, dim: int, links: int) -> dict[int, int]:
     """Return the most bytes that a client's records may have, by kind.
 
     Parameters
     ----------
     payload_bytes : int
         Of the longest message, with its header.
+    size : int
+        Length of the vector that it reports.
     dim, links : int
         Of the client.
     """
@@ -194,6 +196,6 @@ def largest(payload_bytes: int, dim: int, links: int) -> dict[int, int]:
     return {
         READY: 0,
         SENT: _COUNT.size + links * one,
-        STATE: _STATE.size + 8 * dim * (1 + links),
+        STATE: _STATE.size + 8 * (size + dim * links),
         ERROR: ERROR_BYTES,
     }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from gtvcvx._arrays import IntArray
+from gtvcvx._arrays import FloatArray, IntArray, is_integer
 from gtvcvx.federated.programs._program import Inbox, Outbox, Program, Report, View
-from gtvcvx.federated.wire import WireFormat, decoded, encoded
+from gtvcvx.federated.wire import Message, WireFormat, decoded, encoded
 
 #: Steps that are too long overflow, and the run ends as diverged: no warnings of NumPy's.
 quiet = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")
@@ -64,16 +64,20 @@ class Participant:
 
     def _frames(self, round_: int, out: Outbox) -> list[tuple[list[int], bytes]]:
         frames: dict[int, tuple[list[int], bytes]] = {}
+        here = f"{self._label}: round {round_}"
+        if not isinstance(out, Mapping):
+            raise TypeError(f"{here}: an outbox, messages by recipient, is expected, got {out!r}")
         for peer, message in out.items():
-            if peer not in self._links:
-                raise ValueError(f"{self._label}: round {round_}: no link to participant {peer!r}")
+            if not is_integer(peer) or peer not in self._links:
+                raise ValueError(f"{here}: no link to participant {peer!r}")
+            if not isinstance(message, Message):
+                raise TypeError(f"{here}: a Message to {peer} is expected, got {message!r}")
             known = frames.get(id(message))
             if known is None:
                 try:
                     frame = encoded(self._id, round_, message, self._form)
                 except ValueError as error:
-                    named = f"{self._label}: round {round_}: {error}"
-                    raise type(error)(named) from error
+                    raise type(error)(f"{here}: {error}") from error
                 known = frames[id(message)] = ([], frame)
             known[0].append(peer)
         return list(frames.values())
@@ -81,12 +85,20 @@ class Participant:
     def report(self) -> Report:
         """Return the program's state, as it is now: the program goes on with its own arrays."""
         state = self._program.report()
-        flows = None if state.flows is None else np.array(state.flows)
+        if not isinstance(state, Report):
+            raise TypeError(f"{self._label}: a Report is expected of its program, got {state!r}")
+        flows = None if state.flows is None else self._array(state.flows, "flows")
         # Some report more than others do.
         return replace(
             state,
-            w=np.array(state.w),
+            w=self._array(state.w, "w"),
             flows=flows,
             through=int(state.through),
             choice=int(state.choice),
         )
+
+    def _array(self, value: object, name: str) -> FloatArray:
+        array = np.array(value)
+        if array.dtype.kind not in "fiu":
+            raise TypeError(f"{self._label}: report: {name}: numbers are expected, got {value!r}")
+        return array.astype(np.float64, copy=False)

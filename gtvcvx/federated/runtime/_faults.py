@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -94,6 +95,8 @@ class Crashes:
     """
 
     def __init__(self, crashes: Sequence[Crash], net: Network) -> None:
+        if not isinstance(crashes, Iterable):
+            raise TypeError(f"crashes: a sequence of Crash is expected, got {crashes!r}")
         self._crashes = list(crashes)
         for crash in self._crashes:
             if not isinstance(crash, Crash):
@@ -102,6 +105,7 @@ class Crashes:
                 raise ValueError(
                     f"crashes: client {crash.client} does not exist, there are {net.n_clients}"
                 )
+        _check_apart(self._crashes)
 
     def going(self, round_: int) -> list[int]:
         """Return the clients that are away from this round on."""
@@ -110,6 +114,17 @@ class Crashes:
     def back(self, round_: int) -> list[int]:
         """Return the clients that are back in this round."""
         return sorted({crash.client for crash in self._crashes if crash.back == round_})
+
+
+def _check_apart(crashes: Sequence[Crash]) -> None:
+    """Refuse a crash of a client that is still away since another one."""
+    ordered = sorted(crashes, key=lambda crash: (crash.client, crash.at))
+    for first, then in pairwise(ordered):
+        if first.client == then.client and (first.back is None or first.back >= then.at):
+            raise ValueError(
+                f"crashes: client {then.client} crashes in round {then.at}, and is not back from "
+                f"its crash in round {first.at} by then"
+            )
 
 
 class Losses:

@@ -12,6 +12,7 @@ from gtvcvx._arrays import FloatArray, real_array
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.algorithms import Algorithm
 from gtvcvx.federated.programs import Report
+from gtvcvx.federated.transport import ClientError
 from gtvcvx.solution import Solution
 
 # A value this many times that of the start means that steps are too long.
@@ -70,6 +71,9 @@ class Observer:
         states are of no use.
         """
         self._reports |= reports
+        for i in range(self._net.n_participants):
+            if i not in self._reports:
+                raise ClientError(f"{self._net.label(i)}: lost before its first state was seen")
         states = [self._reports[i] for i in range(self._net.n_participants)]
         if not all(np.isfinite(state.w).all() for state in states):
             return "a vector is no longer finite"

@@ -23,7 +23,13 @@ from gtvcvx.federated.runtime._lost import Lost
 from gtvcvx.federated.runtime._mail import Mail
 from gtvcvx.federated.runtime._observer import Observer
 from gtvcvx.federated.runtime._run import Run
-from gtvcvx.federated.transport import Deployment, InMemory, Processes, Transport
+from gtvcvx.federated.transport import (
+    Deployment,
+    InMemory,
+    Processes,
+    Transport,
+    check_transport,
+)
 from gtvcvx.problem import GTVProblem
 from verify._display import fields_text
 
@@ -134,9 +140,15 @@ def simulate(
     """
     if isinstance(net, GTVProblem):
         net = Network.from_problem(net)
-    for value, name, kind in ((algorithm, "algorithm", Algorithm), (net, "net", Network)):
-        if not isinstance(value, kind):
-            raise TypeError(f"{name}: {kind.__name__} is expected, got {type(value).__name__}")
+    _check_kind(algorithm, "algorithm", Algorithm)
+    _check_kind(net, "net", Network)
+    _check_kind(availability, "availability", Availability, None)
+    _check_kind(sampling, "sampling", Sampling, None)
+    _check_kind(delay, "delay", Delay, None)
+    _check_kind(loss, "loss", Loss, None)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback: a function is expected, got {type(callback).__name__}")
+    carrier = _as_transport(transport)
     used = algorithm.network(net)
     streams = Streams(seed)
     plan = _Plan(
@@ -152,14 +164,14 @@ def simulate(
         None if sampling is None else sampling.drawn(used, streams),
         Crashes(crashes, used),
     )
-    lossy = (delay, loss) != (None, None)
+    lossy = delay is not None or loss is not None
     _warn(algorithm, used, lossy, availability is not None or sampling is not None)
     observer = Observer(algorithm, used, reference, truth)
     mail = Mail(used, Losses(delay, loss, used.n_participants, streams))
     deployment = Deployment(algorithm, used, streams, plan.rounds)
     with ProgressDisplay(algorithm.name, verbose=verbose, total=plan.rounds) as display:
         driver = _Driver(deployment, course, mail, observer, plan, display)
-        driver.run(_as_transport(transport))
+        driver.run(carrier)
     return driver.result(int(seed))
 
 
@@ -362,7 +374,13 @@ def _as_transport(transport: str | Transport) -> Transport:
         if transport == "processes":
             return Processes()
         raise ValueError(f"transport: 'memory' or 'processes' is expected, got {transport!r}")
+    check_transport(transport)
     return transport
+
+
+def _check_kind(value: Any, name: str, kind: type, default: Any = ...) -> None:
+    if value is not default and not isinstance(value, kind):
+        raise TypeError(f"{name}: {kind.__name__} is expected, got {type(value).__name__}")
 
 
 def _positive(value: Any, name: str) -> int:

@@ -1,7 +1,7 @@
 """How programs run and are reached: in this process, or each in its own."""
 
 from gtvcvx.federated.transport._child import ClientError
-from gtvcvx.federated.transport._deployment import Deployment, Posted, Transport
+from gtvcvx.federated.transport._deployment import Deployment, Posted, Transport, check_transport
 from gtvcvx.federated.transport._memory import InMemory
 from gtvcvx.federated.transport._processes import Processes
 from gtvcvx.federated.transport._recorded import Recorded, RecordedFrame, RecordedStep
@@ -16,4 +16,5 @@ __all__ = [
     "RecordedFrame",
     "RecordedStep",
     "Transport",
+    "check_transport",
 ]

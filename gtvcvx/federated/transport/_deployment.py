@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from gtvcvx._arrays import IntArray
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.federated._network import Network
 from gtvcvx.federated._streams import OF_PROGRAMS, Streams
 from gtvcvx.federated.algorithms import Algorithm
@@ -51,7 +51,8 @@ class Deployment:
             model=copy.copy(net.models[i]) if i < net.n_clients else None,
             links=net.links(i).copy(),
             weights=net.link_weights(i).copy(),
-            parameters=self.algorithm.parameters(net, i),
+            # Copies, too: an array that all are told is no channel between them.
+            parameters=copy.deepcopy(self.algorithm.parameters(net, i)),
             joined=joined,
             rounds=self.rounds,
             streams={p: self.streams.state(p, i, joined) for p in OF_PROGRAMS},
@@ -64,6 +65,28 @@ class Deployment:
     def participant(self, i: int, form: WireFormat, joined: int = 1) -> Participant:
         """Return participant i, started in this process."""
         return Participant(self.program(i), self.view(i, joined), form, self.net.label(i))
+
+    def check_report(self, i: int, report: Report) -> None:
+        """Refuse the report of a client whose arrays have other shapes.
+
+        Raises
+        ------
+        ValueError
+            Naming the client.
+        """
+        net = self.net
+        # A server may have several models.
+        if i >= net.n_clients:
+            return
+        size = self.algorithm.report_size(net)
+        expected: dict[str, tuple[FloatArray, tuple[int, ...]]] = {"w": (report.w, (size,))}
+        if report.flows is not None:
+            expected["flows"] = (report.flows, (len(net.links(i)), net.dim))
+        for name, (array, shape) in expected.items():
+            if array.shape != shape:
+                raise ValueError(
+                    f"{net.label(i)}: report: {name}: shape {shape} is expected, got {array.shape}"
+                )
 
 
 class Transport(Protocol):
@@ -106,3 +129,26 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """End everything."""
+
+
+def check_transport(transport: Any) -> None:
+    """Refuse what is no object with the methods of a transport.
+
+    Raises
+    ------
+    TypeError
+    """
+    methods = ("start", "step", "crash", "restart", "reports", "lost", "close")
+    fits = all(callable(getattr(transport, name, None)) for name in methods)
+    if isinstance(transport, type) or not (fits and hasattr(transport, "restarts")):
+        raise TypeError(
+            "transport: 'memory', 'processes', or an object such as Processes() or "
+            f"Recorded(InMemory()) is expected, got {transport!r}"
+        )
+
+
+class BusyError(RuntimeError):
+    """A transport that carries a run, and was given to another one in the meantime."""
+
+    def __init__(self) -> None:
+        super().__init__("transport: it carries another run; give each run its own")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gtvcvx._arrays import IntArray
-from gtvcvx.federated.programs import Report, quiet
-from gtvcvx.federated.transport._deployment import Deployment, Posted
+from gtvcvx.federated.programs import Participant, Report, quiet
+from gtvcvx.federated.transport._deployment import BusyError, Deployment, Posted
 
 
 class InMemory:
@@ -14,11 +14,18 @@ class InMemory:
 
     restarts = False
 
+    def __init__(self) -> None:
+        self._participants: dict[int, Participant] = {}
+        self._busy = False
+
     def __repr__(self) -> str:
         return "InMemory()"
 
     def start(self, deployment: Deployment) -> None:
         """Start all participants."""
+        if self._busy:
+            raise BusyError
+        self._busy = True
         self._deployment = deployment
         self._form = deployment.form()
         n = deployment.net.n_participants
@@ -51,7 +58,10 @@ class InMemory:
 
     def reports(self) -> Mapping[int, Report]:
         """Return the states of those who are there."""
-        return {i: participant.report() for i, participant in self._participants.items()}
+        out = {i: participant.report() for i, participant in self._participants.items()}
+        for i, report in out.items():
+            self._deployment.check_report(i, report)
+        return out
 
     def lost(self) -> Mapping[int, str]:
         """Return nobody: clients go when they are told to."""
@@ -59,4 +69,4 @@ class InMemory:
 
     def close(self) -> None:
         """Forget everything."""
-        self._participants = {}
+        self._participants, self._busy = {}, False

@@ -12,7 +12,7 @@ from gtvcvx.federated.process import _worker
 from gtvcvx.federated.process._records import Failure, RecordError
 from gtvcvx.federated.programs import Participant, Report, quiet
 from gtvcvx.federated.transport._child import Child, ClientError, end_all, pickled
-from gtvcvx.federated.transport._deployment import Deployment, Posted
+from gtvcvx.federated.transport._deployment import BusyError, Deployment, Posted
 from gtvcvx.federated.transport._door import Door
 from gtvcvx.federated.transport._link import Link
 from gtvcvx.federated.transport._router import Router
@@ -74,10 +74,11 @@ class Processes:
                 "processes are started while a client loads the main script: put the script's "
                 'actions under if __name__ == "__main__":'
             )
-        self.close()
+        if self._door is not None:
+            raise BusyError
         self._deployment, net = deployment, deployment.net
         self._form = deployment.form()
-        self._router = Router(net, self._form)
+        self._router = Router(net, self._form, deployment.algorithm.report_size(net))
         self._selector = selectors.DefaultSelector()
         self._door = Door()
         servers = net.server_ids.tolist()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gtvcvx._arrays import IntArray
 from gtvcvx.federated.programs import Report
-from gtvcvx.federated.transport._deployment import Deployment, Posted, Transport
+from gtvcvx.federated.transport._deployment import Deployment, Posted, Transport, check_transport
 from gtvcvx.federated.wire import Received, WireFormat, decoded
 from verify._display import fields_text
 
@@ -77,6 +77,7 @@ class Recorded:
     """
 
     def __init__(self, transport: Transport) -> None:
+        check_transport(transport)
         self._transport = transport
         self.restarts = transport.restarts
         self.frames: list[RecordedFrame] = []

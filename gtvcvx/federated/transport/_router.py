@@ -21,16 +21,18 @@ class Router:
     ----------
     net : Network
     form : WireFormat
+    report_size : int
+        Length of the vector that a client reports.
     """
 
-    def __init__(self, net: Network, form: WireFormat) -> None:
-        self._net, self._form = net, form
+    def __init__(self, net: Network, form: WireFormat, report_size: int) -> None:
+        self._net, self._form, self._report_size = net, form, report_size
         self._links = {i: frozenset(net.links(i).tolist()) for i in net.clients.tolist()}
         self._longest = HEADER.size + max(form.payload_bytes.values(), default=0)
 
     def limits(self, client: int) -> dict[int, int]:
         """Return the most bytes that a client's records may have, by kind."""
-        return largest(self._longest, self._net.dim, len(self._links[client]))
+        return largest(self._longest, self._report_size, self._net.dim, len(self._links[client]))
 
     def checked(self, client: int, round_: int, body: bytes) -> Sent:
         """Return what a client sends in a round.
@@ -83,4 +85,4 @@ class Router:
         RecordError
             Its arrays are of other sizes.
         """
-        return unpacked_state(body, self._net.dim, len(self._links[client]))
+        return unpacked_state(body, self._report_size, self._net.dim, len(self._links[client]))

@@ -139,6 +139,8 @@ class WireFormat:
         SchemaError
             Naming the kind and the array.
         """
+        if not (isinstance(message.kind, str) and isinstance(message.arrays, Mapping)):
+            raise SchemaError(f"a kind and arrays by name are expected, got {message!r}")
         parts = self._parts.get(message.kind)
         if parts is None:
             raise SchemaError(f"{message.kind!r} is not a kind of message; {self._known()}")

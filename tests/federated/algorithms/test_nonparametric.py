@@ -70,7 +70,7 @@ def test_absent_late_lost_and_crashed() -> None:
     run = fed.simulate(
         fed.FedRelaxNonparametric(LAM),
         network(linear),
-        150,
+        300,
         availability=fed.Bernoulli(0.6),
         sampling=fed.Sampling(3),
         delay=fed.Delay([0.6, 0.4]),

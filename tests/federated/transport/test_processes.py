@@ -300,3 +300,39 @@ def test_kills_in_mid_run_change_nothing_in_the_certificate(n: int, rounds: int)
     for run in (undisturbed, disturbed):
         certificate = run.certificate(rtol=1e-9, search=False)
         assert certificate.status == "CERTIFIED"
+
+
+def test_reports_of_another_length_than_d_come_through() -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    r = np.random.default_rng(1)
+    models = [
+        fed.models.RegressorModel(
+            r.standard_normal((4, 2)), r.standard_normal(4), linear_model.LinearRegression()
+        )
+        for _ in range(2)
+    ]
+    graph = gtv.EmpiricalGraph(2, [(0, 1)])
+    net = fed.regressor_network(graph, models, r.standard_normal((5, 2)))
+    here, there = (
+        fed.simulate(fed.FedRelaxNonparametric(0.3), net, 3, transport=transport)
+        for transport in ("memory", "processes")
+    )
+    np.testing.assert_array_equal(here.w, there.w)
+    np.testing.assert_array_equal(here.history["value"], there.history["value"])
+
+
+def test_a_client_lost_before_its_first_state_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = fed.Processes()
+    asked = transport.reports
+    killed: list[int] = []
+
+    def reports() -> Any:
+        if not killed:
+            killed.append(transport.pids[0])
+            os.kill(killed[0], signal.SIGKILL)
+        return asked()
+
+    monkeypatch.setattr(transport, "reports", reports)
+    net = fed.Network.star([gtv.SquaredLoss([[1.0]], [1.0])] * 2)
+    with pytest.raises(fed.ClientError, match=r"^client 0: lost before its first state"):
+        fed.simulate(fed.FedAvg(1.0), net, 3, transport=transport)
