@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, IntArray, integer_array
+from gtvcvx._arrays import FloatArray, IntArray, integer_array, is_integer
 from gtvcvx.federated.models import LocalModel
 from gtvcvx.federated.programs import LocalLoss, local_losses, stacked_locals
 from gtvcvx.graph import EmpiricalGraph
@@ -49,10 +49,15 @@ class Network:
         clusters: ArrayLike | None = None,
         problem: GTVProblem | None = None,
     ) -> None:
+        _check_graph(graph)
+        if not is_integer(n_servers):
+            raise TypeError(f"n_servers: an integer is expected, got {n_servers!r}")
         self.graph, self.n_servers = graph, int(n_servers)
         self.n_clients = graph.n_nodes - self.n_servers
         if self.n_clients < 1 or self.n_servers < 0:
             raise ValueError(f"n_servers: fewer than {graph.n_nodes} are expected, got {n_servers}")
+        if not isinstance(models, Sequence):
+            raise TypeError(f"models: a sequence is expected, got {type(models).__name__}")
         if len(models) != self.n_clients:
             raise ValueError(
                 f"models: one for each of the {self.n_clients} clients is expected, "
@@ -115,6 +120,9 @@ class Network:
         cluster_of : sequence of s sequences of int, optional
             Cluster 0, ..., Q - 1 of each client.
         """
+        _check_graph(graph)
+        if not all(isinstance(own, Sequence) for own in clients_of):
+            raise TypeError("clients_of: a sequence of losses for each server is expected")
         if len(clients_of) != graph.n_nodes:
             raise ValueError(
                 f"clients_of: one sequence for each of the {graph.n_nodes} servers is expected, "
@@ -215,6 +223,11 @@ class Network:
             f"Network({self.n_clients} clients, {self.n_servers} servers, {links} links, "
             f"d = {self.dim})"
         )
+
+
+def _check_graph(graph: Any) -> None:
+    if not isinstance(graph, EmpiricalGraph):
+        raise TypeError(f"graph: an EmpiricalGraph is expected, got {type(graph).__name__}")
 
 
 def _listed(losses: Any) -> list[Any]:

@@ -47,21 +47,19 @@ class Mail:
 
     def post(self, sender: int, recipient: int, frame: bytes, round_: int, phase: int) -> None:
         """Send a frame in a phase."""
-        traffic, client = self.traffic, recipient < self._n
+        traffic = self.traffic
         traffic.messages += 1
         if sender < self._n:
             traffic.up += len(frame)
-        elif not client:
+        elif recipient >= self._n:
             traffic.between += len(frame)
         late = 0 if self._perfect else self._losses.late(sender)
         if late is None or recipient in self._away:
             return
-        if client:
-            traffic.down += len(frame)
         if late:
             self._late[round_ + late, phase].append((recipient, frame))
         else:
-            self._waiting[recipient].append(frame)
+            self._bring(recipient, frame)
 
     def bring_late(self, round_: int, phase: int) -> None:
         """Bring what was to come with the messages of this phase, and not of an earlier round.
@@ -71,7 +69,12 @@ class Mail:
         """
         for recipient, frame in self._late.pop((round_, phase), ()):
             if recipient not in self._away:
-                self._waiting[recipient].append(frame)
+                self._bring(recipient, frame)
+
+    def _bring(self, recipient: int, frame: bytes) -> None:
+        if recipient < self._n:
+            self.traffic.down += len(frame)
+        self._waiting[recipient].append(frame)
 
     def taken(self, recipient: int) -> list[bytes]:
         """Return the frames that wait for a participant, and forget them."""

@@ -15,7 +15,7 @@ from gtvcvx.federated.programs import Report
 from gtvcvx.federated.transport import ClientError
 from gtvcvx.solution import Solution
 
-# A value this many times that of the start means that steps are too long.
+# A value this many times that of the start, or that at zero, means that steps are too long.
 _DIVERGED = 1e6
 
 
@@ -44,6 +44,7 @@ class Observer:
         if self._truth is not None and self._truth.shape != clients:
             raise ValueError(f"truth: shape {clients} is expected, got {self._truth.shape}")
         self._start: float | None = None
+        self._first = 0.0
         self._reports: dict[int, Report] = {}
         self.bound = -np.inf
         self.w = np.empty(0)
@@ -81,9 +82,10 @@ class Observer:
             w = self._algorithm.point(self._net, states)
             value = self._value(w, states)
         if self._start is None:
-            self._start = abs(value)
+            self._first = value
+            self._start = max(abs(value), self._scale())
         if not np.isfinite(value) or (self._start and value > _DIVERGED * self._start):
-            return f"the value has grown from {self._start:.3g} to {value:.3g}"
+            return f"the value has grown from {self._first:.3g} to {value:.3g}"
         self.w, self.models = w, self._algorithm.models(self._net, states)
         out = {"value": value}
         if self.problem is not None:
@@ -94,6 +96,13 @@ class Observer:
     def states(self) -> list[Report]:
         """Return the last states."""
         return [self._reports[i] for i in range(self._net.n_participants)]
+
+    def _scale(self) -> float:
+        """Return the objective at zero: one that starts at its optimum may have no value at all."""
+        if self._target is None:
+            return 0.0
+        zero = np.zeros((self._target.graph.n_nodes, self._target.dim))
+        return abs(self._target.value(self._target.losses.project_domain(zero)))
 
     def _value(self, w: FloatArray, states: list[Report]) -> float:
         if self._target is None:

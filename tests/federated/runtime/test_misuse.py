@@ -186,3 +186,22 @@ def test_what_all_are_told_is_no_channel_between_them() -> None:
             return {"start": self.start}
 
     assert (run(algorithm=Told()).w == 1.0).all()
+
+
+LOSS, PAIR = gtv.SquaredLoss([[1.0]], [1.0]), gtv.EmpiricalGraph(2, [(0, 1)])
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: fed.Network([LOSS], "g"), "^graph: "),  # type: ignore[arg-type]
+        (lambda: fed.Network([LOSS], PAIR, "1"), "^n_servers: "),  # type: ignore[arg-type]
+        (lambda: fed.Network([LOSS], PAIR, 0.5), "^n_servers: "),  # type: ignore[arg-type]
+        (lambda: fed.Network(3, PAIR), "^models: "),  # type: ignore[arg-type]
+        (lambda: fed.Network.servers(3, [[LOSS]]), "^graph: "),  # type: ignore[arg-type]
+        (lambda: fed.Network.servers(PAIR, [LOSS, LOSS]), "^clients_of: "),  # type: ignore[list-item]
+    ],
+)
+def test_networks_of_anything_are_refused(make: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        make()

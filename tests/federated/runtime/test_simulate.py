@@ -284,3 +284,25 @@ def test_a_thousand_clients_with_faults() -> None:
 def test_crashes_of_nobody_are_refused(crash: Any, text: str) -> None:
     with pytest.raises((ValueError, TypeError), match=text):
         fed.simulate(fed.FedADMM(), small()[0], 3, crashes=[crash])
+
+
+def test_a_start_at_the_optimum_is_no_divergence() -> None:
+    r = np.random.default_rng(2)
+    truth = r.standard_normal(3)
+    X = r.standard_normal((4, 9, 3))
+    problem = gtv.GTVProblem(
+        gtv.EmpiricalGraph(4, [(0, 1), (1, 2), (2, 3)]),
+        [gtv.SquaredLoss(rows, rows @ truth) for rows in X],
+        penalty="squared",
+        lam=0.3,
+    )
+    run = fed.simulate(fed.FedRelax(initial=truth, noise=1e-3), problem, 20)
+    assert run.status == "finished"
+    assert run.history["value"][0] < 1e-25
+
+
+def test_what_is_still_on_its_way_at_the_end_was_not_brought() -> None:
+    problem, _ = small()
+    run = fed.simulate(fed.FedADMM(exchange="owner"), problem, 5, delay=fed.Delay([0.0] * 9 + [1]))
+    assert run.history["bytes_up"][-1] > 0
+    assert run.history["bytes_down"][-1] == 0
