@@ -180,6 +180,13 @@ def positive_integer(value: Any, name: str) -> int:
     return int(value)
 
 
+def flag(value: Any, name: str) -> bool:
+    """Return a parameter as a truth value; refuse anything else by name, "no" among it."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}: True or False is expected, got {value!r}")
+    return bool(value)
+
+
 def one_of(value: str, allowed: Sequence[str], name: str) -> str:
     """Return an option; refuse by name what is not one of those allowed."""
     if value not in allowed:

@@ -84,8 +84,9 @@ class Global(StarAlgorithm):
     The papers mean what a computer that has all data would find. Here clients send quadratic models
     of their losses at c, Hessian and linear term, and the server minimizes the sum of the last ones
     of all clients. One round is enough for squared losses, whatever the units of the features;
-    others take a few. Losses must have such models: squared, Huber, logistic and Poisson losses and
-    sums of them with ridges do. `FedSGD` has the same limit and sends gradients alone.
+    others take a few, or hundreds where classes can almost be told apart. Losses must have such
+    models: squared, Huber, logistic and Poisson losses and sums of them with ridges do. `FedSGD`
+    has the same limit and sends gradients alone.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ class EdgeTestClient(ClientProgram):
         """Estimate from the client's own rows."""
         told = view.parameters
         self._estimate = estimate_of_terms(
-            view.model.terms, told["covariance"], told["ridge"], f"of client {view.id}"
+            view.model.terms, told["covariance"], told["ridge"], f"client {view.id}"
         )
         self._peers = view.links.tolist()
         self._statistics: dict[int, float] = {}

@@ -28,6 +28,7 @@ from gtvcvx._arrays import FloatArray, IntArray, finite_array, is_integer
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.algorithms._algorithm import (
     Algorithm,
+    flag,
     gtv_problem,
     link_flows,
     one_of,
@@ -142,7 +143,7 @@ class FedADMM(Algorithm):
         self.lam = None if lam is None else positive(lam, "lam")
         self.rho = positive(rho, "rho")
         self.penalty = penalty
-        self.half = half
+        self.half = flag(half, "half")
         self.step = one_of(step, STEPS, "step")
         self.scale = positive(scale, "scale")
         self.decay = None if decay is None else positive(decay, "decay")

@@ -19,6 +19,7 @@ from gtvcvx._arrays import IntArray, finite_array, is_number, real_array
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.algorithms._algorithm import (
     Algorithm,
+    flag,
     gtv_problem,
     one_of,
     own_problem,
@@ -101,11 +102,11 @@ class FedRelax(Algorithm):
         initial: ArrayLike | None = None,
     ) -> None:
         self.lam = None if lam is None else positive(lam, "lam")
-        self.as_printed = bool(as_printed)
+        self.as_printed = flag(as_printed, "as_printed")
         self.order = one_of(order, ("jacobi", "colour"), "order")
-        self.damping = bool(damping)
+        self.damping = flag(damping, "damping")
         self.noise = _checked_noise(noise)
-        self.output_own_noise = bool(output_own_noise)
+        self.output_own_noise = flag(output_own_noise, "output_own_noise")
         self.initial = None if initial is None else finite_array(initial, "initial", 1)
 
     @property

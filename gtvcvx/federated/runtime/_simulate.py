@@ -136,7 +136,8 @@ def simulate(
     Notes
     -----
     In a round the participants of each phase take a step with what has come for them. Messages
-    for clients that are absent wait for them; those for crashed ones are lost.
+    for clients that are absent wait for them, all of them: for one that stays away for good about
+    8 d + 60 bytes a message are kept. Those for crashed ones are lost.
     """
     if isinstance(net, GTVProblem):
         net = Network.from_problem(net)
