@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gtvcvx._arrays import IntArray
-from gtvcvx.federated.programs import Participant, Report, quiet
+from gtvcvx.federated.programs import Report, quiet
 from gtvcvx.federated.transport._deployment import BusyError, Deployment, Posted
 
 
@@ -13,10 +13,8 @@ class InMemory:
     """Runs one program after the other."""
 
     restarts = False
-
-    def __init__(self) -> None:
-        self._participants: dict[int, Participant] = {}
-        self._busy = False
+    # Of the class: subclasses may have a beginning of their own.
+    _busy = False
 
     def __repr__(self) -> str:
         return "InMemory()"
