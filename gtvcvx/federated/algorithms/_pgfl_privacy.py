@@ -8,7 +8,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,7 +27,7 @@ from gtvcvx.federated.programs import LocalLoss, View, stacked_locals
 from gtvcvx.federated.wire import Message
 from gtvcvx.losses import StackedLoss, stacked_from_terms
 from gtvcvx.losses.batched._terms import ROW_KINDS
-from verify._display import fields_text
+from verify._display import COLUMNS, clipped
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,11 @@ class PrivateReleases:
     insecure_dual: bool = False
 
     def __repr__(self) -> str:
-        return fields_text(self)
+        """Show what differs from the defaults, what voids the guarantee first: texts are cut."""
+        names = sorted((f.name for f in fields(self)), key=lambda n: not n.startswith("insecure"))
+        default = {f.name: f.default for f in fields(self)}
+        given = [f"{n}={getattr(self, n)!r}" for n in names if getattr(self, n) != default[n]]
+        return clipped(f"PrivateReleases({', '.join(given)})", COLUMNS)
 
     def __post_init__(self) -> None:
         GeometricVariance(self.variance, self.zeta)

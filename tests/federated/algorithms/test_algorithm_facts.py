@@ -7,11 +7,8 @@ import pytest
 from gtvcvx import federated as fed
 from gtvcvx.federated import algorithms
 
-ALGORITHMS = [
-    getattr(algorithms, name)
-    for name in algorithms.__all__
-    if inspect.isclass(getattr(algorithms, name)) and name != "Algorithm"
-]
+NAMED = [getattr(algorithms, name) for name in algorithms.__all__ if name != "Algorithm"]
+ALGORITHMS = [kind for kind in NAMED if inspect.isclass(kind) and issubclass(kind, fed.Algorithm)]
 
 
 @pytest.mark.parametrize("kind", ALGORITHMS)
