@@ -173,6 +173,15 @@ class Network:
         start = np.searchsorted(at[order], np.arange(self.n_participants + 1))
         return start, other[order].astype(np.int64), weights[order]
 
+    @cached_property
+    def places(self) -> IntArray:
+        """Where each edge is in `adjacency`, seen from its head and from its tail (2, m)."""
+        head, tail = self.graph.edges.T
+        at, other = np.concatenate([head, tail]), np.concatenate([tail, head])
+        places = np.empty(len(at), dtype=np.int64)
+        places[np.lexsort((other, at))] = np.arange(len(at))
+        return places.reshape(2, -1)
+
     def links(self, i: int) -> IntArray:
         """Numbers of the participants that i has a link to, ascending."""
         start, other, _ = self.adjacency

@@ -63,6 +63,9 @@ class Participant:
             raise
 
     def _frames(self, round_: int, out: Outbox) -> list[tuple[list[int], bytes]]:
+        if isinstance(out, dict) and self._is_broadcast(out):
+            message = next(iter(out.values()))
+            return [(list(out), self._encoded(round_, message))]
         frames: dict[int, tuple[list[int], bytes]] = {}
         here = f"{self._label}: round {round_}"
         if not isinstance(out, Mapping):
@@ -74,13 +77,24 @@ class Participant:
                 raise TypeError(f"{here}: a Message to {peer} is expected, got {message!r}")
             known = frames.get(id(message))
             if known is None:
-                try:
-                    frame = encoded(self._id, round_, message, self._form)
-                except ValueError as error:
-                    raise type(error)(f"{here}: {error}") from error
-                known = frames[id(message)] = ([], frame)
+                known = frames[id(message)] = ([], self._encoded(round_, message))
             known[0].append(peer)
         return list(frames.values())
+
+    def _is_broadcast(self, out: dict[int, Message]) -> bool:
+        """Whether one message goes to peers that there are links to: nothing else to be checked."""
+        return (
+            len(set(map(id, out.values()))) == 1
+            and set(map(type, out)) == {int}
+            and self._links.issuperset(out)
+            and type(next(iter(out.values()))) is Message
+        )
+
+    def _encoded(self, round_: int, message: Message) -> bytes:
+        try:
+            return encoded(self._id, round_, message, self._form)
+        except ValueError as error:
+            raise type(error)(f"{self._label}: round {round_}: {error}") from error
 
     def report(self) -> Report:
         """Return the program's state, as it is now: the program goes on with its own arrays."""

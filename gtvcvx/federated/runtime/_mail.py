@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gtvcvx.federated._network import Network
@@ -43,10 +44,28 @@ class Mail:
         self._late: dict[tuple[int, int], list[tuple[int, bytes]]] = defaultdict(list)
         self._away: set[int] = set()
         self.traffic = Traffic()
-        self._perfect = losses.perfect
+        self._perfect, self._peers = losses.perfect, not net.n_servers
 
-    def post(self, sender: int, recipient: int, frame: bytes, round_: int, phase: int) -> None:
+    def post(
+        self, sender: int, recipients: Sequence[int], frame: bytes, round_: int, phase: int
+    ) -> None:
         """Send a frame in a phase."""
+        if self._perfect and not self._away and self._peers:
+            self._bring_all(recipients, frame)
+            return
+        for recipient in recipients:
+            self._post(sender, recipient, frame, round_, phase)
+
+    def _bring_all(self, recipients: Sequence[int], frame: bytes) -> None:
+        """Do what `_post` does where nothing can happen to a frame, and all are clients."""
+        traffic, waiting = self.traffic, self._waiting
+        traffic.messages += len(recipients)
+        traffic.up += len(frame) * len(recipients)
+        traffic.down += len(frame) * len(recipients)
+        for recipient in recipients:
+            waiting[recipient].append(frame)
+
+    def _post(self, sender: int, recipient: int, frame: bytes, round_: int, phase: int) -> None:
         traffic = self.traffic
         traffic.messages += 1
         if sender < self._n:

@@ -310,8 +310,7 @@ class _Driver:
         post = self._mail.post
         for i in sorted(sent):
             for recipients, frame in sent[i]:
-                for j in recipients:
-                    post(i, j, frame, round_, number)
+                post(i, recipients, frame, round_, number)
 
     def _record(self, transport: Transport, active: int) -> bool:
         """Write a record; tell whether the run ends here."""
