@@ -32,7 +32,7 @@ class Streams:
         self._seed = int(seed)
 
     def state(self, purpose: str, participant: int, joined: int = 1) -> tuple[int, ...]:
-        """Return the seed of one stream; the seed of the run cannot be told from it."""
+        """Return the seed of one stream; that of the run can be guessed from it, not computed."""
         key = (PURPOSES.index(purpose), participant, joined)
         sequence = np.random.SeedSequence(self._seed, spawn_key=key)
         return tuple(int(word) for word in sequence.generate_state(4))
