@@ -78,6 +78,8 @@ class Observer:
         states = [self._reports[i] for i in range(self._net.n_participants)]
         if not all(np.isfinite(state.w).all() for state in states):
             return "a vector is no longer finite"
+        if not all(state.flows is None or np.isfinite(state.flows).all() for state in states):
+            return "a multiplier is no longer finite"
         with np.errstate(over="ignore", invalid="ignore"):
             w = self._algorithm.point(self._net, states)
             value = self._value(w, states)

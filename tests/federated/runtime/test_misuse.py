@@ -8,6 +8,7 @@ from _systems import small
 
 import gtvcvx as gtv
 from gtvcvx import federated as fed
+from gtvcvx.federated.algorithms._fedadmm_clients import EdgeClient
 
 NET = fed.Network.from_problem(small()[0])
 
@@ -205,3 +206,24 @@ LOSS, PAIR = gtv.SquaredLoss([[1.0]], [1.0]), gtv.EmpiricalGraph(2, [(0, 1)])
 def test_networks_of_anything_are_refused(make: Any, text: str) -> None:
     with pytest.raises(TypeError, match=text):
         make()
+
+
+def test_multipliers_that_overflow_end_a_run_as_diverged() -> None:
+    class Overflowing(fed.FedADMM):
+        def client(self) -> EdgeClient:
+            return OverflowingClient()
+
+    graph = gtv.EmpiricalGraph(2, [(0, 1)])
+    problem = gtv.GTVProblem(graph, [gtv.PointLoss([1.0]), gtv.PointLoss([2.0])], "l2", 0.1)
+    run = fed.simulate(Overflowing(), problem, 9)
+    assert run.status == "diverged"
+    assert "multiplier" in run.message
+    assert np.isfinite(run.w).all()
+
+
+class OverflowingClient(EdgeClient):
+    def report(self) -> fed.Report:
+        state = super().report()
+        assert state.flows is not None
+        overflowing = np.inf if state.through > 3 else 1.0
+        return fed.Report(state.w, (state.flows + 1.0) * overflowing, state.through)
