@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
+from gtvcvx.federated.algorithms._fedrelax_client import minimizer_of
 from gtvcvx.federated.programs import (
     ClientProgram,
     Inbox,
@@ -108,8 +109,10 @@ class _ThetaStep:
 
     def after(self, round_: int, w: FloatArray, pull: FloatArray, degree: int) -> FloatArray:
         """Return theta_i for the sum (d,) of 2 u_ij - u_ij^- over its neighbours."""
-        if self._steps.rule == "exact":
-            tau = 1.0 / (self._steps.rho * max(degree, 1))
+        if self._steps.rule == "exact" and not degree:
+            new = minimizer_of(self._model, w)
+        elif self._steps.rule == "exact":
+            tau = 1.0 / (self._steps.rho * degree)
             new = self._model.prox(w - tau * pull, self._scaling * tau)
         else:
             length = self._steps.length(round_, self._gradient.lipschitz, degree)

@@ -19,6 +19,7 @@ def printed(
     *,
     scaling: float = 1.0,
     chance: FloatArray | None = None,
+    exact: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Steps (14) to (16) of the paper, with every beta and alpha, for rounds present (T, n).
 
@@ -44,6 +45,11 @@ def printed(
         for side, end in enumerate((head, tail)):
             np.add.at(pull, end, rho * (theta[end] - beta[side]) - alpha[side])
         new = theta - eta[:, None] * (gradient + pull)
+        if exact:
+            # pull is rho (deg theta - sum beta) - sum alpha: what is left is linear in theta.
+            right = linear + rho * degree[:, None] * theta - pull
+            left = hessian + rho * degree[:, None, None] * np.eye(d)
+            new = np.array([np.linalg.lstsq(a, b)[0] for a, b in zip(left, right, strict=True)])
         theta = new if chance is not None else np.where(here[:, None], new, theta)
         p, q = theta[head] - alpha[0] / rho, theta[tail] - alpha[1] / rho
         half = 0.5 * problem.penalty.prox(p - q, 2.0 * scaling * problem.capacities / rho)
@@ -69,6 +75,15 @@ def test_the_steps_are_those_printed(penalty: str, chance: float, exchange: str)
     algorithm = fed.FedADMM(rho=0.7, exchange=exchange)
     run = fed.simulate(algorithm, problem, 25, availability=fed.Trace(present))
     np.testing.assert_allclose(run.w, theta, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("exchange", ["both", "owner"])
+def test_exact_steps_solve_for_theta(exchange: str) -> None:
+    problem, _ = small("l2")
+    theta, _ = printed(problem, 0.7, np.ones((15, 6), dtype=bool), exact=True)
+    algorithm = fed.FedADMM(rho=0.7, step="exact", exchange=exchange)
+    run = fed.simulate(algorithm, problem, 15)
+    np.testing.assert_allclose(run.w, theta, rtol=0, atol=1e-10)
 
 
 def test_absent_gradients_are_weighted_as_in_algorithm_2() -> None:
