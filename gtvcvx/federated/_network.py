@@ -164,22 +164,26 @@ class Network:
         return np.arange(self.n_clients, self.n_participants)
 
     @cached_property
+    def _order(self) -> IntArray:
+        """Edges seen from their heads, then from their tails, ordered by that end and the other."""
+        head, tail = self.graph.edges.T
+        return np.lexsort((np.concatenate([tail, head]), np.concatenate([head, tail])))
+
+    @cached_property
     def adjacency(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Links of each participant: where they begin, the other ends ascending, the weights."""
         head, tail = self.graph.edges.T
         at, other = np.concatenate([head, tail]), np.concatenate([tail, head])
         weights = np.concatenate([self.graph.weights, self.graph.weights])
-        order = np.lexsort((other, at))
+        order = self._order
         start = np.searchsorted(at[order], np.arange(self.n_participants + 1))
         return start, other[order].astype(np.int64), weights[order]
 
     @cached_property
     def places(self) -> IntArray:
         """Where each edge is in `adjacency`, seen from its head and from its tail (2, m)."""
-        head, tail = self.graph.edges.T
-        at, other = np.concatenate([head, tail]), np.concatenate([tail, head])
-        places = np.empty(len(at), dtype=np.int64)
-        places[np.lexsort((other, at))] = np.arange(len(at))
+        places = np.empty(len(self._order), dtype=np.int64)
+        places[self._order] = np.arange(len(places))
         return places.reshape(2, -1)
 
     def links(self, i: int) -> IntArray:

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, IntArray, finite_array, is_integer
+from gtvcvx._arrays import FloatArray, IntArray, is_integer
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.algorithms._algorithm import (
     Algorithm,
@@ -44,6 +44,7 @@ from gtvcvx.federated.algorithms._fedadmm_clients import (
 )
 from gtvcvx.federated.algorithms._fedadmm_server import InverseServer
 from gtvcvx.federated.algorithms._step_bounds import scale_warning
+from gtvcvx.federated.models._checks import probabilities
 from gtvcvx.federated.programs import ClientProgram, Program, Report
 from gtvcvx.federated.wire import Field, Schema
 from gtvcvx.penalties import Penalty, as_penalty
@@ -153,7 +154,7 @@ class FedADMM(Algorithm):
         self.batch = None if batch is None else int(batch)
         self.output = one_of(output, OUTPUTS, "output")
         self.absence = one_of(absence, ("freeze", "inverse", "ignore"), "absence")
-        self.presence = None if presence is None else _probabilities(presence)
+        self.presence = None if presence is None else probabilities(presence, "presence")
         self.exchange = one_of(exchange, ("both", "owner"), "exchange")
         if step == "exact" and (batch is not None or absence != "freeze"):
             raise ValueError("step: 'exact' knows neither mini-batches nor a server")
@@ -311,10 +312,3 @@ class FedADMM(Algorithm):
             assert flows is not None
             return flows / self.scaling
         return link_flows(net, reports) / self.scaling
-
-
-def _probabilities(values: ArrayLike) -> FloatArray:
-    given = finite_array(values, "presence", np.ndim(values)).reshape(np.shape(values))
-    if given.ndim > 1 or not ((given > 0) & (given <= 1)).all():
-        raise ValueError("presence: probabilities in (0, 1] are expected, one number or (n,)")
-    return given

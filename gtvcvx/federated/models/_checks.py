@@ -1,7 +1,8 @@
-"""Checks that local models share: tables, vectors and settings, refused by name."""
+"""Checks that federated rooms share: tables, vectors and settings, refused by name."""
 
 from __future__ import annotations
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, finite_array, is_integer, is_number
@@ -44,3 +45,11 @@ def nonnegative(value: object, name: str) -> float:
     if not is_number(value) or not 0 <= value < float("inf"):
         raise ValueError(f"{name}: a finite number >= 0 is expected, got {value!r}")
     return float(value)
+
+
+def probabilities(values: ArrayLike, name: str) -> FloatArray:
+    """Return one number in (0, 1], shape (), or one for each client, (n,)."""
+    given = finite_array(values, name, np.ndim(values)).reshape(np.shape(values))
+    if given.ndim > 1 or not ((given > 0) & (given <= 1)).all():
+        raise ValueError(f"{name}: probabilities in (0, 1] are expected, one number or (n,)")
+    return given

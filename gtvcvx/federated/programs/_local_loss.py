@@ -12,7 +12,7 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.losses import Loss, StackedLoss
 from gtvcvx.losses.batched._base import BatchedLoss
 from gtvcvx.losses.batched._from_terms import parts_of_terms
-from gtvcvx.losses.batched._terms import FIELDS, ROW_KINDS, Term
+from gtvcvx.losses.batched._terms import FIELDS, ROW_KINDS, Term, terms_by_node
 from gtvcvx.losses.batched._zero import BatchedZero
 
 # h'' at most, for rows of each kind: mean of h(x.w - y), or of h(x.w, y). No entry: no bound.
@@ -171,8 +171,8 @@ def local_losses(losses: StackedLoss | Sequence[Loss], n: int, dim: int) -> list
             for i, function in zip(nodes, written, strict=True):
                 out[i] = LocalLoss([], dim, type(batch)([function], [None]))  # type: ignore[call-arg]
         elif not batch.trivial:
-            for term in batch.terms(nodes):
-                _share(term, out)
+            for loss, terms in zip(out, terms_by_node(batch.terms(nodes), n), strict=True):
+                loss.terms += terms
     return out
 
 
@@ -181,17 +181,6 @@ def _of_loss(loss: Loss, dim: int) -> LocalLoss:
     if batch.written() is not None:
         return LocalLoss([], dim, batch)
     return LocalLoss([] if batch.trivial else batch.terms(np.zeros(1, np.int64)), dim)
-
-
-def _share(term: Term, out: list[LocalLoss]) -> None:
-    """Give each client the part of a term that is its own."""
-    node = term["node"]
-    order = np.argsort(node, kind="stable")
-    names, first = np.unique(node[order], return_index=True)
-    for i, rows in zip(names, np.split(order, first[1:]), strict=True):
-        fields = {name: term[name][rows] for name in term if name not in ("kind", "node")}
-        own = {"kind": term["kind"], "node": np.zeros(len(rows), np.int64), **fields}
-        out[int(i)].terms.append(own)
 
 
 def stacked_locals(losses: Sequence[LocalLoss], dim: int) -> StackedLoss:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import BoolArray, FloatArray, finite_array, is_integer
+from gtvcvx._arrays import BoolArray, FloatArray, is_integer
 from gtvcvx.federated._network import Network
 from gtvcvx.federated._streams import Streams
+from gtvcvx.federated.models._checks import probabilities
 
 # Rounds that are drawn at a time: enough that one client's generator is not asked too often.
 _BLOCK = 256
@@ -74,7 +75,7 @@ class Bernoulli(Availability):
     """
 
     def __init__(self, p: ArrayLike) -> None:
-        self.p = _chances(p, "p")
+        self.p = probabilities(p, "p")
 
     def drawn(self, n: int, streams: Streams) -> Presence:
         """Return the draws."""
@@ -107,7 +108,7 @@ class Markov(Availability):
     """
 
     def __init__(self, on: ArrayLike, off: ArrayLike) -> None:
-        self.on, self.off = _chances(on, "on"), _chances(off, "off")
+        self.on, self.off = probabilities(on, "on"), probabilities(off, "off")
 
     def drawn(self, n: int, streams: Streams) -> Presence:
         """Return the draws."""
@@ -210,13 +211,6 @@ class SamplingDraws:
             there = np.flatnonzero(available[group])
             chosen[group[there[np.argsort(luck[there], kind="stable")[: self._m]]]] = True
         return chosen
-
-
-def _chances(values: ArrayLike, name: str) -> FloatArray:
-    given = finite_array(values, name, np.ndim(values)).reshape(np.shape(values))
-    if given.ndim > 1 or not ((given > 0) & (given <= 1)).all():
-        raise ValueError(f"{name}: probabilities in (0, 1] are expected, one number or (n,)")
-    return given
 
 
 def _each(values: FloatArray, n: int, name: str) -> FloatArray:

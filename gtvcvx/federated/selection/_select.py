@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -17,7 +16,7 @@ from gtvcvx.federated.selection._local_estimate import (
 )
 from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import Losses, stacked
-from gtvcvx.losses.batched._terms import FIELDS, Term
+from gtvcvx.losses.batched._terms import terms_by_node
 
 # Covariances of this many edges are factored at a time: 32 MB of them at p = 30.
 _CHUNK = 4096
@@ -126,7 +125,7 @@ def select_edges(
     """
     check_options(alpha, candidates)
     tested = graph if candidates == "graph" else complete(graph)
-    each = _node_terms(stacked(losses, graph).terms(), graph.n_nodes)
+    each = terms_by_node(stacked(losses, graph).terms(), graph.n_nodes)
     estimates = [
         estimate_of_terms(terms, covariance, ridge, node)
         for terms, node in zip(each, graph.nodes, strict=True)
@@ -226,15 +225,3 @@ def complete(graph: EmpiricalGraph) -> EmpiricalGraph:
 
 def _kept(graph: EmpiricalGraph, kept: BoolArray) -> EmpiricalGraph:
     return EmpiricalGraph(graph.n_nodes, graph.edges[kept], graph.weights[kept], graph.nodes)
-
-
-def _node_terms(terms: Sequence[Term], n_nodes: int) -> list[list[Term]]:
-    """Split terms by node; each node is number 0 of its own."""
-    out: list[list[Term]] = [[] for _ in range(n_nodes)]
-    for term in terms:
-        for node in np.unique(term["node"]).tolist():
-            at = np.flatnonzero(term["node"] == node)
-            fields: dict[str, Any] = {name: term[name][at] for name in FIELDS.get(term["kind"], ())}
-            own: Term = {"kind": term["kind"], "node": np.zeros(len(at), np.int64), **fields}
-            out[node].append(own)
-    return out

@@ -124,6 +124,19 @@ def checked(term: Mapping[str, Any], dim: int) -> Term:
     return out
 
 
+def terms_by_node(terms: Sequence[Term], n_nodes: int) -> list[list[Term]]:
+    """Split terms by node; each of the n_nodes is number 0 of its own."""
+    out: list[list[Term]] = [[] for _ in range(n_nodes)]
+    for term in terms:
+        order = np.argsort(term["node"], kind="stable")
+        nodes, first = np.unique(term["node"][order], return_index=True)
+        for node, rows in zip(nodes.tolist(), np.split(order, first[1:]), strict=True):
+            fields = {name: term[name][rows] for name in FIELDS.get(term["kind"], ())}
+            own = {"kind": term["kind"], "node": np.zeros(len(rows), dtype=np.int64), **fields}
+            out[node].append(own)
+    return out
+
+
 def selected(term: Term, place: IntArray) -> Term:
     """Return what a term says of some nodes, renumbered: place (n,), -1 for the others."""
     node = place[term["node"]]
