@@ -34,13 +34,13 @@ from gtvcvx.federated.algorithms._pgfl_roles import (
     MODELS,
     NOT_ADDED,
     Roles,
-    nonnegative,
     pooled_problem,
     roles_of,
 )
 from gtvcvx.federated.algorithms._pgfl_server import PGFLServer
 from gtvcvx.federated.algorithms._pgfl_stability import smallest_stable_rho
 from gtvcvx.federated.algorithms._pgfl_tau import Schedule, as_schedule
+from gtvcvx.federated.models._checks import nonnegative
 from gtvcvx.federated.privacy import PrivacyReport
 from gtvcvx.federated.programs import ClientProgram, LocalLoss, Report, ServerProgram
 from gtvcvx.federated.wire import Field, Schema

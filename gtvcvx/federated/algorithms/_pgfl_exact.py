@@ -32,10 +32,10 @@ from gtvcvx.federated.algorithms._pgfl_roles import (
     MODELS,
     NOT_ADDED,
     Roles,
-    nonnegative,
     pooled_problem,
     roles_of,
 )
+from gtvcvx.federated.models._checks import nonnegative
 from gtvcvx.federated.programs import ClientProgram, Report, ServerProgram
 from gtvcvx.federated.wire import Field, Schema
 from gtvcvx.problem import GTVProblem

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray, is_number
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.programs import LocalLoss
 from gtvcvx.graph import EmpiricalGraph, connected_components
@@ -136,10 +136,3 @@ def pooled_problem(
         terms.append({"kind": "ridge", "node": np.arange(len(mu)), "mu": mu})
     graph = EmpiricalGraph(len(roles.groups), [], nodes=roles.labels)
     return GTVProblem(graph, stacked_from_terms(terms, dim).completed(len(roles.groups)))
-
-
-def nonnegative(value: Any, name: str) -> float:
-    """Return a parameter as a number >= 0; refuse anything else by name."""
-    if not (is_number(value) and np.isfinite(value) and value >= 0):
-        raise ValueError(f"{name}: a finite number >= 0 is expected, got {value!r}")
-    return float(value)
