@@ -34,7 +34,7 @@ GTVCVX = (
     ("problem",),
     ("_diagnostics",),  # quantities of a problem and its solution
     ("solvers/driver",),  # the run, its limits and its incumbent: of any method
-    ("solvers/primal_dual", "solvers/algorithm1", "solvers/divide"),
+    ("solvers/primal_dual", "solvers/algorithm1", "solvers/divide", "solvers/forest"),
     # When a method stalls, and its blocks serve polishing; on models of smooth losses.
     ("solvers/interior_point", "solvers/second_order"),
     ("solvers/polishing",),  # around a method

@@ -1,10 +1,11 @@
 """The default solver, `solver="AUTO"`: which methods run, and in which order of the nodes.
 
-The rule: divide and conquer if the problem is scalar in every coordinate, the primal-dual method
-otherwise, polished where it is known how to. Where rounding keeps the first from the gap that is
-asked for, the second goes on. Where that one stalls, an interior-point method solves the problem;
-it comes first where it is predicted to take no longer than the fewest iterations: ours where it
-fits, and Clarabel where it does not, or has got stuck.
+The rule: if the problem is scalar in every coordinate, dynamic programming on the trees of the
+graph and divide and conquer elsewhere; the primal-dual method otherwise, polished where it is known
+how to. Where rounding keeps the first from the gap that is asked for, the last goes on. Where that
+one stalls, an interior-point method solves the problem; it comes first where it is predicted to
+take no longer than the fewest iterations: ours where it fits, and Clarabel where it does not, or
+has got stuck.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from gtvcvx.solution import Solution
 from gtvcvx.solvers.divide._division import Division
 from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
 from gtvcvx.solvers.driver import Limits, Options, Progress, Run, Takes, missing
+from gtvcvx.solvers.forest import REQUIREMENTS as FOREST
+from gtvcvx.solvers.forest import DynamicProgram, Split, separable_penalty
 from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._stalling import Paced, Stalling
 from gtvcvx.solvers.polishing._coarsening import Coarsening
@@ -33,6 +36,7 @@ NAME = "AUTO"
 TAKES = Takes()
 SECOND_ORDER = "primal-dual on second-order models"
 PRIMAL_DUAL, DIVISION = "primal-dual", "divide and conquer"
+DYNAMIC_PROGRAM = "dynamic programming"
 INTERIOR_POINT = "interior point"
 # From this many edges on the working set outgrows the caches, and neighbours should be near.
 ORDERING_EDGES = 20_000
@@ -48,11 +52,46 @@ def solve_auto(problem: GTVProblem, options: Options) -> Solution:
     """
     limits = options.limits()
     start = options.checked_start(problem)
+    if limits.stop == "gap" and separable_penalty(problem) is None:
+        if missing(problem, FOREST) is None:
+            return _programmed(problem, limits)
+        if (split := Split.of(problem)) is not None:
+            return _in_pieces(problem, split, start, limits)
+    return _whole(problem, start, limits)
+
+
+def _whole(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:
+    """Solve a problem without a look at the trees of its graph."""
     if limits.stop == "gap" and missing(problem, REQUIREMENTS) is None:
         return _divided(problem, start, limits)
     if problem.graph.n_edges < ORDERING_EDGES:
         return _iterated(problem, start, limits)
     return _reordered(problem, start, limits)
+
+
+def _in_pieces(
+    problem: GTVProblem, split: Split, start: Solution | None, limits: Limits
+) -> Solution:
+    """Solve the trees by dynamic programming, and the rest by what fits it."""
+    trees = _programmed(split.trees.problem, dataclasses.replace(limits, callback=None))
+    callback = split.watching(limits.callback, trees)
+    begun = None if start is None else split.rest.start(start)
+    rest = _whole(split.rest.problem, begun, dataclasses.replace(limits, callback=callback))
+    joined = split.joined(trees, rest, limits)
+    if joined.status == "optimal" or "user_limit" in (trees.status, rest.status):
+        return joined
+    # Gaps are small beside the pieces' values, which nearly cancel.
+    return _whole(problem, joined, limits)
+
+
+def _programmed(problem: GTVProblem, limits: Limits) -> Solution:
+    """Solve on a forest; the primal-dual method goes on where rounding leaves too large a gap."""
+    run = Run(problem, limits, NAME)
+    with run.guarded():
+        run.drive(DynamicProgram(problem))
+    if run.stopped or run.satisfied:
+        return run.solution(method=DYNAMIC_PROGRAM, switched=False)
+    return _converged(run, problem, run.solution(), limits, [DYNAMIC_PROGRAM])
 
 
 def _divided(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:

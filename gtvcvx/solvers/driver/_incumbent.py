@@ -47,10 +47,12 @@ class Incumbent:
         keep_last: bool = False,
         a: FloatArray | None = None,
         enough: float = 0.0,
+        exact: bool = False,
     ) -> None:
         """Take w, or w made constant on fused clusters, if its value is lower than the best.
 
-        The repaired u is taken if its bound is higher. With keep_last, w is taken as it is.
+        The repaired u is taken if its bound is higher. With keep_last, w is taken as it is; one
+        that is exact is constant on clusters already.
         Multipliers a (N,) of the rows are kept with u, as far as they can be; where the relative
         gap is small enough then, that is all.
 
@@ -62,10 +64,11 @@ class Incumbent:
         """
         bounds, losses = self.problem.bounds, self.problem.losses
         w = losses.project_domain(w)
+        as_it_is = keep_last or exact
         if a is not None and self._corrected(w, u, a, keep_last) and self.rel_gap <= enough:
             return
         repaired = bounds.repaired(u, w)
-        w, value = self._best_of(w, repaired.u, keep_last)
+        w, value = self._best_of(w, repaired.u, as_it_is)
         parts, flow = bounds.gap(w, u, repaired)
         if not np.isfinite(parts.total):
             # Bounds of the losses themselves are finite where conjugates are lost to rounding.
@@ -91,12 +94,10 @@ class Incumbent:
         self._offer(best, value, Against(point.u, point), parts, keep_last)
         return True
 
-    def _best_of(
-        self, w: FloatArray, flow: FloatArray, keep_last: bool
-    ) -> tuple[FloatArray, float]:
+    def _best_of(self, w: FloatArray, flow: FloatArray, as_it_is: bool) -> tuple[FloatArray, float]:
         """Return w, or w made constant on the clusters that a feasible flow fuses; the value."""
         problem, value = self.problem, self.problem.value(w)
-        if not keep_last:
+        if not as_it_is:
             fused = problem.losses.project_domain(_fused(problem, w, flow))
             if (fused_value := problem.value(fused)) < value:
                 return fused, fused_value

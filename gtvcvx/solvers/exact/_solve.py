@@ -4,7 +4,8 @@ With the l1 penalty, or any norm for d = 1, and quadratic losses the solution is
 is known which edges are fused, coordinate by coordinate, and in which direction the others jump, it
 solves a linear system. A solution in double precision tells this nearly always; what it got wrong
 is corrected in exact arithmetic (`gtvcvx.solvers.exact._active_set`), and the optimality conditions
-are checked with equality in the end (`gtvcvx.solvers.exact._proof`).
+are checked with equality in the end (`gtvcvx.solvers.exact._proof`). On a forest nothing has to be
+searched for where coordinates are scalar problems (`gtvcvx.solvers.exact._trees`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from gtvcvx.solvers.driver import Limits, Options, Run, Takes
 from gtvcvx.solvers.exact._active_set import Search
 from gtvcvx.solvers.exact._data import ExactData, exact_data
 from gtvcvx.solvers.exact._faces import Face, Point
+from gtvcvx.solvers.exact._proof import prove
+from gtvcvx.solvers.exact._trees import tree_solution
 
 NAME = "EXACT"
 START = "CLARABEL"
@@ -93,6 +96,12 @@ def solve_exact(
     search = None
     with run.guarded():
         data = exact_data(problem)
+        found = tree_solution(problem.graph, data)
+        if found is not None:
+            exact = prove(data, *found)
+            if exact is None:
+                raise RuntimeError("dynamic programming on a forest has not found an optimal pair")
+            return _proved(problem, found[0], exact, run.solution_fields())
         if start is None:
             start = _float_solution(problem, limits, settings)
             # The time is over, or it was Ctrl-C, which solvers take as their own end.

@@ -18,6 +18,12 @@ from gtvcvx.solvers.driver._limits import Limits
 RTOL = 1e-9
 
 
+@pytest.fixture(autouse=True)
+def _no_dynamic_programming(monkeypatch):
+    """Trees come up among the instances, which another method would solve."""
+    monkeypatch.setattr(_auto, "FOREST", (lambda problem: "another method",))
+
+
 def random_graph(rng, n, density, weights="ones"):
     pairs = [(i, j) for i, j in itertools.combinations(range(n), 2) if rng.random() < density]
     edges = np.array(pairs, dtype=np.int64).reshape(-1, 2)

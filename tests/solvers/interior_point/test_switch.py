@@ -194,7 +194,7 @@ def test_other_stopping_rules_never_switch():
 def test_scalar_problems_say_that_nothing_was_switched():
     graph = gtv.EmpiricalGraph(3, [(0, 1), (1, 2)])
     problem = gtv.GTVProblem(graph, gtv.PointLoss.stack([[0.0], [1.0], [3.0]]), "l1", 0.1)
-    assert problem.solve().info == {"method": "divide and conquer", "switched": False}
+    assert problem.solve().info == {"method": "dynamic programming", "switched": False}
 
 
 def test_an_iteration_has_a_share_of_what_the_other_method_costs():

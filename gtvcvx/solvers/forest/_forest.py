@@ -1,0 +1,271 @@
+r"""Exact solutions on forests by dynamic programming, coordinate by coordinate.
+
+Where the graph has no cycles, and every coordinate is a problem of its own, the least cost of a
+subtree is a function of one number, the value of the node above it, and its slope is piecewise
+linear. One pass from the leaves to the roots finds between which values each node takes that of its
+parent, one back finds the values, and sums over subtrees are the optimal flow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._deadline import look
+from gtvcvx.penalties import CompiledForm
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.driver import Limits, Proposal, Requirement
+from gtvcvx.solvers.forest._compiled import (
+    Bounds,
+    Changes,
+    ChildSlopes,
+    Nodes,
+    Queue,
+    flows,
+    forest_bounds,
+    values,
+)
+from gtvcvx.solvers.forest._rooted import RootedForest, is_forest, rooted_forest
+from gtvcvx.solvers.forest._slopes import (
+    LARGEST,
+    Slopes,
+    piecewise,
+    quadratic_slopes,
+    slopes_of,
+)
+
+# Nodes between two looks at the clock: some milliseconds.
+PIECE = 100_000
+# Changes are numbered in 32 bits.
+_MOST_CHANGES = 2**31 - 1
+
+
+class DynamicProgram:
+    """Dynamic programming on a forest, one coordinate a step.
+
+    Attributes
+    ----------
+    n_iter : int
+        Coordinates so far.
+    """
+
+    stride = 1
+
+    def __init__(self, problem: GTVProblem) -> None:
+        self._problem = problem
+        shape = problem.graph.n_nodes, problem.dim
+        self._w = np.zeros(shape)
+        self._u = np.zeros((problem.graph.n_edges, problem.dim))
+        self._forest: RootedForest | None = None
+        self.n_iter = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether all coordinates are done."""
+        return self.n_iter == self._problem.dim
+
+    def begin(self, limits: Limits, rel_gap: float) -> None:
+        """Root the trees."""
+        self._forest = self._problem.cached(
+            "rooted forest", lambda: rooted_forest(self._problem.graph)
+        )
+
+    def due(self) -> bool:
+        """Say no: a flow in some of the coordinates bounds nothing."""
+        return False
+
+    def proposal(self, final: bool = False) -> Proposal:
+        """Return the point and the flow, optimal when finished."""
+        return Proposal(self._w, self._u, 0.0 if self.finished else np.inf)
+
+    def learn(self, rel_gap: float) -> None:
+        """Take no notice."""
+
+    def info(self) -> dict[str, Any]:
+        """Return nothing beside the method's name."""
+        return {}
+
+    def run(self, n_iter: int) -> None:
+        """Do n_iter coordinates."""
+        assert self._forest is not None
+        problem = self._problem
+        capacities = _factor(problem) * problem.capacities
+        for _ in range(n_iter):
+            k = self.n_iter
+            w, u = scalar_solution(self._forest, slopes_in(problem, k), capacities)
+            self._w[:, k], self._u[:, k] = w, u
+            self.n_iter += 1
+
+
+def scalar_solution(
+    forest: RootedForest, slopes: Slopes, capacities: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the minimizer (n,) and the optimal flow (m,) of one scalar problem.
+
+    Parameters
+    ----------
+    forest : RootedForest
+    slopes : Slopes
+        Of the losses of the n nodes.
+    capacities : (m,)
+    """
+    look()
+    at = forest.node
+    capacity = np.append(capacities, 0.0)[forest.edge]  # roots, -1, have none
+    q, b = slopes.q[at], slopes.b[at]
+    shift = _minimizers(forest.stops, q, b)
+    nodes = Nodes(q, b - q * shift, slopes.rise[at], capacity, forest.parent)
+    indptr, changes = _changes(forest, slopes, shift)
+    bounds = _clipped(forest, nodes, indptr, changes)
+    look()
+    x = values(forest.parent, bounds)
+    sent = flows(x, nodes, indptr, changes)
+    w, u = np.empty(len(at)), np.empty(len(capacities) + 1)
+    w[at] = x + shift
+    u[forest.edge] = -forest.sign * sent
+    return w, u[:-1]
+
+
+def _minimizers(stops: IntArray, q: FloatArray, b: FloatArray) -> FloatArray:
+    """Return where each tree's quadratic part is least, at its positions (n,); 0 without one.
+
+    Values are counted from there: sums of large numbers would lose digits.
+    """
+    starts = np.concatenate([[0], stops[:-1]])
+    curvature = np.add.reduceat(q, starts)
+    least = np.divide(
+        np.add.reduceat(b, starts), curvature, out=np.zeros(len(stops)), where=curvature > 0.0
+    )
+    return np.repeat(least, stops - starts)
+
+
+def _changes(forest: RootedForest, slopes: Slopes, shift: FloatArray) -> tuple[IntArray, Changes]:
+    """Return the nodes' own changes by position, and room for those that clipping makes."""
+    n, own = len(forest.node), len(slopes.node)
+    indptr = np.zeros(n + 1, np.int64)
+    if own == 0 and forest.chain.all():
+        links = np.empty(0, np.int32)
+        none = np.empty(0)
+        return indptr, Changes(
+            none, none, none, none, np.empty(0, np.bool_), links, links, links, links
+        )
+    size = own + 2 * n
+    changes = Changes(
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.zeros(size, np.bool_),
+        np.full(size, -1, np.int32),
+        np.full(size, -1, np.int32),
+        np.full(size, -1, np.int32),
+        np.full(size, -1, np.int32),
+    )
+    place = np.empty(n, np.int64)
+    place[forest.node] = np.arange(n)
+    order = np.argsort(place[slopes.node], kind="stable")
+    where = place[slopes.node[order]]
+    indptr[1:] = np.cumsum(np.bincount(where, minlength=n))
+    changes.position[:own] = slopes.position[order] - shift[where]
+    np.negative(changes.position[:own], out=changes.opposite[:own])
+    changes.bend[:own], changes.jump[:own] = slopes.bend[order], slopes.jump[order]
+    return indptr, changes
+
+
+def _clipped(forest: RootedForest, nodes: Nodes, indptr: IntArray, changes: Changes) -> Bounds:
+    """Clip the slopes from the leaves to the roots, with looks at the clock."""
+    n = len(forest.node)
+    lengths = np.diff(forest.stops, prepend=0)
+    room = 2 * int(lengths[forest.chain].max(initial=0)) + 2
+    queue = Queue(np.empty(room), np.empty(room), np.zeros(2, np.int64), np.zeros(2))
+    trees = 0 if len(changes.position) == 0 else n
+    slopes = ChildSlopes(
+        np.full(trees, -1, np.int32), np.full(trees, -1, np.int32), np.zeros(trees), np.zeros(trees)
+    )
+    bounds, tree = Bounds(np.empty(n), np.empty(n)), 0
+    for start in range(0, n, PIECE):
+        look()
+        tree = forest_bounds(
+            start,
+            min(start + PIECE, n),
+            tree,
+            forest.stops,
+            forest.chain,
+            nodes,
+            queue,
+            indptr,
+            changes,
+            slopes,
+            bounds,
+        )
+    return bounds
+
+
+def _factor(problem: GTVProblem) -> float:
+    """Return what the penalty makes of a difference of 1: in one dimension, of any norm."""
+    return float(problem.penalty.value(np.eye(1, problem.dim))[0])
+
+
+def slopes_in(problem: GTVProblem, k: int) -> Slopes:
+    """Return the slopes of a problem's losses in coordinate k."""
+    form = problem.cached("scalar form", lambda: problem.losses.scalar(problem.graph.n_nodes))
+    if form is not None:
+        return quadratic_slopes(form.curvature[:, k], form.linear[:, k])
+    return slopes_of(problem, k)
+
+
+def separable_penalty(problem: GTVProblem) -> str | None:
+    """Ask for a penalty that is a sum over coordinates of absolute differences."""
+    penalty = problem.penalty
+    separable = penalty.compiled_form == CompiledForm.L1 or (problem.dim == 1 and penalty.is_norm)
+    return None if separable else "the penalty 'l1', or a norm for d = 1"
+
+
+def no_cycles(problem: GTVProblem) -> str | None:
+    """Ask for a graph without cycles."""
+    forest = problem.cached("is a forest", lambda: is_forest(problem.graph))
+    return None if forest else "a graph without cycles"
+
+
+def scalar_losses(problem: GTVProblem) -> str | None:
+    """Ask for losses that are sums over coordinates of piecewise quadratic functions."""
+    return (
+        None
+        if problem.cached("piecewise", lambda: _scalar(problem))
+        else ("losses that are piecewise quadratic in single coordinates")
+    )
+
+
+def _scalar(problem: GTVProblem) -> bool:
+    if problem.losses.is_quadratic:
+        return problem.losses.scalar(problem.graph.n_nodes) is not None
+    return piecewise(problem.losses.terms())
+
+
+def moderate_numbers(problem: GTVProblem) -> str | None:
+    """Ask for data whose squares, and sums, stay far from overflow."""
+    factor = _factor(problem)
+    with np.errstate(over="ignore"):
+        small = float(problem.capacities.sum()) * factor < LARGEST
+    if small and all(slopes_in(problem, k).moderate for k in range(problem.dim)):
+        return None
+    return "data of moderate size"
+
+
+def countable_changes(problem: GTVProblem) -> str | None:
+    """Ask for no more changes of slopes than there are numbers for."""
+    n = problem.graph.n_nodes
+    most = max(2 * n + len(slopes_in(problem, k).node) for k in range(problem.dim))
+    return None if most <= _MOST_CHANGES else f"at most {_MOST_CHANGES} changes of slopes"
+
+
+#: What dynamic programming needs of a problem.
+REQUIREMENTS: tuple[Requirement, ...] = (
+    separable_penalty,
+    no_cycles,
+    scalar_losses,
+    moderate_numbers,
+    countable_changes,
+)

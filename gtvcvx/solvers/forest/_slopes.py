@@ -1,0 +1,120 @@
+"""Slopes of losses that are sums over coordinates of piecewise quadratic functions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.losses.batched._terms import Term
+from gtvcvx.losses.batched.composite._parts import Parts
+from gtvcvx.losses.node._scalar import HUBER, KINK, SQUARED
+from gtvcvx.problem import GTVProblem
+
+#: Terms whose slopes are piecewise linear, with jumps.
+KINDS = frozenset({"squared", "huber", "absolute", "quantile", "hinge", "point", "ridge", "l1"})
+# Beyond this size sums come too close to the end of double precision.
+LARGEST = 1e140
+
+
+class Slopes(NamedTuple):
+    """Slopes of the nodes' losses in one coordinate.
+
+    That of node i is ``q_i x - b_i`` left of all changes, and by ``rise_i`` more right of them.
+
+    Attributes
+    ----------
+    q, b, rise : (n,)
+    node : (K,)
+        Whose change it is.
+    position, bend, jump : (K,)
+        Where the slope's slope grows by bend, and the slope by jump.
+    """
+
+    q: FloatArray
+    b: FloatArray
+    rise: FloatArray
+    node: IntArray
+    position: FloatArray
+    bend: FloatArray
+    jump: FloatArray
+
+    @property
+    def moderate(self) -> bool:
+        """Whether all numbers, and their sums, stay far from overflow."""
+        curved = self.q > 0.0
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            size = float(np.abs(self.b).sum()) + float(self.rise.sum())
+            minima = np.abs(self.b[curved]) / self.q[curved]
+            reach = max(
+                float(np.max(minima, initial=0.0)),
+                float(np.max(size / self.q[curved], initial=0.0)),
+                float(np.max(np.abs(self.position), initial=0.0)),
+            )
+            bends = float(self.q.sum()) + float(np.abs(self.bend).sum())
+            return bool(max(size, bends, reach, bends * reach) < LARGEST)
+
+
+def quadratic_slopes(curvature: FloatArray, linear: FloatArray) -> Slopes:
+    """Return the slopes of quadratic functions, (n,) each."""
+    none, rise = np.empty(0), np.zeros(len(curvature))
+    return Slopes(curvature, linear, rise, np.empty(0, np.int64), none, none, none)
+
+
+def piecewise(terms: list[Term]) -> bool:
+    """Say whether all terms have piecewise linear slopes, and no row couples coordinates."""
+    if not {term["kind"] for term in terms} <= KINDS:
+        return False
+    return all(
+        term["X"].shape[1] == 1 or np.count_nonzero(term["X"], axis=1).max(initial=0) <= 1
+        for term in terms
+        if "X" in term
+    )
+
+
+def slopes_of(problem: GTVProblem, k: int) -> Slopes:
+    """Return the slopes of losses that are `piecewise`, in coordinate k."""
+    n, d = problem.graph.n_nodes, problem.dim
+    parts: Parts = problem.cached(
+        "parts of piecewise losses", lambda: Parts.of(problem.losses.terms(), n, d)
+    )
+    c = parts.coordinates[:, k]
+    q, b, rise = c["mu"].copy(), c["linear"] + c["kappa"], 2.0 * c["kappa"]
+    bent = np.flatnonzero(c["kappa"] > 0.0)
+    found = [(bent, np.zeros(len(bent)), np.zeros(len(bent)), 2.0 * c["kappa"][bent])]
+    x = parts.X[:, k]
+    for kind, changes in ((SQUARED, None), (KINK, _kinks), (HUBER, _hubers)):
+        at = np.flatnonzero((parts.rows["kind"] == kind) & (x != 0.0))
+        owner, rows, factor = parts.owner[at], parts.rows[at], x[at]
+        if changes is None:
+            q += np.bincount(owner, 2.0 * rows["c"] * factor**2, minlength=n)
+            b += np.bincount(owner, 2.0 * rows["c"] * factor * rows["y"], minlength=n)
+            continue
+        left, right, places = changes(rows, factor)
+        b -= np.bincount(owner, left, minlength=n)
+        rise += np.bincount(owner, right - left, minlength=n)
+        found += [(owner, *place) for place in places]
+    node = np.concatenate([at for at, *_ in found])
+    position, bend, jump = (np.concatenate([f[j] for f in found]) for j in (1, 2, 3))
+    order = np.argsort(node, kind="stable")
+    return Slopes(q, b, rise, node[order], position[order], bend[order], jump[order])
+
+
+Change = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def _kinks(rows: np.ndarray, x: FloatArray) -> tuple[FloatArray, FloatArray, list[Change]]:
+    """Return slopes left and right of max(low r, high r), r = x w - y, and what is between."""
+    left = np.where(x > 0.0, rows["low"], rows["high"]) * x
+    right = np.where(x > 0.0, rows["high"], rows["low"]) * x
+    return left, right, [(rows["y"] / x, np.zeros(len(x)), right - left)]
+
+
+def _hubers(rows: np.ndarray, x: FloatArray) -> tuple[FloatArray, FloatArray, list[Change]]:
+    """Return slopes left and right of Huber rows, and what is between."""
+    right = rows["high"] * np.abs(x)
+    bend, none = 2.0 * rows["c"] * x**2, np.zeros(len(x))
+    first, second = (rows["y"] - rows["delta"]) / x, (rows["y"] + rows["delta"]) / x
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    return -right, right, [(low, bend, none), (high, -bend, none)]
