@@ -100,6 +100,15 @@ class CvxpyFunction:
             raise ValueError(f"build: a real scalar is expected, got shape {cost.shape}")
         return cp.sum(cost), list(constraints)
 
+    def multiplied(self, factor: float) -> CvxpyFunction:
+        """Return the function times a factor > 0."""
+
+        def build(w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+            cost, constraints = self.expression(w)
+            return factor * cost, constraints
+
+        return CvxpyFunction(build, self.dim)
+
     @cached_property
     def form(self) -> ConicForm:
         """Conic form of f."""

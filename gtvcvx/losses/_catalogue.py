@@ -38,14 +38,17 @@ class LogisticLoss(RowLoss):
 
     Parameters
     ----------
-    X : array_like, shape (m, d)
-        Features, one row a data point.
+    X : array_like, shape (m, d), or None
+        Features, one row a data point. None: no features but the constant 1.
     y : array_like, shape (m,)
         Labels, 0 or 1.
     ridge : float or array_like of shape (d,), default 0.0
         rho >= 0, for all entries of w or for each.
     intercept : int or sequence of int, optional
         Column of X that is constant; its entry of w is left out of the ridge term.
+    sample_weight : array_like, shape (m,), optional
+        Weights s >= 0 of the data points, which make the mean a weighted one,
+        ``sum_r s_r (...) / sum_r s_r``; those of weight 0 are as if absent.
     """
 
     _kind = "logistic"
@@ -53,12 +56,14 @@ class LogisticLoss(RowLoss):
 
     def __init__(
         self,
-        X: ArrayLike,
+        X: ArrayLike | None,
         y: ArrayLike,
         ridge: ArrayLike = 0.0,
         intercept: int | Sequence[int] | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
     ) -> None:
-        super().__init__(X, y, ridge=ridge, intercept=intercept)
+        super().__init__(X, y, sample_weight=sample_weight, ridge=ridge, intercept=intercept)
 
     @classmethod
     def _beside(cls, parameters: Mapping[str, Any], dim: int) -> list[Term]:
@@ -75,14 +80,17 @@ class LassoLoss(RowLoss):
 
     Parameters
     ----------
-    X : array_like, shape (m, d)
-        Features, one row a data point.
+    X : array_like, shape (m, d), or None
+        Features, one row a data point. None: no features but the constant 1.
     y : array_like, shape (m,)
         Targets.
     kappa : float or array_like of shape (d,)
         kappa >= 0, for all entries of w or for each.
     intercept : int or sequence of int, optional
         Column of X that is constant; its entry of w is left out of the l1 term.
+    sample_weight : array_like, shape (m,), optional
+        Weights s >= 0 of the data points, which make the mean a weighted one,
+        ``sum_r s_r (...) / sum_r s_r``; those of weight 0 are as if absent.
     """
 
     _kind = "squared"
@@ -90,12 +98,14 @@ class LassoLoss(RowLoss):
 
     def __init__(
         self,
-        X: ArrayLike,
+        X: ArrayLike | None,
         y: ArrayLike,
         kappa: ArrayLike,
         intercept: int | Sequence[int] | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
     ) -> None:
-        super().__init__(X, y, kappa=kappa, intercept=intercept)
+        super().__init__(X, y, sample_weight=sample_weight, kappa=kappa, intercept=intercept)
 
     @classmethod
     def _beside(cls, parameters: Mapping[str, Any], dim: int) -> list[Term]:
@@ -112,18 +122,28 @@ class HuberLoss(RowLoss):
 
     Parameters
     ----------
-    X : array_like, shape (m, d)
-        Features, one row a data point.
+    X : array_like, shape (m, d), or None
+        Features, one row a data point. None: no features but the constant 1.
     y : array_like, shape (m,)
         Targets.
     delta : float or array_like of shape (m,)
         Residual, > 0, from which on a data point counts as an outlier.
+    sample_weight : array_like, shape (m,), optional
+        Weights s >= 0 of the data points, which make the mean a weighted one,
+        ``sum_r s_r (...) / sum_r s_r``; those of weight 0 are as if absent.
     """
 
     _kind = "huber"
 
-    def __init__(self, X: ArrayLike, y: ArrayLike, delta: ArrayLike) -> None:
-        super().__init__(X, y, delta=delta)
+    def __init__(
+        self,
+        X: ArrayLike | None,
+        y: ArrayLike,
+        delta: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(X, y, sample_weight=sample_weight, delta=delta)
 
 
 class PseudoHuberLoss(RowLoss):
@@ -137,18 +157,28 @@ class PseudoHuberLoss(RowLoss):
 
     Parameters
     ----------
-    X : array_like, shape (m, d)
-        Features, one row a data point.
+    X : array_like, shape (m, d), or None
+        Features, one row a data point. None: no features but the constant 1.
     y : array_like, shape (m,)
         Targets.
     delta : float or array_like of shape (m,)
         Residual, > 0, about from which on a data point counts as an outlier.
+    sample_weight : array_like, shape (m,), optional
+        Weights s >= 0 of the data points, which make the mean a weighted one,
+        ``sum_r s_r (...) / sum_r s_r``; those of weight 0 are as if absent.
     """
 
     _kind = "pseudohuber"
 
-    def __init__(self, X: ArrayLike, y: ArrayLike, delta: ArrayLike) -> None:
-        super().__init__(X, y, delta=delta)
+    def __init__(
+        self,
+        X: ArrayLike | None,
+        y: ArrayLike,
+        delta: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(X, y, sample_weight=sample_weight, delta=delta)
 
 
 class PoissonLoss(RowLoss):
@@ -158,10 +188,13 @@ class PoissonLoss(RowLoss):
 
     Parameters
     ----------
-    X : array_like, shape (m, d)
-        Features, one row a data point.
+    X : array_like, shape (m, d), or None
+        Features, one row a data point. None: no features but the constant 1.
     y : array_like, shape (m,)
         Counts, >= 0.
+    sample_weight : array_like, shape (m,), optional
+        Weights s >= 0 of the data points, which make the mean a weighted one,
+        ``sum_r s_r (...) / sum_r s_r``; those of weight 0 are as if absent.
     """
 
     _kind = "poisson"
@@ -174,10 +207,13 @@ class AbsoluteLoss(RowLoss):
 
     Parameters
     ----------
-    X : array_like, shape (m, d)
-        Features, one row a data point.
+    X : array_like, shape (m, d), or None
+        Features, one row a data point. None: no features but the constant 1.
     y : array_like, shape (m,)
         Targets.
+    sample_weight : array_like, shape (m,), optional
+        Weights s >= 0 of the data points, which make the mean a weighted one,
+        ``sum_r s_r (...) / sum_r s_r``; those of weight 0 are as if absent.
     """
 
     _kind = "absolute"
@@ -190,18 +226,28 @@ class QuantileLoss(RowLoss):
 
     Parameters
     ----------
-    X : array_like, shape (m, d)
-        Features, one row a data point.
+    X : array_like, shape (m, d), or None
+        Features, one row a data point. None: no features but the constant 1.
     y : array_like, shape (m,)
         Targets.
     level : float or array_like of shape (m,)
         q, strictly between 0 and 1.
+    sample_weight : array_like, shape (m,), optional
+        Weights s >= 0 of the data points, which make the mean a weighted one,
+        ``sum_r s_r (...) / sum_r s_r``; those of weight 0 are as if absent.
     """
 
     _kind = "quantile"
 
-    def __init__(self, X: ArrayLike, y: ArrayLike, level: ArrayLike) -> None:
-        super().__init__(X, y, level=level)
+    def __init__(
+        self,
+        X: ArrayLike | None,
+        y: ArrayLike,
+        level: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(X, y, sample_weight=sample_weight, level=level)
 
 
 class HingeLoss(RowLoss):
@@ -211,10 +257,13 @@ class HingeLoss(RowLoss):
 
     Parameters
     ----------
-    X : array_like, shape (m, d)
-        Features, one row a data point.
+    X : array_like, shape (m, d), or None
+        Features, one row a data point. None: no features but the constant 1.
     y : array_like, shape (m,)
         Labels, -1 or 1.
+    sample_weight : array_like, shape (m,), optional
+        Weights s >= 0 of the data points, which make the mean a weighted one,
+        ``sum_r s_r (...) / sum_r s_r``; those of weight 0 are as if absent.
     """
 
     _kind = "hinge"

@@ -10,6 +10,7 @@ import numpy as np
 from gtvcvx.conic._function import Build, CvxpyFunction
 from gtvcvx.losses._loss import Loss
 from gtvcvx.losses.batched._cvxpy import BatchedCvxpy, _named
+from gtvcvx.losses.batched._factors import positive_factor
 from verify._display import clipped
 
 
@@ -76,13 +77,16 @@ class CvxpyLoss(Loss):
         # One for each dimension that the loss has met, shared by all nodes that have the loss.
         self._functions: dict[int, CvxpyFunction] = {}
         self._node: str | None = None
+        self._factor = 1.0
         if self.dim is not None:
             self.function(self.dim)
 
     def function(self, dim: int) -> CvxpyFunction:
         """Return L in dimension dim, checked."""
         if dim not in self._functions:
-            self._functions[dim] = CvxpyFunction(self._build, dim)
+            function = CvxpyFunction(self._build, dim)
+            one = self._factor == 1.0
+            self._functions[dim] = function if one else function.multiplied(self._factor)
         return self._functions[dim]
 
     def placed(self, node: str, dim: int) -> CvxpyLoss:
@@ -98,6 +102,15 @@ class CvxpyLoss(Loss):
         functions = [loss.function(dim) for loss in losses]
         return BatchedCvxpy(functions, [loss._node for loss in losses])
 
+    def _times(self, factor: float) -> CvxpyLoss:
+        product = copy.copy(self)
+        product._factor, product._functions = factor * self._factor, {}
+        positive_factor(product._factor)
+        if self.dim is not None:
+            product.function(self.dim)
+        return product
+
     def __repr__(self) -> str:
         name = getattr(self._build, "__qualname__", type(self._build).__name__)
-        return f"CvxpyLoss({clipped(name)})"
+        loss = f"CvxpyLoss({clipped(name)})"
+        return loss if self._factor == 1.0 else f"{self._factor!r} * {loss}"

@@ -12,10 +12,18 @@ from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, finite_array
 from gtvcvx.losses.batched._base import BatchedLoss
+from gtvcvx.losses.batched._factors import positive_factor
 from gtvcvx.losses.batched._from_terms import parts_of_terms
 from gtvcvx.losses.batched._quadratic import BatchedQuadratic
 from gtvcvx.losses.batched._stacked import StackedLoss
-from gtvcvx.losses.batched._terms import FIELDS, QUADRATIC_KINDS, Term, merged
+from gtvcvx.losses.batched._terms import (
+    FIELDS,
+    QUADRATIC_KINDS,
+    Term,
+    fields_of,
+    merged,
+    multiplied,
+)
 from verify._display import COLUMNS, clipped, few
 
 
@@ -46,6 +54,24 @@ class Loss(ABC):
     def __add__(self, other: Loss) -> SumLoss:
         """Sum of two losses, regularizers or constraints of one node."""
         return SumLoss([self, other]) if isinstance(other, Loss) else NotImplemented
+
+    # Numbers and arrays of NumPy leave products with losses to the losses.
+    __array_ufunc__ = None
+
+    def __mul__(self, factor: float) -> Loss:
+        """Return the loss times a number > 0; constraints stay as they are.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The factor is not a finite number > 0.
+        """
+        return self._times(positive_factor(factor))
+
+    __rmul__ = __mul__
+
+    def _times(self, factor: float) -> Loss:
+        return MultipliedLoss(self, factor)
 
     def _alone(self, x: ArrayLike, name: str) -> tuple[BatchedLoss, FloatArray]:
         vector = finite_array(x, name, 1)
@@ -134,7 +160,7 @@ class PlainLoss(Loss):
             rows = len(term["node"])
             fields = {
                 name: np.tile(term[name], (n_nodes,) + (1,) * (term[name].ndim - 1))
-                for name in FIELDS[term["kind"]]
+                for name in fields_of(term)
             }
             node = np.repeat(np.arange(n_nodes), rows)
             terms.append({"kind": term["kind"], "node": node, **fields})
@@ -180,6 +206,35 @@ class SumLoss(PlainLoss):
     def __repr__(self) -> str:
         parts = [repr(self.losses[k]) if k is not None else "..." for k in few(len(self.losses))]
         return clipped(" + ".join(parts), COLUMNS)
+
+
+class MultipliedLoss(PlainLoss):
+    """A loss of one node times a number; written ``factor * loss``.
+
+    Parameters
+    ----------
+    loss : Loss
+        Known by its plain data.
+    factor : float
+        > 0.
+    """
+
+    def __init__(self, loss: Loss, factor: float) -> None:
+        self.loss, self.factor = loss, factor
+        self.dim = loss.dim
+        self.plain_terms(self.dim or 1)
+
+    def _times(self, factor: float) -> Loss:
+        return self.loss * (factor * self.factor)
+
+    def plain_terms(self, dim: int) -> list[Term]:
+        """Return the terms of the loss with the factor in their weights, at node 0."""
+        return [multiplied(term, np.array([self.factor])) for term in _terms(self.loss, dim)]
+
+    def __repr__(self) -> str:
+        several = isinstance(self.loss, SumLoss) and len(self.loss.losses) > 1
+        inner = f"({self.loss!r})" if several else repr(self.loss)
+        return clipped(f"{self.factor!r} * {inner}", COLUMNS)
 
 
 def _terms(loss: Loss, dim: int) -> list[Term]:

@@ -17,14 +17,17 @@ from gtvcvx.losses.batched._terms import ROW_KINDS, Term, check_parameter, check
 
 
 class RowLoss(PlainLoss):
-    """Mean over data points (x, y) of a function of x.w and y.
+    """Mean, or weighted mean, over data points (x, y) of a function of x.w and y.
 
     Parameters
     ----------
-    X : array_like, shape (m, d)
-        Features, one row a data point.
+    X : array_like, shape (m, d), or None
+        Features, one row a data point. None: no features but the constant 1.
     y : array_like, shape (m,)
         Targets.
+    sample_weight : array_like, shape (m,), optional
+        Weights s >= 0 of the data points, of which only the ratios count: the loss is
+        ``sum_r s_r f_r(x_r.w) / sum_r s_r``. Those of weight 0 are as if absent.
     **parameters
         Of the kind of loss; see there.
     """
@@ -32,11 +35,19 @@ class RowLoss(PlainLoss):
     _kind: ClassVar[str]
     _defaults: ClassVar[Mapping[str, Any]] = {}
 
-    def __init__(self, X: ArrayLike, y: ArrayLike, **parameters: Any) -> None:
-        self.X, self.y = rows_of_node(X, y)
+    def __init__(
+        self,
+        X: ArrayLike | None,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        **parameters: Any,
+    ) -> None:
+        self._rows = rows_of_node(X, y, sample_weight)
+        self.X, self.y = self._rows.X, self._rows.y
         check_targets(self._kind, self.y)
         self.dim: int = self.X.shape[1]
-        self._row, self._extra = self._read(parameters, self.y.shape, self.dim)
+        self._row, self._extra = self._read(parameters, np.shape(y), self.dim)
 
     @classmethod
     def _read(
@@ -63,50 +74,65 @@ class RowLoss(PlainLoss):
 
     def plain_terms(self, dim: int) -> list[Term]:
         """Return the rows, and what is beside them, at node 0."""
-        node = np.zeros(len(self.y), dtype=np.int64)
-        rows = {"kind": self._kind, "node": node, "X": self.X, "y": self.y, **self._row}
-        return [rows, *self._extra]
+        return [*self._rows.terms(self._kind, self._row), *self._extra]
 
     @classmethod
     def stack(
-        cls, X: ArrayLike, y: ArrayLike, labelled: ArrayLike | None = None, **parameters: Any
+        cls,
+        X: ArrayLike | None,
+        y: ArrayLike,
+        labelled: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        **parameters: Any,
     ) -> StackedLoss:
         """Losses of all nodes at once, with the same number of rows at every node.
 
         Parameters
         ----------
-        X : array_like, shape (n, m, d)
+        X : array_like, shape (n, m, d), or None
+            None: no features but the constant 1.
         y : array_like, shape (n, m)
+            Or, with X of shape (n, d), of shape (n,): one data point a node.
         labelled : array_like of bool, shape (n,), optional
             Nodes whose data are accessible; the others get the zero loss. Default: all.
+        sample_weight : array_like, shaped like y, optional
+            Weights >= 0 of the data points; a node whose weights are all 0 gets the zero loss.
         **parameters
-            Those of the single loss. Parameters of data points are numbers, or of shape (n, m).
+            Those of the single loss. Parameters of data points are numbers, or shaped like y.
         """
-        return cls._stacked(stacked_rows(X, y, labelled), parameters, np.shape(y))
+        rows = stacked_rows(X, y, labelled, sample_weight)
+        return cls._stacked(rows, parameters, np.shape(y))
 
     @classmethod
     def from_rows(
         cls,
-        X: ArrayLike,
+        X: ArrayLike | None,
         y: ArrayLike,
         node: ArrayLike,
         n_nodes: int | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
         **parameters: Any,
     ) -> StackedLoss:
         """Losses of all nodes from one table of data points, any number of rows per node.
 
         Parameters
         ----------
-        X : array_like, shape (N, d)
+        X : array_like, shape (N, d), or None
+            None: no features but the constant 1.
         y : array_like, shape (N,)
         node : array_like of int, shape (N,)
             Number of the node that holds each row. Nodes without rows get the zero loss.
         n_nodes : int, optional
             Number of nodes n of the graph. Default: as many as the graph that the losses meet.
+        sample_weight : array_like, shape (N,), optional
+            Weights >= 0 of the data points; a node whose weights are all 0 gets the zero loss.
         **parameters
             Those of the single loss. Parameters of data points are numbers, or of shape (N,).
         """
-        return cls._stacked(table_rows(X, y, node, n_nodes), parameters, np.shape(y))
+        rows = table_rows(X, y, node, n_nodes, sample_weight)
+        return cls._stacked(rows, parameters, np.shape(y))
 
     @classmethod
     def _stacked(
@@ -115,10 +141,7 @@ class RowLoss(PlainLoss):
         dim = rows.X.shape[1]
         check_targets(cls._kind, rows.y)
         row, extra = cls._read(parameters, shape, dim)
-        chosen = {name: values[rows.order] for name, values in row.items()}
-        terms: list[Term] = [
-            {"kind": cls._kind, "node": rows.node, "X": rows.X, "y": rows.y, **chosen}
-        ]
+        terms = rows.terms(cls._kind, row)
         nodes = np.unique(rows.node)
         for term in extra:
             (name,) = set(term) - {"kind", "node"}
@@ -128,4 +151,5 @@ class RowLoss(PlainLoss):
         return losses if rows.n_nodes is None else losses.completed(rows.n_nodes)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(X of shape {self.X.shape})"
+        weighted = "" if self._rows.share is None else ", weighted"
+        return f"{type(self).__name__}(X of shape {self.X.shape}{weighted})"

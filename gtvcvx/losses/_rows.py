@@ -2,28 +2,106 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray, finite_array, integer_array, real_array
+from gtvcvx.losses.batched._terms import LEAST_WEIGHT, WEIGHT, Term
 
 
 class Rows(NamedTuple):
-    """Rows of some nodes, sorted by node."""
+    """Rows of some nodes, sorted by node; those of weight 0 are left out."""
 
     X: FloatArray  # (N, d)
     y: FloatArray  # (N,)
     node: IntArray  # (N,)
     order: IntArray  # (N,), where each row was in the flattened targets that were given
     n_nodes: int | None
+    # Shares (N,) of the rows in the weight of their nodes, 0 at nodes whose rows weigh the same;
+    # None where that is so everywhere.
+    share: FloatArray | None = None
+
+    def terms(self, kind: str, parameters: Mapping[str, FloatArray]) -> list[Term]:
+        """Return the rows as terms: means, and weighted sums of nodes with weights.
+
+        Parameters
+        ----------
+        kind : str
+        parameters : mapping of str to ndarray
+            Of the rows as they were given, flattened.
+        """
+        fields = {"node": self.node, "X": self.X, "y": self.y}
+        fields |= {name: values[self.order] for name, values in parameters.items()}
+        if self.share is None:
+            return [{"kind": kind, **fields}]
+        terms: list[Term] = []
+        for kept, weighted in ((self.share == 0.0, False), (self.share > 0.0, True)):
+            chosen = {**fields, WEIGHT: self.share} if weighted else fields
+            if kept.any():
+                terms.append({"kind": kind} | {name: x[kept] for name, x in chosen.items()})
+        return terms
+
+    def weighted(self, weights: FloatArray | None) -> Rows:
+        """Return the rows of positive weight, for weights (N,) of the rows as given, flattened.
+
+        A mean has shares in the total weight of its node. A share that is no normal number counts
+        as none.
+        """
+        if weights is None or not len(self.node):
+            return self
+        share = _shares(weights[self.order], self.node)
+        kept = share >= LEAST_WEIGHT
+        X, y, node, order = self.X[kept], self.y[kept], self.node[kept], self.order[kept]
+        return Rows(X, y, node, order, self.n_nodes, _uneven(share[kept], node))
 
 
-def rows_of_node(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Check and copy the rows of one node, X (m, d) and y (m,)."""
-    features = finite_array(X, "X", 2).copy()
+def _starts(node: IntArray) -> IntArray:
+    """Return where each node's rows begin, for sorted node (N,)."""
+    return np.flatnonzero(np.concatenate([[True], node[1:] != node[:-1]])[: len(node)])
+
+
+def _uneven(share: FloatArray, node: IntArray) -> FloatArray | None:
+    """Return shares > 0 (N,), zero at nodes where all are equal; None if that is everywhere."""
+    if not len(node):
+        return None
+    first = _starts(node)
+    least, most = np.minimum.reduceat(share, first), np.maximum.reduceat(share, first)
+    uniform = np.repeat(least == most, np.diff([*first, len(node)]))
+    return None if uniform.all() else np.where(uniform, 0.0, share)
+
+
+def _shares(weights: FloatArray, node: IntArray) -> FloatArray:
+    """Return weights (N,) over the sums of their nodes, sorted; zero where a sum is zero."""
+    first = _starts(node)
+    count = np.diff([*first, len(node)])
+    # Over the largest first: sums may be infinite, or have lost their digits.
+    largest = np.repeat(np.maximum.reduceat(weights, first), count)
+    share = np.divide(weights, largest, np.zeros_like(weights), where=largest > 0.0)
+    total = np.repeat(np.add.reduceat(share, first), count)
+    return np.divide(share, total, np.zeros_like(share), where=total > 0.0)
+
+
+def sample_weights(value: ArrayLike | None, shape: tuple[int, ...]) -> FloatArray | None:
+    """Check weights >= 0 of data points, shaped like the targets; return them flattened."""
+    if value is None:
+        return None
+    weights = finite_array(value, "sample_weight", len(shape))
+    if weights.shape != shape:
+        raise ValueError(f"sample_weight: shape {shape} is expected, got {weights.shape}")
+    wrong = np.argwhere(weights < 0.0)
+    if len(wrong):
+        at = tuple(int(k) for k in wrong[0])
+        raise ValueError(f"sample_weight: entry {at} is {weights[at]}, a number >= 0 is expected")
+    return weights.ravel()
+
+
+def rows_of_node(X: ArrayLike | None, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Rows:
+    """Check and copy the rows of one node, X (m, d) or none and y (m,)."""
     targets = finite_array(y, "y", 1).copy()
+    features = np.ones((len(targets), 1)) if X is None else finite_array(X, "X", 2).copy()
     if len(features) != len(targets):
         raise ValueError(
             f"y: {len(features)} targets are expected, as X has rows, got {len(targets)}"
@@ -33,16 +111,41 @@ def rows_of_node(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
             f"X: at least one row and one column, got {features.shape}; "
             "a node without data has the loss ZeroLoss()"
         )
-    return features, targets
+    m = len(targets)
+    rows = Rows(features, targets, np.zeros(m, dtype=np.int64), np.arange(m), 1)
+    rows = rows.weighted(sample_weights(sample_weight, targets.shape))
+    if not len(rows.y):
+        raise ValueError(
+            "sample_weight: all are 0, at least one > 0 is expected; "
+            "a node without data has the loss ZeroLoss()"
+        )
+    return rows
 
 
-def stacked_rows(X: ArrayLike, y: ArrayLike, labelled: ArrayLike | None) -> Rows:
-    """Check rows of all nodes, X (n, m, d) and y (n, m); keep those of labelled nodes (n,)."""
-    features = finite_array(X, "X", 3)
-    targets = finite_array(y, "y", 2)
+def stacked_rows(
+    X: ArrayLike | None,
+    y: ArrayLike,
+    labelled: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+) -> Rows:
+    """Check rows of all nodes, X (n, m, d) or none and y (n, m); keep those of labelled nodes (n,).
+
+    Targets (n,), with X (n, d), are one data point a node.
+    """
+    targets = real_array(y, "y")
+    single = targets.ndim == 1
+    targets = finite_array(targets, "y", 1 if single else 2)
+    weights = sample_weights(sample_weight, targets.shape)
+    if single:
+        targets = targets[:, None]
+    if X is None:
+        features = np.ones((*targets.shape, 1))
+    else:
+        features = finite_array(X, "X", 2 if single else 3)
+        features = features[:, None, :] if single else features
     n, m, d = features.shape
     if targets.shape != (n, m):
-        raise ValueError(f"y: shape {(n, m)} is expected, got {targets.shape}")
+        raise ValueError(f"y: shape {(n,) if single else (n, m)} is expected, got {np.shape(y)}")
     if d == 0:
         raise ValueError("X: at least one feature column is expected")
     mask = np.ones(n, dtype=bool) if labelled is None else np.asarray(labelled)
@@ -53,15 +156,22 @@ def stacked_rows(X: ArrayLike, y: ArrayLike, labelled: ArrayLike | None) -> Rows
         )
     nodes = np.flatnonzero(mask)
     order = (nodes[:, None] * m + np.arange(m)).ravel()
-    return Rows(
+    rows = Rows(
         features[nodes].reshape(-1, d), targets[nodes].ravel(), np.repeat(nodes, m), order, n
     )
+    return rows.weighted(weights)
 
 
-def table_rows(X: ArrayLike, y: ArrayLike, node: ArrayLike, n_nodes: int | None) -> Rows:
-    """Check one table of rows, X (N, d), y (N,) and node (N,), and sort it by node."""
-    features = finite_array(X, "X", 2)
+def table_rows(
+    X: ArrayLike | None,
+    y: ArrayLike,
+    node: ArrayLike,
+    n_nodes: int | None,
+    sample_weight: ArrayLike | None = None,
+) -> Rows:
+    """Check one table of rows, X (N, d) or none, y (N,) and node (N,), and sort it by node."""
     targets = finite_array(y, "y", 1)
+    features = np.ones((len(targets), 1)) if X is None else finite_array(X, "X", 2)
     owner = integer_array(node, "node")
     for name, array in (("y", targets), ("node", owner)):
         if array.shape != (len(features),):
@@ -75,8 +185,10 @@ def table_rows(X: ArrayLike, y: ArrayLike, node: ArrayLike, n_nodes: int | None)
         k = int(wrong[0])
         last = "n-1" if n_nodes is None else n_nodes - 1
         raise ValueError(f"node: row {k} names node {int(owner[k])}, outside 0..{last}")
+    weights = sample_weights(sample_weight, targets.shape)
     order = np.argsort(owner, kind="stable")
-    return Rows(features[order], targets[order], owner[order].astype(np.int64), order, n_nodes)
+    rows = Rows(features[order], targets[order], owner[order].astype(np.int64), order, n_nodes)
+    return rows.weighted(weights)
 
 
 def row_parameter(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:

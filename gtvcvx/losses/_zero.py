@@ -21,5 +21,8 @@ class ZeroLoss(Loss):
         """Join zero losses."""
         return BatchedZero(len(losses), dim)
 
+    def _times(self, factor: float) -> ZeroLoss:
+        return self
+
     def __repr__(self) -> str:
         return "ZeroLoss()"

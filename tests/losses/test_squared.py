@@ -177,7 +177,8 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("X", "y", "labelled", "message"),
         [
-            (np.ones((2, 3)), np.ones(2), None, "X: 3 axes are expected"),
+            (np.ones((2, 3)), np.ones((2, 3)), None, "X: 3 axes are expected"),
+            (np.ones((2, 3, 1)), np.ones(2), None, "X: 2 axes are expected"),
             (np.ones((2, 3, 1)), np.ones((2, 2)), None, r"y: shape \(2, 3\) is expected"),
             (np.ones((2, 3, 0)), np.ones((2, 3)), None, "X: at least one feature column"),
             (np.ones((2, 3, 1)), np.ones((2, 3)), [True], r"labelled: .* shape \(2,\)"),

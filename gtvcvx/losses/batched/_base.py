@@ -216,6 +216,13 @@ class BatchedLoss(ABC):
     def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """CVXPY model of ``sum_i L_i*(s_i)`` for an expression of shape (k, d)."""
 
+    def multiplied(self, factors: FloatArray, nodes: IntArray) -> BatchedLoss:
+        """Return the losses times factors (k,), for losses that have no plain data.
+
+        Nodes (k,) are those that errors name.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
         """Plain data, as `GTVProblem.to_data` gives them, of these losses at the nodes (k,)."""

@@ -165,6 +165,21 @@ class BatchedCvxpy(BatchedLoss):
         """Return the functions (k,)."""
         return self._functions
 
+    def multiplied(self, factors: FloatArray, nodes: IntArray) -> BatchedCvxpy:
+        """Return the losses times factors (k,) > 0, nodes with one function sharing the new one."""
+        zero = np.flatnonzero(factors == 0.0)
+        if zero.size:
+            raise TypeError(
+                f"factor: zero at node {int(nodes[zero[0]])}, whose loss is written with CVXPY and "
+                "may have constraints; leave the node out instead"
+            )
+        known: dict[tuple[int, float], CvxpyFunction] = {}
+        for function, factor in zip(self._functions, factors.tolist(), strict=True):
+            key = id(function), factor
+            known[key] = known.get(key) or function.multiplied(factor)
+        keys = zip(map(id, self._functions), factors.tolist(), strict=True)
+        return BatchedCvxpy([known[key] for key in keys], self._names)
+
     def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
         """One opaque term: there are no data that would say what the losses are."""
         return [{"kind": "opaque", "node": np.sort(nodes), "name": "CvxpyLoss"}]

@@ -11,10 +11,18 @@ from gtvcvx.losses.batched._base import BatchedLoss
 from gtvcvx.losses.batched._point import BatchedPoint
 from gtvcvx.losses.batched._quadratic import BatchedQuadratic
 from gtvcvx.losses.batched._squared import BatchedSquared
-from gtvcvx.losses.batched._terms import QUADRATIC_KINDS, Term, merged, row_counts, selected
+from gtvcvx.losses.batched._terms import (
+    QUADRATIC_KINDS,
+    WEIGHT,
+    Term,
+    merged,
+    row_counts,
+    selected,
+)
 
-# Which batch a node belongs to: no loss, one squared or point term, quadratic, anything else.
-_ZERO, _SQUARED, _POINT, _QUADRATIC, _COMPOSITE = range(5)
+# Which batch a node belongs to: no loss, one mean of squares, one point without or with a weight,
+# quadratic, anything else.
+_ZERO, _SQUARED, _POINT, _WEIGHTED_POINT, _QUADRATIC, _COMPOSITE = range(6)
 
 
 def parts_of_terms(terms: Sequence[Term], dim: int) -> list[tuple[IntArray, BatchedLoss]]:
@@ -22,7 +30,7 @@ def parts_of_terms(terms: Sequence[Term], dim: int) -> list[tuple[IntArray, Batc
     terms = merged(terms, dim)
     forms = _forms(terms)
     parts = []
-    for form in (_SQUARED, _POINT, _QUADRATIC, _COMPOSITE):
+    for form in (_SQUARED, _POINT, _WEIGHTED_POINT, _QUADRATIC, _COMPOSITE):
         nodes = np.flatnonzero(forms == form)
         if not len(nodes):
             continue
@@ -37,17 +45,20 @@ def _forms(terms: Sequence[Term]) -> IntArray:
     """Return which batch each node belongs to, (n,) for the nodes up to the last one named."""
     forms = np.full(max((int(term["node"].max()) + 1 for term in terms), default=0), _ZERO)
     for term in terms:
-        nodes, form = np.unique(term["node"]), _form(term["kind"])
+        nodes, form = np.unique(term["node"]), _form(term)
         sums = np.maximum(np.maximum(forms[nodes], form), _QUADRATIC)
         forms[nodes] = np.where(forms[nodes] == _ZERO, form, sums)
     return forms
 
 
-def _form(kind: str) -> int:
-    """Return which batch a node with one term of this kind belongs to."""
+def _form(term: Term) -> int:
+    """Return which batch a node with such a term alone belongs to."""
+    kind, weighted = term["kind"], WEIGHT in term
     if kind not in QUADRATIC_KINDS:
         return _COMPOSITE
-    return {"squared": _SQUARED, "point": _POINT}.get(kind, _QUADRATIC)
+    if kind == "point":
+        return _WEIGHTED_POINT if weighted else _POINT
+    return _SQUARED if kind == "squared" and not weighted else _QUADRATIC
 
 
 def _batch(form: int, terms: list[Term], n_nodes: int, dim: int) -> BatchedLoss:
@@ -55,8 +66,8 @@ def _batch(form: int, terms: list[Term], n_nodes: int, dim: int) -> BatchedLoss:
         (term,) = terms
         indptr = np.concatenate([[0], np.cumsum(row_counts(term["node"], n_nodes))])
         return BatchedSquared(term["X"], term["y"], indptr)
-    if form == _POINT:
-        return BatchedPoint(terms[0]["a"])
+    if form in (_POINT, _WEIGHTED_POINT):
+        return BatchedPoint(terms[0]["a"], terms[0].get(WEIGHT))
     if form == _QUADRATIC:
         return BatchedQuadratic(terms, n_nodes, dim)
     # Compiled: quadratic losses do without numba, which takes a third of a second to load.

@@ -9,18 +9,31 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import cp
 from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm
+from gtvcvx.losses.batched._terms import WEIGHT
 
 
 class BatchedPoint(BatchedLoss):
-    """Point losses at k nodes, points ``a`` of shape (k, d)."""
+    """Point losses ``c_i ||w_i - a_i||^2`` at k nodes.
+
+    Parameters
+    ----------
+    a : ndarray, shape (k, d)
+    weight : ndarray, shape (k,), optional
+        c > 0. Default: ones, by which nothing is multiplied.
+    """
 
     is_quadratic = True
     modelled = True
     smooth = True
 
-    def __init__(self, a: FloatArray) -> None:
-        self.a = a
+    def __init__(self, a: FloatArray, weight: FloatArray | None = None) -> None:
+        self.a, self._weight = a, weight
         self.dim = a.shape[1]
+        # The second derivatives, one for all nodes or (k, 1).
+        self._curvature: float | FloatArray = 2.0 if weight is None else 2.0 * weight[:, None]
+
+    def _weighted(self, squares: FloatArray) -> FloatArray:
+        return squares if self._weight is None else self._weight * squares
 
     @property
     def n_nodes(self) -> int:
@@ -28,73 +41,89 @@ class BatchedPoint(BatchedLoss):
         return len(self.a)
 
     def quadratic(self) -> QuadraticForm:
-        """Twice the identities, and the points doubled."""
+        """Multiples of the identities, and of the points."""
         hessian = np.tile(2.0 * np.eye(self.dim), (self.n_nodes, 1, 1))
-        return QuadraticForm(hessian, 2.0 * self.a)
+        if self._weight is not None:
+            hessian *= self._weight[:, None, None]
+        return QuadraticForm(hessian, self._curvature * self.a)
 
     def total_hessian(self) -> FloatArray:
-        """Twice the identity for each node."""
-        return 2.0 * self.n_nodes * np.eye(self.dim)
+        """Twice the identity for each node, times its weight."""
+        total = self.n_nodes if self._weight is None else self._weight.sum()
+        return np.asarray(2.0 * total * np.eye(self.dim))
 
     def in_basis(self, basis: FloatArray) -> BatchedPoint:
         """Squared distances to the points' coordinates."""
-        return BatchedPoint(self.a @ basis)
+        return BatchedPoint(self.a @ basis, self._weight)
 
     def model(self, w: FloatArray, last: BatchedLoss | None = None) -> BatchedPoint:
         """Return the losses: they are quadratic."""
         return self
 
     def rise(self, w: FloatArray, before: FloatArray) -> FloatArray:
-        """Squared lengths of the steps."""
-        return np.sum((w - before) ** 2, axis=1)
+        """Weighted squared lengths of the steps."""
+        return self._weighted(np.sum((w - before) ** 2, axis=1))
 
     def scalar(self) -> ScalarForm:
-        """Twos, and the points doubled."""
-        return ScalarForm(np.full_like(self.a, 2.0), 2.0 * self.a)
+        """Second derivatives, and their multiples of the points."""
+        curvature = np.empty_like(self.a)
+        curvature[:] = self._curvature
+        return ScalarForm(curvature, self._curvature * self.a)
 
     def value(self, w: FloatArray) -> FloatArray:
-        """Squared distances (k,)."""
-        return np.sum((w - self.a) ** 2, axis=1)
+        """Weighted squared distances (k,)."""
+        return self._weighted(np.sum((w - self.a) ** 2, axis=1))
 
     def gradient(self, w: FloatArray) -> FloatArray:
-        """Gradients 2 (w_i - a_i), shape (k, d)."""
-        return 2.0 * (w - self.a)
+        """Gradients 2 c_i (w_i - a_i), shape (k, d)."""
+        return self._curvature * (w - self.a)
 
     def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
-        """Weighted means (v_i + 2 tau_i a_i) / (1 + 2 tau_i)."""
-        t = 2.0 * tau[:, None]
+        """Weighted means (v_i + 2 c_i tau_i a_i) / (1 + 2 c_i tau_i)."""
+        t = self._curvature * tau[:, None]
         return (v + t * self.a) / (1.0 + t)
 
     def affine_prox(self, tau: FloatArray) -> AffineProx:
         """Multiples of the identity, and an offset towards a_i."""
-        shrink = 1.0 / (1.0 + 2.0 * tau)
-        return AffineProx(
-            shrink[:, None, None] * np.eye(self.dim), (2.0 * tau * shrink)[:, None] * self.a
-        )
+        t = self._curvature * tau[:, None]
+        shrink = 1.0 / (1.0 + t)
+        return AffineProx(shrink[:, :, None] * np.eye(self.dim), t * shrink * self.a)
 
     def minimizer(self) -> FloatArray:
         """Return the points themselves."""
         return self.a.copy()
 
     def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
-        """Return <s_i, a_i> + ||s_i||^2 / 4, finite everywhere."""
-        return np.sum(s * self.a, axis=1) + 0.25 * np.sum(s**2, axis=1)
+        """Return <s_i, a_i> + ||s_i||^2 / (4 c_i), finite everywhere."""
+        return np.sum(s * self.a, axis=1) + self._quarters(s)
+
+    def _quarters(self, s: FloatArray) -> FloatArray:
+        quarters = 0.25 * np.sum(s**2, axis=1)
+        return np.asarray(quarters if self._weight is None else quarters / self._weight)
 
     def fenchel_gap(
         self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
     ) -> FloatArray:
-        """Node gaps ||s_i - grad L_i(w_i)||^2 / 4."""
-        return 0.25 * np.sum((s - self.gradient(w)) ** 2, axis=1)
+        """Node gaps ||s_i - grad L_i(w_i)||^2 / (4 c_i)."""
+        return self._quarters(s - self.gradient(w))
 
     def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """CVXPY model of the value."""
-        return cp.sum_squares(w - self.a), []
+        if self._weight is None:
+            return cp.sum_squares(w - self.a), []
+        root = np.tile(np.sqrt(self._weight)[:, None], (1, self.dim))
+        return cp.sum_squares(cp.multiply(root, w) - root * self.a), []
 
     def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """CVXPY model of the conjugate."""
-        return cp.sum(cp.multiply(s, self.a)) + 0.25 * cp.sum_squares(s), []
+        linear = cp.sum(cp.multiply(s, self.a))
+        if self._weight is None:
+            return linear + 0.25 * cp.sum_squares(s), []
+        root = np.tile(np.sqrt(1.0 / self._weight)[:, None], (1, self.dim))
+        return linear + 0.25 * cp.sum_squares(cp.multiply(root, s)), []
 
     def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
         """One point term."""
         order = np.argsort(nodes)
-        return [{"kind": "point", "node": nodes[order], "a": self.a[order]}]
+        term = {"kind": "point", "node": nodes[order], "a": self.a[order]}
+        return [term if self._weight is None else {**term, WEIGHT: self._weight[order]}]

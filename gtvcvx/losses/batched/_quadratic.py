@@ -9,7 +9,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.losses.batched._squared import BatchedSquared
-from gtvcvx.losses.batched._terms import Term, row_counts, selected
+from gtvcvx.losses.batched._terms import WEIGHT, Term, coefficients, row_counts, selected
 
 
 class BatchedQuadratic(BatchedSquared):
@@ -48,10 +48,11 @@ def _rows(term: Term, dim: int) -> tuple[IntArray, FloatArray, FloatArray, Float
     """Return a term as weighted squares: nodes, weights, features and targets."""
     node = term["node"]
     if term["kind"] == "squared":
-        return node, 1.0 / row_counts(node, int(node.max()) + 1)[node], term["X"], term["y"]
+        return node, coefficients(term), term["X"], term["y"]
     k = len(node)
     if term["kind"] == "point":
-        weight, targets = np.ones(k * dim), term["a"].ravel()
+        weight = np.repeat(term.get(WEIGHT, np.ones(k)), dim)
+        targets = term["a"].ravel()
     else:
         mu = np.broadcast_to(term["mu"].reshape(k, -1), (k, dim))
         weight, targets = 0.5 * mu.ravel(), np.zeros(k * dim)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, integer_array
 from gtvcvx._lazy import cp
 from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm
+from gtvcvx.losses.batched._factors import node_factors
 from gtvcvx.losses.batched._from_terms import parts_of_terms
-from gtvcvx.losses.batched._terms import FIELDS, Term, checked, merged
+from gtvcvx.losses.batched._terms import FIELDS, Term, checked, merged, multiplied
 from gtvcvx.losses.batched._zero import BatchedZero
 
 
@@ -19,7 +21,8 @@ class StackedLoss:
     """Losses of the n nodes of a graph, ``sum_i L_i(w_i)``, as batches of one kind each.
 
     Made by ``SquaredLoss.stack``, ``SquaredLoss.from_rows``, ``PointLoss.stack`` and so on, or
-    from single losses by `GTVProblem`. Two of them can be added, node by node.
+    from single losses by `GTVProblem`. Two of them can be added, node by node, and they can be
+    multiplied, ``2.0 * losses``, also by an array with a number for each node.
 
     Parameters
     ----------
@@ -310,6 +313,36 @@ class StackedLoss:
                 kept.append((nodes, batch))
         total = StackedLoss([*kept, *parts_of_terms(terms, self.dim)], self.dim)
         return total if known is None else total.completed(n)
+
+    # Arrays of NumPy leave products with losses to the losses.
+    __array_ufunc__ = None
+
+    def __mul__(self, factor: ArrayLike) -> StackedLoss:
+        """Return the losses times a number > 0, or times one number >= 0 a node, (n,).
+
+        Constraints stay as they are. A node whose number is zero has no loss, but for these.
+
+        Raises
+        ------
+        TypeError
+            A loss written with CVXPY is multiplied by zero: its constraints are not known apart.
+        ValueError
+            The factor is not a finite number > 0, or not one number >= 0 a node.
+        """
+        factors = node_factors(factor, self.n_nodes, self.n_named)
+        known = len(factors) if np.ndim(factor) else self.n_nodes
+        parts, terms = [], []
+        for nodes, batch in self.parts:
+            own = batch.terms(nodes)
+            if all(term["kind"] in FIELDS for term in own):
+                found = (multiplied(term, factors) for term in own)
+                terms += [term for term in found if len(term["node"])]
+            else:
+                parts.append((nodes, batch.multiplied(factors[nodes], nodes)))
+        product = StackedLoss([*parts, *parts_of_terms(terms, self.dim)], self.dim)
+        return product if known is None else product.completed(known)
+
+    __rmul__ = __mul__
 
 
 def _named_once(parts: Sequence[tuple[IntArray, BatchedLoss]]) -> IntArray:

@@ -1,7 +1,8 @@
 """Local losses as plain data: sums of terms, each a dict of arrays (`GTVProblem.to_data`).
 
 Terms of rows (``X`` (N, d), ``y`` (N,), ``node`` (N,)) are means over the rows of a node in that
-term; the others have one entry a node.
+term; the others have one entry a node. Rows and points may have weights, ``weight`` (N,): a term of
+rows is then a sum in which each is taken so many times, and no mean.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray, finite_array, integer_array, real_array
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, finite_array, integer_array, real_array
 
 Term = dict[str, Any]
 
@@ -35,6 +36,14 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "box": ("lower", "upper"),
     "simplex": ("total",),
 }
+#: Optional field of rows and points, see above.
+WEIGHT = "weight"
+#: Kinds that may have it.
+WEIGHTED_KINDS = frozenset({*ROW_KINDS, "point"})
+#: Fields that a factor of the loss multiplies where there is no weight to take it.
+_MULTIPLIED = {"ridge": "mu", "l1": "kappa"}
+# Weights below have too few digits, and the inverse of some is infinite.
+LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
 #: Terms whose sums are quadratic, and those whose sums are finite with a gradient everywhere.
 QUADRATIC_KINDS = frozenset({"squared", "point", "ridge"})
 SMOOTH_KINDS = QUADRATIC_KINDS | {"logistic", "huber", "pseudohuber", "poisson"}
@@ -49,6 +58,7 @@ _PARAMETERS = {
     "total": ("a number > 0", lambda x: x > 0.0),
     "mu": ("a number >= 0", lambda x: x >= 0.0),
     "kappa": ("a number >= 0", lambda x: x >= 0.0),
+    WEIGHT: ("a normal number > 0", lambda x: x >= LEAST_WEIGHT),
 }
 
 
@@ -84,6 +94,76 @@ def check_bounds(lower: FloatArray, upper: FloatArray) -> None:
         raise ValueError(f"lower: entry {at} is {lower[at]}, above upper, {upper[at]}")
 
 
+def weight_field(term: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the name of the weights' field where a term has one."""
+    return (WEIGHT,) if term["kind"] in WEIGHTED_KINDS and WEIGHT in term else ()
+
+
+def fields_of(term: Term) -> tuple[str, ...]:
+    """Return the names of a term's arrays but its nodes; none of kinds that cannot be read."""
+    return (*FIELDS.get(term["kind"], ()), *weight_field(term))
+
+
+def coefficients(term: Term) -> FloatArray:
+    """Return what each row (N,) of a term of rows is multiplied by in the loss of its node."""
+    if WEIGHT in term:
+        return np.asarray(term[WEIGHT])
+    node = term["node"]
+    return 1.0 / row_counts(node, int(node.max(initial=-1)) + 1)[node]
+
+
+def multiplied(term: Term, factor: FloatArray) -> Term:
+    """Return a term times the factor >= 0 of each node (n,); constraints stay as they are.
+
+    What is multiplied by zero is left out.
+
+    Raises
+    ------
+    ValueError
+        A product is not a number > 0 that a double can hold.
+    """
+    kind = term["kind"]
+    if kind in WEIGHTED_KINDS or kind in _MULTIPLIED:
+        term = _restricted(term, factor[term["node"]] > 0.0)
+    node = term["node"]
+    if kind in WEIGHTED_KINDS:
+        if WEIGHT not in term and kind in ROW_KINDS:
+            weight = factor[node] / row_counts(node, len(factor))[node]
+            _check_product(weight, np.ones_like(weight), node)
+        else:
+            weight = _product(factor, term.get(WEIGHT, np.ones(len(node))), node)
+        return {**term, WEIGHT: weight}
+    if kind not in _MULTIPLIED:
+        return term
+    name = _MULTIPLIED[kind]
+    return {**term, name: _product(factor, term[name], node)}
+
+
+def _product(factor: FloatArray, values: FloatArray, node: IntArray) -> FloatArray:
+    """Return values (N, ...) >= 0 at nodes (N,) times the factors of these nodes."""
+    with np.errstate(over="ignore", under="ignore"):
+        product: FloatArray = (factor[node] * values.T).T
+    _check_product(product, values, node)
+    return product
+
+
+def _restricted(term: Term, kept: BoolArray) -> Term:
+    """Return the entries (N,) of a term that are kept."""
+    if kept.all():
+        return term
+    return {key: value if key == "kind" else value[kept] for key, value in term.items()}
+
+
+def _check_product(product: FloatArray, values: FloatArray, node: IntArray) -> None:
+    good = np.isfinite(product) & ((product >= LEAST_WEIGHT) | (values == 0.0))
+    wrong = np.argwhere(~good)
+    if len(wrong):
+        at = int(wrong[0][0])
+        raise ValueError(
+            f"factor: times the loss of node {int(node[at])}, it leaves the range of doubles"
+        )
+
+
 def checked(term: Mapping[str, Any], dim: int) -> Term:
     """Return a term of plain data with arrays of the right types; refuse it by name.
 
@@ -99,7 +179,7 @@ def checked(term: Mapping[str, Any], dim: int) -> Term:
     out: Term = {"kind": kind, "node": node}
     if node.ndim != 1 or np.any(node < 0):
         raise ValueError("node: one axis of numbers >= 0 is expected")
-    for name in FIELDS[kind]:
+    for name in (*FIELDS[kind], *weight_field(term)):
         if name in ("lower", "upper"):
             out[name] = real_array(term[name], name)
         else:
@@ -131,7 +211,7 @@ def terms_by_node(terms: Sequence[Term], n_nodes: int) -> list[list[Term]]:
         order = np.argsort(term["node"], kind="stable")
         nodes, first = np.unique(term["node"][order], return_index=True)
         for node, rows in zip(nodes.tolist(), np.split(order, first[1:]), strict=True):
-            fields = {name: term[name][rows] for name in FIELDS.get(term["kind"], ())}
+            fields = {name: term[name][rows] for name in fields_of(term)}
             own = {"kind": term["kind"], "node": np.zeros(len(rows), dtype=np.int64), **fields}
             out[node].append(own)
     return out
@@ -141,7 +221,7 @@ def selected(term: Term, place: IntArray) -> Term:
     """Return what a term says of some nodes, renumbered: place (n,), -1 for the others."""
     node = place[term["node"]]
     kept = node >= 0
-    fields = {name: term[name][kept] for name in FIELDS[term["kind"]]}
+    fields = {name: term[name][kept] for name in fields_of(term)}
     return _sorted({"kind": term["kind"], "node": node[kept], **fields})
 
 
@@ -156,8 +236,9 @@ def _sorted(term: Term) -> Term:
 def merged(terms: Sequence[Term], dim: int) -> list[Term]:
     """Return the same losses in as few terms as possible, in an order that depends on them alone.
 
-    Kinds are written in the order of `FIELDS`. Rows and points that a node has in several terms
-    stay apart; regularizers and constraints of a node are added up. Terms of other kinds come last.
+    Kinds are written in the order of `FIELDS`. Means over rows, and points, that a node has in
+    several terms stay apart; weighted rows are joined, regularizers and constraints of a node are
+    added up. Terms of other kinds come last.
 
     Raises
     ------
@@ -167,7 +248,10 @@ def merged(terms: Sequence[Term], dim: int) -> list[Term]:
     of_kind = {kind: [t for t in terms if t["kind"] == kind and len(t["node"])] for kind in FIELDS}
     out: list[Term] = []
     for kind in (*ROW_KINDS, "point"):
-        out += _merged_rows(kind, of_kind[kind])
+        plain = [t for t in of_kind[kind] if WEIGHT not in t]
+        weighted = [t for t in of_kind[kind] if WEIGHT in t]
+        out += _merged_rows(plain)
+        out += _merged_rows(weighted, apart=kind not in ROW_KINDS)
     for name, key in (("ridge", "mu"), ("l1", "kappa")):
         out += _added(name, key, of_kind[name], dim)
     return [
@@ -178,11 +262,14 @@ def merged(terms: Sequence[Term], dim: int) -> list[Term]:
     ]
 
 
-def _merged_rows(kind: str, terms: list[Term]) -> list[Term]:
+def _merged_rows(terms: list[Term], apart: bool = True) -> list[Term]:
+    """Join terms of one kind; what a node has in several of them stays apart, or does not."""
     if len(terms) < 2:
         return [_sorted(term) for term in terms]
-    fields = FIELDS[kind]
+    kind, fields = terms[0]["kind"], fields_of(terms[0])
     joined = {name: np.concatenate([t[name] for t in terms]) for name in ("node", *fields)}
+    if not apart:
+        return [_sorted({"kind": kind, **joined})]
     source = np.repeat(np.arange(len(terms)), [len(t["node"]) for t in terms])
     order = np.lexsort((source, joined["node"]))
     node, source = joined["node"][order], source[order]

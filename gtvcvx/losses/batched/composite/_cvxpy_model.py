@@ -24,7 +24,8 @@ def value_model(parts: Parts, w: cp.Expression) -> Model:
         at = np.flatnonzero(parts.rows["kind"] == kind)
         if at.size:
             costs.append(of(parts.operator[at] @ flat, parts.rows[at]))
-    costs += [cp.sum_squares(w[node, :] - a) for node, a in parts.points]
+    for node, a, weight in parts.points:
+        costs.append(cp.sum_squares(cp.multiply(np.sqrt(weight)[:, None], w[node, :] - a)))
     if parts.ridge.any():
         costs.append(cp.sum_squares(cp.multiply(np.sqrt(0.5 * parts.ridge), w)))
     if c["kappa"].any():

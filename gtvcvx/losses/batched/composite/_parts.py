@@ -9,7 +9,7 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
 from gtvcvx._lazy import sp
-from gtvcvx.losses.batched._terms import ROW_KINDS, Term, row_counts
+from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term, coefficients, row_counts
 from gtvcvx.losses.node._problem import COORDINATE
 from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, PSEUDO_HUBER, ROW, SQUARED
 
@@ -31,7 +31,7 @@ class Parts(NamedTuple):
     coordinates: Records  # (k, d) of COORDINATE
     totals: FloatArray  # (k,), NaN where the sum is free
     ridge: FloatArray  # (k, d), what mu has beside the points
-    points: list[tuple[IntArray, FloatArray]]  # nodes and points
+    points: list[tuple[IntArray, FloatArray, FloatArray]]  # nodes, points and their weights
     constant: FloatArray  # (k,), what the points add to L_i(0)
 
     @property
@@ -65,10 +65,11 @@ class Parts(NamedTuple):
             elif kind == "simplex":
                 totals[node] = term["total"]
             elif kind == "point":
-                points.append((node, term["a"]))
-                coordinates["mu"][node] += 2.0
-                coordinates["linear"][node] += 2.0 * term["a"]
-                constant[node] += np.sum(term["a"] ** 2, axis=1)
+                weight = np.asarray(term.get(WEIGHT, np.ones(len(node))))
+                points.append((node, term["a"], weight))
+                coordinates["mu"][node] += 2.0 * weight[:, None]
+                coordinates["linear"][node] += 2.0 * weight[:, None] * term["a"]
+                constant[node] += weight * np.sum(term["a"] ** 2, axis=1)
         coordinates["mu"] += ridge
         summed = ~np.isnan(totals)
         lower = coordinates["lower"]
@@ -186,16 +187,15 @@ class Parts(NamedTuple):
         """Value of all terms but the rows (k,), +inf where a constraint is violated."""
         c = self.coordinates
         out = 0.5 * np.sum(self.ridge * w**2, axis=1) + np.sum(c["kappa"] * np.abs(w), axis=1)
-        for node, a in self.points:
-            out[node] += np.sum((w[node] - a) ** 2, axis=1)
+        for node, a, weight in self.points:
+            out[node] += weight * np.sum((w[node] - a) ** 2, axis=1)
         inside = ((c["lower"] <= w) & (w <= c["upper"])).all(axis=1)
         return np.where(inside & self.sums_right(w), out, np.inf)
 
 
 def records_of(term: Term) -> Records:
     """Return the rows of a term, but for their features."""
-    kind, y = term["kind"], term["y"]
-    c = 1.0 / row_counts(term["node"], int(term["node"].max()) + 1)[term["node"]]
+    kind, y, c = term["kind"], term["y"], coefficients(term)
     out = np.zeros(len(y), ROW)
     out["y"], out["c"] = y, c
     out["kind"] = {
