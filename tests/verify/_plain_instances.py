@@ -264,11 +264,12 @@ def _loss(term: Data, w: cp.Variable) -> tuple[cp.Expression, list[Any]]:
     """Return loss and constraints of one term, row by row from the formulas of SCHEMA.md."""
     node, kind, d = term["node"], term["kind"], w.shape[1]
     if kind in ROW_LOSSES:
-        m = np.bincount(node)[node]
+        each = term.get("weight", 1 / np.bincount(node)[node])
         z = cp.sum(cp.multiply(term["X"], w[node]), axis=1)
-        return cp.sum(cp.multiply(1 / m, ROW_LOSSES[kind](z, term))), []
+        return cp.sum(cp.multiply(each, ROW_LOSSES[kind](z, term))), []
     if kind == "point":
-        return cp.sum_squares(w[node] - term["a"]), []
+        root = np.sqrt(term.get("weight", np.ones(len(node))))[:, None]
+        return cp.sum_squares(cp.multiply(root, w[node] - term["a"])), []
     if kind == "ridge":
         return cp.sum(cp.multiply(_columns(term["mu"], d) / 2, cp.square(w[node]))), []
     if kind == "l1":

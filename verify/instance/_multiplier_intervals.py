@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -78,11 +78,22 @@ def domain(lo: Exact | None, hi: Exact | None, k: int, m: Exact | int = 1) -> Do
     )
 
 
-def row_domain(kind: str, y: FloatArray, extra: FloatArray, m: IntArray) -> Domain | None:
+def row_domain(
+    kind: str, y: FloatArray, extra: FloatArray, m: IntArray, weight: FloatArray | None = None
+) -> Domain | None:
     """Return the intervals of a kind of data rows, None where they are the real line.
 
-    The slopes come from the kernel's own table, so that what is clipped here passes there.
+    The slopes come from the kernel's own table, so that what is clipped here passes there. They
+    are over m, and times the weights.
     """
+    found = _slopes(kind, y, extra, m)
+    if found is None or weight is None:
+        return found
+    c, k = integers.dyadic(weight)
+    return replace(found, lo=found.lo * c, hi=found.hi * c, k=found.k + k)
+
+
+def _slopes(kind: str, y: FloatArray, extra: FloatArray, m: IntArray) -> Domain | None:
     each = m.astype(object)
     if kind in SLOPES:
         v, k = integers.dyadic(np.concatenate([y, extra]))

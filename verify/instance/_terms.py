@@ -163,7 +163,10 @@ def term_from(field: dict[str, Any], n: int, d: int) -> Term:
         return _row_term(field, n, d)
     blocks = Blocks(node, None, n, d)
     if kind == "point":
-        return _identity(blocks, field["a"], np.full(blocks.shape, 2.0))
+        twice = np.full(blocks.shape, 2.0)
+        if "weight" in field:
+            twice *= field["weight"][:, None]
+        return _identity(blocks, field["a"], twice)
     if kind == "ridge":
         return _identity(blocks, np.zeros(blocks.shape), _spread(field["mu"], d))
     if kind == "l1":
@@ -184,10 +187,12 @@ def term_from(field: dict[str, Any], n: int, d: int) -> Term:
 def _row_term(field: dict[str, Any], n: int, d: int) -> Term:
     kind, y = field["kind"], field["y"]
     blocks = Blocks(field["node"], field["X"], n, d)
-    m = blocks.rows[blocks.node]
+    weight = field.get("weight")
+    m = blocks.rows[blocks.node] if weight is None else np.ones(len(y), dtype=np.int64)
     extra = field.get("delta", field.get("level", np.zeros(len(y))))
-    each = m.astype(np.float64)
-    interval = row_domain(kind, y, extra, m)
+    # A weight is in the place of 1/m.
+    each = m.astype(np.float64) if weight is None else 1.0 / weight
+    interval = row_domain(kind, y, extra, m, weight)
     lo, hi = np.full(y.shape, -INF), np.full(y.shape, INF)
     if interval is not None:
         lo, hi = interval.floats()
@@ -204,6 +209,8 @@ def _row_term(field: dict[str, Any], n: int, d: int) -> Term:
     parts = (Part(blocks, function),)
     if kind == "squared":
         factor = np.array([Fraction(2, int(v)) for v in m], dtype=object)
+        if weight is not None:
+            factor = factor * _rational(weight)
         return _Gradient(blocks, parts, None, factor)
     return Term(blocks, parts, interval)
 

@@ -34,7 +34,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from verify.kernel import numbers, work
-from verify.kernel.data import NORM_OF_P, TERMS
+from verify.kernel.data import NORM_OF_P, term_arrays
 from verify.kernel.losses import spread
 from verify.kernel.matrices import EMPTY, Matrix, Root, Vector, lower_diagonal
 from verify.kernel.quadratic_forms import largest_sign_form, upper_diagonal, upper_inverse
@@ -87,7 +87,8 @@ class Quadratics:
             for row, node in enumerate(term["node"]):
                 rows[node].append(row)
             read: dict[str, Any] = {}
-            for name, wide in TERMS[kind].items() if kind in QUADRATIC else ():
+            arrays = term_arrays(kind, "weight" in term)
+            for name, wide in arrays.items() if kind in QUADRATIC else ():
                 if wide is False:
                     read[name] = numbers.scaled(term[name])
                 else:
@@ -112,10 +113,11 @@ class Quadratics:
                 _add_rows(h, q, read, rows)
             elif kind == "point":
                 a, k = read["a"]
-                work.fractions(d)
+                twice = 2 * _weight(read, rows[0])
+                work.fractions(2 * d)
                 for j in range(d):
-                    h[j][j] += 2
-                    q[j] -= 2 * a[rows[0]][j] * numbers.unit(k)
+                    h[j][j] += twice
+                    q[j] -= twice * a[rows[0]][j] * numbers.unit(k)
             elif kind == "ridge":
                 mu, k = read["mu"]
                 work.fractions(d)
@@ -127,16 +129,25 @@ class Quadratics:
 
 
 def _add_rows(h: Matrix, q: Vector, read: Mapping[str, Any], rows: list[int]) -> None:
-    """Add (1/m) sum over the rows of (x.w - y)^2."""
+    """Add (1/m) sum over the rows of (x.w - y)^2, or the weighted sum."""
     (x, k_x), (y, k_y) = read["X"], read["y"]
-    h_unit = Fraction(2, len(rows)) * numbers.unit(2 * k_x)
-    q_unit = Fraction(2, len(rows)) * numbers.unit(k_x + k_y)
+    c, k_c = read.get("weight", ([1] * (max(rows) + 1), 0))
+    twice = numbers.unit(k_c) * (2 if "weight" in read else Fraction(2, len(rows)))
+    h_unit, q_unit = twice * numbers.unit(2 * k_x), twice * numbers.unit(k_x + k_y)
     for i in range(len(q)):
-        q[i] -= q_unit * sum(x[r][i] * y[r] for r in rows)
+        q[i] -= q_unit * sum(c[r] * x[r][i] * y[r] for r in rows)
         for j in range(i + 1):
-            value = h_unit * sum(x[r][i] * x[r][j] for r in rows)
+            value = h_unit * sum(c[r] * x[r][i] * x[r][j] for r in rows)
             h[i][j] += value
             h[j][i] += value if i != j else 0
+
+
+def _weight(read: Mapping[str, Any], row: int) -> numbers.Number:
+    """Return the weight of a row, 1 where the term has none."""
+    if "weight" not in read:
+        return 1
+    c, k = read["weight"]
+    return c[row] * numbers.unit(k)
 
 
 def check_constants(

@@ -52,6 +52,16 @@ TERMS: dict[str, dict[str, bool | None]] = {
     "simplex": {"total": False},
 }
 ROWS = tuple(kind for kind in TERMS if "X" in TERMS[kind])  # one entry per data point, not per node
+# Kinds whose rules know the optional array `weight`. A kind is here because it has such a rule.
+WEIGHTED = (
+    *("squared", "huber", "pseudohuber", "absolute", "quantile", "hinge", "logistic", "poisson"),
+    "point",
+)
+
+
+def term_arrays(kind: str, weighted: bool) -> dict[str, bool | None]:
+    """Return the arrays of a term of a kind, in their order, see `TERMS`."""
+    return TERMS.get(kind, {}) | ({"weight": False} if weighted else {})
 
 
 def canonical(data: object) -> dict[str, Any]:
@@ -176,6 +186,11 @@ RANGES: dict[str, dict[str, _Range]] = {
 }
 
 
+def range_of(kind: str, key: str) -> _Range | None:
+    """Return what the entries of an array of a kind must be, None where any number will do."""
+    return _POSITIVE if key == "weight" else RANGES.get(kind, {}).get(key)
+
+
 def _labels(value: object, n: int) -> list[int | str]:
     labels: list[int | str] = [
         str(x) if isinstance(x, str) else _index(x, -(1 << 63), 1 << 64, "nodes")
@@ -215,7 +230,9 @@ def _term(value: object, n: int, d: int, name: str) -> dict[str, Any]:
     if not isinstance(kind, str) or (kind not in TERMS and kind != "opaque"):
         raise malformed(f"{name}: unknown kind {shown(kind)}")
     arrays = {"name": False} if kind == "opaque" else TERMS[str(kind)]
-    raw = keys(value, {"kind", "node", *arrays}, set(), name)
+    raw = keys(value, {"kind", "node", *arrays}, {"weight"} if kind in WEIGHTED else set(), name)
+    if "weight" in raw:
+        arrays = term_arrays(kind, weighted=True)
     node = _indices(raw["node"], None, n, f"{name}.node")
     step = 0 if kind in ROWS else 1
     if any(b - a < step for a, b in pairwise(node)):
@@ -240,7 +257,10 @@ def _term(value: object, n: int, d: int, name: str) -> dict[str, Any]:
 def _check_range(term: dict[str, Any], name: str) -> None:
     """Refuse entries that have the form of a double and are outside what the kind allows."""
     kind = term["kind"]
-    for key, (allowed, words) in RANGES.get(kind, {}).items():
+    for key in term:
+        if (rule := range_of(kind, key)) is None:
+            continue
+        allowed, words = rule
         for i, row in enumerate(term[key]):
             wide = isinstance(row, list)
             for x in map(float.fromhex, row if wide else [row]):

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from verify.kernel import numbers, work
-from verify.kernel.numbers import TEN50, Bounds, Number, by_denominator, exactly, quotients
+from verify.kernel.numbers import TEN50, Bounds, Number, by_denominator, exactly, quotients, whole
 from verify.kernel.verdict import Verdict, false
 
 Table = list[list[Number]]
@@ -43,7 +43,7 @@ ENCLOSED = ("pseudohuber", "logistic", "poisson")
 
 
 class Rule(NamedTuple):
-    """A block h(z) = (1/m) f(z), hence h*(r) = (1/m) f*(p) with p = m r.
+    """A block h(z) = (1/m) f(z), hence h*(r) = (1/m) f*(p) with p = m r, 1/m being any c > 0.
 
     Arguments are z or p, y, delta or level or kappa, and one = 2^k, all in units 2^-k; results are
     in units 2^-(2 k + 2).
@@ -190,13 +190,21 @@ class Term:
 
 
 class RuleTerm(Term):
-    """Blocks of one number each, with a `Rule`: here the coordinates of w_i, with m = 1."""
+    """Blocks of one number each, with a `Rule`: here the coordinates of w_i, with m = 1.
+
+    Where a term has weights c, they are in the place of 1/m: integers in units 2^-k_c, one a block.
+    """
+
+    c: list[Number] | None = None
+    k_c = 0
 
     def __init__(self, data: Mapping[str, Any], d: int) -> None:
         super().__init__(data, d)
         self.rule = RULES[self.kind]
         self.least = FINE if self.kind in ENCLOSED else 0
         self.read(data)
+        if "weight" in data:
+            self.read_weights(data["weight"])
 
     def read(self, data: Mapping[str, Any]) -> None:
         """Read m, y and the further number of every block."""
@@ -206,7 +214,22 @@ class RuleTerm(Term):
         if self.kind == "point":
             self.modulus = [[2] * self.d] * len(self.node), 0
         self.y, self.extra = pair if self.kind == "point" else pair[::-1]
-        self.m = [1] * self.size
+        self.m: list[Any] = [1] * self.size
+
+    def read_weights(self, weight: Any) -> None:
+        """Read c of every block, and m = 1/c as a rational."""
+        found, self.k_c = numbers.scaled(weight)
+        blocks = len(self.m) // max(1, len(found))
+        self.c = [c for c in found for _ in range(blocks)]
+        self.m = [Fraction(1 << self.k_c) / c for c in self.c]
+        if self.kind == "point":
+            self.modulus = [[2 * c] * self.d for c in found], self.k_c
+
+    def charge(self, rational: int, width: int, sums: int) -> None:
+        """Count the work of one pass over the blocks; with weights, p = r/c are rationals."""
+        super().charge(rational, width, sums)
+        if self.c is not None:
+            work.fractions(8 * len(self.c))
 
     def images(self, w: Table) -> list[Number]:
         """Return the numbers B w_i."""
@@ -223,6 +246,10 @@ class RuleTerm(Term):
         if len(bounds) < len(found):
             node = self.node[found.index(None)]
             raise Verdict("UNPROVED", f"exp(x.w) at node {node} is too large to be enclosed")
+        if self.c is not None:
+            least, most = (dot(self.c, (x[j] for x in bounds)) for j in (0, 1))
+            k_f = 2 * fine + 2 + self.k_c
+            return Bounds(exactly(least, k_f).lo, exactly(most, k_f).hi)
         lo, hi = (by_denominator((m, x[j]) for m, x in zip(self.m, bounds, strict=True))
                   for j in (0, 1))  # fmt: skip
         return Bounds(quotients(lo, 2 * fine + 2).lo, quotients(hi, 2 * fine + 2).hi)
@@ -243,6 +270,11 @@ class RuleTerm(Term):
         bounds = [x for x in found if x is not None]
         if len(bounds) < len(found):
             raise self.outside(name, found.index(None) * len(self.node) // len(self.m))
+        if self.c is not None:
+            # c f*(p) = c^2 f*(p) / c: where r is an integer, the numerators are.
+            pairs = zip(self.c, bounds, strict=True)
+            parts = by_denominator((int(c), whole(c * c * x)) for c, x in pairs)
+            return quotients(parts, 2 * fine + 2 + self.k_c).hi
         return quotients(by_denominator(zip(self.m, bounds, strict=True)), 2 * fine + 2).hi
 
 

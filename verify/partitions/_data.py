@@ -12,7 +12,7 @@ import numpy as np
 from verify._arrays import FloatArray, IntArray
 from verify._real_numbers import real_numbers
 from verify.instance._instance import plain_data
-from verify.kernel.data import PENALTIES, RANGES, ROWS, SCHEMA, TERMS
+from verify.kernel.data import PENALTIES, ROWS, SCHEMA, TERMS, WEIGHTED, range_of, term_arrays
 
 #: Norms whose constants are known.
 NORMS = ("l2", "l1", "linf")
@@ -177,7 +177,7 @@ def _read_term(term: Mapping[str, Any], n: int, d: int, name: str) -> Mapping[st
     kind = term.get("kind")
     if kind not in TERMS and kind != "opaque":
         raise ValueError(f"{name}: unknown kind {kind!r}")
-    wide = TERMS.get(kind, {})
+    wide = term_arrays(str(kind), kind in WEIGHTED and "weight" in term)
     missing = {"node", *wide} - set(term)
     if missing:
         raise ValueError(f"{name}: missing {', '.join(sorted(missing))}")
@@ -195,7 +195,7 @@ def _read_term(term: Mapping[str, Any], n: int, d: int, name: str) -> Mapping[st
             is_wide = np.ndim(term[key]) == 2
         shape = (len(node), d) if is_wide else (len(node),)
         read[key] = _numbers(term[key], shape, field, infinite=kind == "box")
-        if (rule := RANGES.get(str(kind), {}).get(key)) is not None:
+        if (rule := range_of(str(kind), key)) is not None:
             allowed, words = rule
             for i, x in enumerate(read[key].ravel().tolist()):
                 if not (allowed(x) or (is_wide and x == 0)):

@@ -71,7 +71,7 @@ class LocalLosses:
             elif term["kind"] == "squared":
                 self._add_rows(self.lower, term, 2.0)
             else:
-                size = 2.0 if term["kind"] == "point" else term["mu"]
+                size = _twice(term) if term["kind"] == "point" else term["mu"]
                 diagonal = np.arange(dim)
                 index = term["node"][:, None]
                 self.lower[index, diagonal, diagonal] += size
@@ -84,7 +84,7 @@ class LocalLosses:
         """Add (factor / m_i) X_i^T X_i to ``hessians`` and its rounding error to ``error``."""
         nodes, first, count = row_groups(term["node"])
         x = term["X"]
-        scaled = (factor / np.repeat(count, count))[:, None] * x
+        scaled = (factor * coefficients(term))[:, None] * x
         added = np.empty((len(nodes), self.dim, self.dim))
         for j in range(self.dim):
             added[:, j] = np.add.reduceat(scaled[:, j : j + 1] * x, first, axis=0)
@@ -111,8 +111,9 @@ class LocalLosses:
     ) -> tuple[IntArray, FloatArray, FloatArray]:
         if term["kind"] == "point":
             index = term["node"]
-            part = 2.0 * (w[index] - term["a"])
-            return index, part, gamma(1) * np.abs(part)
+            part = _twice(term) * (w[index] - term["a"])
+            # Two roundings with a weight; twice the difference itself is exact.
+            return index, part, gamma(2 if "weight" in term else 1) * np.abs(part) + TINY
         if term["kind"] == "ridge":
             index = term["node"]
             part = term["mu"] * w[index]
@@ -129,7 +130,7 @@ class LocalLosses:
         else:
             slope = expit(z) - y
             slope_error = 0.25 * gamma(d + 1) * z_size + gamma(16) + TINY
-        weight = 1.0 / np.repeat(count, count)
+        weight = coefficients(term)
         part = np.add.reduceat((weight * slope)[:, None] * x, first, axis=0)
         sizes = (weight * (slope_error + gamma(8) * np.abs(slope)))[:, None] * np.abs(x)
         absolute = (weight * np.abs(slope))[:, None] * np.abs(x)
@@ -144,14 +145,27 @@ class LocalLosses:
         total = self.lower.copy()
         for term in self._terms:
             if term["kind"] == "logistic":
-                index, first, count = row_groups(term["node"])
+                index, first, _ = row_groups(term["node"])
                 p = expit(np.einsum("rd,rd->r", term["X"], w[term["node"]]))
-                scaled = (p * (1.0 - p) / np.repeat(count, count))[:, None] * term["X"]
+                scaled = (p * (1.0 - p) * coefficients(term))[:, None] * term["X"]
                 for j in range(self.dim):
                     total[index, j] += np.add.reduceat(
                         scaled[:, j : j + 1] * term["X"], first, axis=0
                     )
         return total
+
+
+def _twice(term: Mapping[str, Any]) -> float | FloatArray:
+    """Return 2, or twice the weights (k, 1) of points."""
+    return 2.0 * term["weight"][:, None] if "weight" in term else 2.0
+
+
+def coefficients(term: Mapping[str, Any]) -> FloatArray:
+    """Return what each row (N,) counts in the loss of its node, its weight or 1/m; rounded once."""
+    if "weight" in term:
+        return np.asarray(term["weight"])
+    _, _, count = row_groups(term["node"])
+    return 1.0 / np.repeat(count, count)
 
 
 def row_groups(

@@ -1086,6 +1086,8 @@
     logistic: null,
     poisson: null,
   };
+  /** Kinds that may have weights: all with data rows above, and points. */
+  const isWeighable = (kind) => Object.hasOwn(ROW_KINDS, kind) || kind === "point";
   /** Kinds of terms at nodes, and their keys. */
   const NODE_KINDS = {
     point: ["a"],
@@ -1298,16 +1300,37 @@
     }
   }
 
+  /** What is in the place of m where a term has weights: their inverses. */
+  class InverseWeights {
+    constructor(weights) {
+      this.weights = weights;
+    }
+
+    at(k) {
+      return this.weights.at(k).inverse();
+    }
+  }
+
+  /** Read the weights of a term of k entries, if it has some, into `term.weight`. */
+  function readWeights(value, where, k, term) {
+    if (!value.has("weight")) return;
+    const weights = reals(value.get("weight"), `${where}.weight`, k);
+    requireAll(weights, `${where}.weight`, "positive", isPositive);
+    term.canonical.set("weight", weights);
+    term.weight = valuesOf(weights);
+  }
+
   function readRows(value, where, n, d) {
     const kind = value.get("kind");
     const beside = ROW_KINDS[kind];
-    objectWith(value, where, ["kind", "node", "X", "y", ...(beside ? [beside] : [])]);
+    objectWith(value, where, ["kind", "node", "X", "y", ...(beside ? [beside] : [])], ["weight"]);
     const node = readNodes(value.get("node"), where, n, false);
     const X = table(value.get("X"), `${where}.X`, node.length, d);
     const y = reals(value.get("y"), `${where}.y`, node.length);
     const canonical = new Map([["kind", kind], ["node", node], ["X", X], ["y", y]]); // prettier-ignore
     const term = { kind, rows: true, node, X: valuesOf(X), y: valuesOf(y), canonical };
-    term.m = new RowCounts(node);
+    readWeights(value, where, node.length, term);
+    term.m = term.weight ? new InverseWeights(term.weight) : new RowCounts(node);
     requireTargets(kind, y, where);
     if (beside) {
       const numbers = reals(value.get(beside), `${where}.${beside}`, node.length);
@@ -1333,7 +1356,8 @@
 
   function readNodeTerm(value, where, n, d) {
     const kind = value.get("kind");
-    objectWith(value, where, ["kind", "node", ...NODE_KINDS[kind]]);
+    const optional = isWeighable(kind) ? ["weight"] : [];
+    objectWith(value, where, ["kind", "node", ...NODE_KINDS[kind]], optional);
     const node = readNodes(value.get("node"), where, n, true);
     const canonical = new Map([["kind", kind], ["node", node]]); // prettier-ignore
     const term = { kind, rows: false, node, canonical };
@@ -1342,6 +1366,7 @@
       canonical.set(key, found);
       term[key] = key === "name" ? found : valuesOf(found);
     }
+    readWeights(value, where, node.length, term);
     if (kind === "box") requireOrder(term, where);
     return term;
   }
@@ -1492,9 +1517,12 @@
 
   const minus = (a, b) => a.map((x, j) => x.sub(b[j]));
 
+  /** x times the weight of entry k of a term at nodes, where it has one. */
+  const weighted = (term, k, x) => (term.weight ? x.mul(term.weight.at(k)) : x);
+
   /** Losses of terms at nodes that are finite, at entry k with w_i = v. */
   const NODE_LOSSES = {
-    point: (term, k, v) => sum(minus(v, term.a.at(k)).map((x) => x.square())),
+    point: (term, k, v) => weighted(term, k, sum(minus(v, term.a.at(k)).map((x) => x.square()))),
     ridge: (term, k, v) => sum(v.map((x, j) => coefficient(term.mu, k, j).mul(x.square()).half())),
     l1: (term, k, v) => sum(v.map((x, j) => coefficient(term.kappa, k, j).mul(x.abs()))),
     box: () => ZERO,
@@ -1636,7 +1664,10 @@
 
   /** Conjugates of terms at nodes, at entry k with r a vector. */
   const NODE_CONJUGATES = {
-    point: (term, k, r) => dot(r, term.a.at(k)).add(dot(r, r).half().half()),
+    point: (term, k, r) => {
+      const quarter = dot(r, r).half().half();
+      return dot(r, term.a.at(k)).add(term.weight ? quarter.div(term.weight.at(k)) : quarter);
+    },
     ridge: (term, k, r) =>
       sum(
         r.map((x, j) => {
@@ -1956,7 +1987,8 @@
         if (term.node[k] !== i) return;
         next[t] += 1;
         moduli.forEach((x, j) => {
-          moduli[j] = x.add(term.kind === "point" ? Rational.of(2) : coefficient(term.mu, k, j));
+          const ofPoint = () => weighted(term, k, Rational.of(2));
+          moduli[j] = x.add(term.kind === "point" ? ofPoint() : coefficient(term.mu, k, j));
         });
       });
       least = moduli.reduce(smaller, least ?? moduli[0]);
@@ -2295,9 +2327,10 @@
       });
     },
     point: (term, k, H, g, v) => {
+      const twice = weighted(term, k, Rational.of(2));
       H.forEach((row, j) => {
-        row[j] = row[j].add(Rational.of(2));
-        if (g) g[j] = g[j].add(v[j].sub(term.a.at(k)[j]).times(2));
+        row[j] = row[j].add(twice);
+        if (g) g[j] = g[j].add(v[j].sub(term.a.at(k)[j]).mul(twice));
       });
     },
     ridge: (term, k, H, g, v) => {
@@ -2857,12 +2890,13 @@
   /** The fields of a kind of term, with their columns: d, or 1 for a number a row. */
   function fieldsOf(term, d) {
     const kind = term.get("kind");
+    const weight = term.has("weighted") ? [["weight", 1, false]] : [];
     if (Object.hasOwn(ROW_KINDS, kind)) {
-      return [["X", d, true], ["y", 1, false], ...(ROW_KINDS[kind] ? [[ROW_KINDS[kind], 1, false]] : [])]; // prettier-ignore
+      return [["X", d, true], ["y", 1, false], ...(ROW_KINDS[kind] ? [[ROW_KINDS[kind], 1, false]] : []), ...weight]; // prettier-ignore
     }
     if (kind === "opaque") return [];
     const isWide = kind === "ridge" || kind === "l1" ? term.get("wide") : kind !== "simplex";
-    return NODE_KINDS[kind].map((key) => [key, isWide ? d : 1, isWide]);
+    return [...NODE_KINDS[kind].map((key) => [key, isWide ? d : 1, isWide]), ...weight];
   }
 
   function readTermHead(value, where) {
@@ -2871,7 +2905,10 @@
     if (!isKnown) throw malformed(`${where}: unknown kind ${shown(kind)}`);
     const hasWidth = kind === "ridge" || kind === "l1";
     const own = hasWidth ? ["wide"] : kind === "opaque" ? ["name"] : [];
-    objectWith(value, where, ["kind", "rows", ...own]);
+    objectWith(value, where, ["kind", "rows", ...own], isWeighable(kind) ? ["weighted"] : []);
+    if (value.has("weighted") && value.get("weighted") !== true) {
+      throw malformed(`${where}.weighted must be true where it is`);
+    }
     const rows = integerIn(value.get("rows"), `${where}.rows`, 0, MOST);
     const wide = value.get("wide");
     if (hasWidth && (typeof wide !== "boolean" || (wide && rows === 0))) {

@@ -9,7 +9,7 @@ from typing import Any
 
 from _cases import Case, case, changed, encoded, put, text_with, without
 from _numbers import Document, double, hashed, number
-from _plants import AT_NODES, KINDS, PENALTIES, Plant
+from _plants import AT_NODES, KINDS, PENALTIES, ROWS, Plant
 
 
 def every_kind() -> Iterator[Case]:
@@ -21,6 +21,14 @@ def every_kind() -> Iterator[Case]:
             # Rounded slopes of these two leave a gap; all other pairs are exact.
             rtol = None if kind in ("logistic", "poisson") else 0.0
             yield case(f"{kind}-{penalty}", "certified", plant.document(), rtol=rtol)
+
+
+def weights() -> Iterator[Case]:
+    """Every loss that may have weights, beside points with weights."""
+    for b, kind in enumerate(("none", *ROWS)):
+        plant = Plant(kind, PENALTIES[b % 5], 2 - b % 2, weighted=True)
+        rtol = None if kind in ("logistic", "poisson") else 0.0
+        yield case(f"weights-{kind}", "certified", plant.document(), rtol=rtol)
 
 
 def tiny(a: F = F(1), w: F = F(1)) -> Document:
@@ -244,6 +252,6 @@ def far_exponential(document: Document, key: str) -> Document:
 
 def accepted() -> Iterator[Case]:
     """All of them."""
-    for part in (every_kind, forms, number_forms, claims_and_tolerances, better_points,
+    for part in (every_kind, weights, forms, number_forms, claims_and_tolerances, better_points,
                  small_problems, unproved):  # fmt: skip
         yield from part()

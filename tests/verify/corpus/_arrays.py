@@ -26,6 +26,7 @@ FIELDS = {
     "total": "total",
 }
 ROW_FIELDS = ("X", "y", "delta", "level")
+LAST = ("weight",)
 GRID = 40  # multipliers of plants are multiples of 2^-40, but for thirds
 
 
@@ -90,7 +91,9 @@ class Arrays:
             head["wide"] = isinstance(value[0], list)
         self.head["terms"].append(head)
         self._indices(f"terms/{t}/node", term["node"])
-        for key in (*ROW_FIELDS, *FIELDS):
+        if "weight" in term:
+            head["weighted"] = True
+        for key in (*ROW_FIELDS, *FIELDS, *LAST):
             if key in term:
                 self._doubles(f"terms/{t}/{key}", term[key])
 
@@ -167,6 +170,18 @@ def arrays() -> Iterator[Case]:
         document = Plant(kind, penalty, 2).document()
         made = Arrays(document, sparse=kind == "squared")
         yield case(f"{kind}-{penalty}.gtvc", "certified", made.zipped(), rtol=0.0)
+    for kind in ("huber", "pseudohuber"):
+        made = Arrays(Plant(kind, "l2", 2, weighted=True).document())
+        yield case(f"weights-{kind}.gtvc", "certified", made.zipped(), rtol=0.0)
+        for name, value in (("false", False), ("one", 1), ("null", None)):
+            made.head["terms"][1]["weighted"] = value
+            yield case(f"weighted-{name}-{kind}.gtvc", BAD, made.hashed().zipped())
+        del made.head["terms"][1]["weighted"]
+        yield case(f"weighted-left-out-{kind}.gtvc", BAD, made.hashed().zipped())
+    made = Arrays(Plant("huber", "l2", 2, weighted=True).document())
+    zero = struct.pack("<d", 0.0)
+    made.members["terms/0/weight"] = zero + made.members["terms/0/weight"][8:]
+    yield case("weights-zero.gtvc", BAD, made.hashed().zipped())
     document = Plant("box", "l2", 2).document()
     good = Arrays(document)
     yield case("deflated.gtvc", "certified", archive(good.items(), True), rtol=0.0)

@@ -55,6 +55,25 @@ def hashes() -> Iterator[Case]:
     yield case("hash-backwards", LIE, spaced)
 
 
+def weights() -> Iterator[Case]:
+    """Other weights make other problems, whose multipliers have other ends."""
+    base = Plant("huber", "l2", 2, weighted=True).document()
+    for term in (0, 1):
+        path: list[Any] = ["terms", term, "weight"]
+        doubled = put(base, ["data", *path, 0], lambda x: double(2 * F(float.fromhex(x))))
+        yield case(f"hash-of-other-weights-{term}", LIE, doubled)
+        left_out = without(base, ["data", *path])
+        yield case(f"hash-of-no-weights-{term}", LIE, left_out)
+    for kind in ("absolute", "quantile", "hinge", "logistic", "pseudohuber"):
+        base = Plant(kind, "l2", 2, weighted=True).document()
+        tiny_weights = [double(F(1, 2**40))] * len(base["data"]["terms"][0]["node"])
+        yield case(f"weights-tiny-{kind}", LIE, changed(base, ["terms", 0, "weight"], tiny_weights))
+    base = Plant("none", "l2", 2, weighted=True).document()
+    path = ["terms", 0, "weight"]
+    eight = changed(base, path, [double(8)] * base["data"]["n_nodes"])
+    yield case("weights-of-points-changed", "relative gap", eight)
+
+
 def conservation() -> Iterator[Case]:
     for k, penalty in enumerate(PENALTIES):
         base = Plant("squared", penalty, 2).document()
@@ -264,5 +283,5 @@ def objective_below(document: Document) -> F:
 
 def false() -> Iterator[Case]:
     """All of them."""
-    for part in (hashes, conservation, domains, quadratics, points):
+    for part in (hashes, conservation, domains, weights, quadratics, points):
         yield from part()

@@ -257,7 +257,27 @@ def data() -> Iterator[Case]:
     yield case("given-data-twice-a-key", BAD, tiny(), data=b'{"a":1,"a":2}')
 
 
+def weights() -> Iterator[Case]:
+    """Weights of rows and points, which are positive doubles, and of nothing else."""
+    rows, ridge = Plant("huber", "l2", weighted=True).document(), Plant("ridge", "l2").document()
+    for term in (0, 1):
+        path: list[Any] = ["terms", term, "weight"]
+        for name, value in (
+            ("zero", double(0)),
+            ("negative", "-0x1.0000000000000p-1"),
+            ("infinite", "inf"),
+            ("ratio", "0x1/0x3"),
+            ("list", [double(1)]),
+            ("null", None),
+        ):
+            yield case(f"weight-{name}-{term}", BAD, changed(rows, [*path, 0], value))
+        yield case(f"weight-missing-{term}", BAD, changed(rows, path, lambda w: w[1:]))
+        yield case(f"weights-null-{term}", BAD, changed(rows, path, None))
+    ones = [double(1)] * len(ridge["data"]["terms"][0]["node"])
+    yield case("weights-of-ridge", BAD, changed(ridge, ["terms", 0, "weight"], ones))
+
+
 def malformed() -> Iterator[Case]:
     """All of them."""
-    for part in (texts, same_key_twice, keys, witnesses, data):
+    for part in (texts, same_key_twice, keys, witnesses, data, weights):
         yield from part()

@@ -35,9 +35,11 @@ def dot(a: Vector, b: Vector) -> F:
 class Plant:
     """One instance with its optimum."""
 
-    def __init__(self, kind: str, penalty: str, d: int = 2, seed: int = 0) -> None:
+    def __init__(
+        self, kind: str, penalty: str, d: int = 2, seed: int = 0, weighted: bool = False
+    ) -> None:
         self.rng = random.Random(f"{kind} {penalty} {d} {seed}")
-        self.penalty, self.d = penalty, d
+        self.penalty, self.d, self.weighted = penalty, d, weighted
         self.n = self.rng.randint(3, 5)
         self.edges = self._graph()
         self.weights = [F(self.rng.randint(1, 6), 2) for _ in self.edges]
@@ -105,6 +107,10 @@ class Plant:
             # Thirds are no doubles: three rows are the same row, whose slopes add up to one.
             drawn = [self._row(kind, i) for _ in range(1 if m == 3 else m)]
             for x, others, slope in drawn * (3 if m == 3 else 1):
+                if self.weighted:  # in the place of 1/m, and not one over anything
+                    weight = self.rng.choice((F(3, 8), F(1), F(5, 2)))
+                    term.setdefault("weight", []).append(double(weight))
+                    slope *= weight * m
                 term["node"].append(i)
                 term["X"].append(doubles(x))
                 for key, value in others.items():
@@ -185,12 +191,16 @@ class Plant:
             self.sums[i][j] += x
 
     def _absorb(self) -> None:
-        """Give every node a point term with 2 (w_i - a_i) minus what the others add up to."""
+        """Give every node a point term with 2 c (w_i - a_i) minus what the others add up to."""
+        weights = [F(1)] * self.n
+        if self.weighted:
+            weights = [self.rng.choice((F(1, 4), F(2), F(8))) for _ in range(self.n)]
         a = [
-            [x + s / 2 for x, s in zip(w, row, strict=True)]
-            for w, row in zip(self.w, self.sums, strict=True)
+            [x + s / (2 * c) for x, s in zip(w, row, strict=True)]
+            for w, row, c in zip(self.w, self.sums, weights, strict=True)
         ]
-        self.terms.append({"kind": "point", "node": list(range(self.n)), "a": doubles(a)})
+        term = {"kind": "point", "node": list(range(self.n)), "a": doubles(a)}
+        self.terms.append(term | ({"weight": doubles(weights)} if self.weighted else {}))
         self.r.append([[-s for s in row] for row in self.sums])
 
     def data(self) -> Document:

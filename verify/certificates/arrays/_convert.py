@@ -15,7 +15,7 @@ import numpy as np
 
 from verify.certificates.arrays._archive import Array, Document, hash_of
 from verify.kernel import numbers
-from verify.kernel.data import TERMS
+from verify.kernel.data import term_arrays
 from verify.kernel.large.layout import LARGEST_EXPONENT, MOST_WORDS, SCHEMA
 from verify.kernel.numbers import Number
 
@@ -76,9 +76,11 @@ def of_plain(data: Mapping[str, Any]) -> tuple[dict[str, Any], Members]:
         head["nodes"] = True
         members.append(("nodes.json", labels_of(data["nodes"])))
     for t, term in enumerate(data["terms"]):
-        plain = {"kind": term["kind"], "rows": len(term["node"])}
+        plain: dict[str, Any] = {"kind": term["kind"], "rows": len(term["node"])}
         members.append((f"terms/{t}/node", np.array(term["node"], dtype="<u4")))
-        for key, wide in TERMS.get(term["kind"], {}).items():
+        if "weight" in term:
+            plain["weighted"] = True
+        for key, wide in term_arrays(term["kind"], "weight" in term).items():
             rows = term[key]
             deep = bool(rows) and isinstance(rows[0], list)
             if wide is None:

@@ -16,7 +16,7 @@ from verify.certificates.arrays._archive import Document, write_to
 from verify.certificates.arrays._convert import from_document
 from verify.instance import _integers as integers
 from verify.kernel.checker import SCHEMA
-from verify.kernel.data import ROWS, TERMS, digest
+from verify.kernel.data import ROWS, digest, term_arrays
 from verify.kernel.large.archive import Archive
 from verify.kernel.large.check import check_archive
 from verify.kernel.large.content import Content
@@ -95,7 +95,7 @@ class ArraysDocument(Mapping[str, Any]):
         out["terms"] = []
         for t, term in enumerate(head["terms"]):
             plain = {"kind": term["kind"], "node": arrays[f"terms/{t}/node"].tolist()}
-            for key, wide in TERMS[term["kind"]].items():
+            for key, wide in term_arrays(term["kind"], "weighted" in term).items():
                 values = arrays[f"terms/{t}/{key}"].reshape(term["rows"], -1)
                 deep = term["wide"] if wide is None else wide
                 plain[key] = _texts(values) if deep else _texts(values.ravel())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from verify.certificates.arrays._convert import Members, labels_of
 from verify.instance._instance import Instance, decoded, plain_data
 from verify.instance._penalties import penalty_from
 from verify.instance._terms import term_from
-from verify.kernel.data import RANGES, ROWS, TERMS, canonical
+from verify.kernel.data import ROWS, TERMS, WEIGHTED, canonical, range_of, term_arrays
 from verify.kernel.verdict import Verdict
 
 _INDICES = 1 << 32  # what indices of 32 bits count
@@ -76,7 +76,8 @@ def _load(data: Mapping[str, Any]) -> tuple[Instance, LargeData]:
         members.append(("nodes.json", labels_of(labels)))
     for t, term in enumerate(terms):
         members.append((f"terms/{t}/node", _indices(term["node"])))
-        members += [(f"terms/{t}/{key}", term[key].astype("<f8")) for key in TERMS[term["kind"]]]
+        keys = term_arrays(term["kind"], "weight" in term)
+        members += [(f"terms/{t}/{key}", term[key].astype("<f8")) for key in keys]
     with np.errstate(over="ignore", under="ignore"):
         cap = float.fromhex(plain["lam"]) * weights
     penalty = penalty_from(decoded(plain["penalty"]))
@@ -122,38 +123,42 @@ def _edges(value: Any, n: int) -> IntArray:
 def _term(value: Mapping[str, Any], n: int, d: int) -> dict[str, Any]:
     """Return a term with checked arrays."""
     kind = value["kind"]
-    _need(kind in TERMS and set(value) == {"kind", "node", *TERMS[kind]})
+    arrays = term_arrays(kind, "weight" in value and kind in WEIGHTED)
+    _need(kind in TERMS and set(value) == {"kind", "node", *arrays})
     node = _integers(value["node"], n)
     least = 0 if kind in ROWS else 1
     _need(node.ndim == 1 and bool((np.diff(node) >= least).all()))
     out: dict[str, Any] = {"kind": kind, "node": node}
-    for key, wide in TERMS[kind].items():
+    for key, wide in arrays.items():
         out[key] = values = _reals(value[key])
         deep = values.ndim == 2 if wide is None else wide
         _need(values.shape == ((len(node), d) if deep else (len(node),)))
         _need(wide is not None or not deep or len(node) > 0)
         _need(bool((values == values).all() if kind == "box" else np.isfinite(values).all()))
-        if kind in RANGES and key in RANGES[kind]:
-            _need(_in_range(values, kind, key, wide is None and values.ndim == 2))
+        rule = range_of(kind, key)
+        if rule is not None:
+            few = kind in ("logistic", "hinge") and key == "y"
+            _need(_in_range(values, rule[0], few, wide is None and values.ndim == 2))
     if kind == "box":
         low, high = out["lower"], out["upper"]
         _need(bool(((low <= high) & (low < np.inf) & (high > -np.inf)).all()))
     return out
 
 
-def _in_range(values: FloatArray, kind: str, key: str, wide: bool) -> bool:
+def _in_range(values: FloatArray, rule: Callable[[float], bool], few: bool, wide: bool) -> bool:
     """Whether the kernel's rule for the entries holds: of each different one it is asked once."""
     if wide:
         return bool((values >= 0).all())
-    rule = RANGES[kind][key][0]
-    ends = np.unique(values) if kind in ("logistic", "hinge") else values[[]]
-    if values.size and kind not in ("logistic", "hinge"):
+    ends = np.unique(values) if few else values[[]]
+    if values.size and not few:
         ends = np.array([values.min(), values.max()])  # these rules are intervals
     return all(rule(float(x)) for x in ends[:3]) and len(ends) < 3
 
 
 def _head(term: Mapping[str, Any]) -> dict[str, Any]:
-    out = {"kind": term["kind"], "rows": len(term["node"])}
+    out: dict[str, Any] = {"kind": term["kind"], "rows": len(term["node"])}
+    if "weight" in term:
+        out["weighted"] = True
     for key, wide in TERMS[term["kind"]].items():
         if wide is None:
             out["wide"] = term[key].ndim == 2

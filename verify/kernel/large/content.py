@@ -16,7 +16,7 @@ from itertools import chain, islice, repeat
 from typing import Any
 
 from verify.kernel import work
-from verify.kernel.data import RANGES, ROWS, TERMS, canonical
+from verify.kernel.data import ROWS, canonical, range_of, term_arrays
 from verify.kernel.large.archive import Archive, Stream
 from verify.kernel.large.layout import FLOAT64, UINT32, Field, Head, TableHead, TermHead
 from verify.kernel.verdict import false, malformed
@@ -207,7 +207,7 @@ def _positive(x: float) -> bool:
 def _range(term: TermHead, field: Field) -> tuple[Callable[[float], bool], str]:
     """Return what entries of a field must be, as JSON documents have it."""
     key = field.name.rsplit("/", 1)[1]
-    allowed, words = RANGES.get(term.kind, {}).get(key, (None, "must be finite"))
+    allowed, words = range_of(term.kind, key) or (None, "must be finite")
     if term.kind == "box":
         return (lambda x: x == x), "must be a number"
     if allowed is None:
@@ -244,9 +244,12 @@ def digest_of_plain(data: Mapping[str, Any]) -> str:
         head["nodes"] = True
         arrays.append(json.dumps(data["nodes"], separators=(",", ":")).encode("ascii"))
     for term in data["terms"]:
-        plain = {"kind": term["kind"], "rows": len(term["node"])}
+        plain: dict[str, Any] = {"kind": term["kind"], "rows": len(term["node"])}
         arrays.append(_bytes("I", term["node"]))
-        for key, wide in TERMS.get(term["kind"], {}).items():
+        weighted = "weight" in term
+        if weighted:
+            plain["weighted"] = True
+        for key, wide in term_arrays(term["kind"], weighted).items():
             rows = term[key]
             if wide is None:
                 plain["wide"] = bool(rows) and isinstance(rows[0], list)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from verify.kernel import numbers, work
-from verify.kernel.data import ROWS, TERMS, canonical, keys
+from verify.kernel.data import ROWS, TERMS, WEIGHTED, canonical, keys, term_arrays
 from verify.kernel.matrices import Root
 from verify.kernel.numbers import as_list
 from verify.kernel.verdict import malformed, shown
@@ -49,7 +49,13 @@ class TermHead(NamedTuple):
     rows: int
     fields: tuple[Field, ...]
     wide: bool  # the form (k x d) of mu and kappa
+    weighted: bool  # whether there is an array of weights
     name: str  # of an opaque one
+
+    @property
+    def form(self) -> tuple[str, bool]:
+        """What the arrays depend on."""
+        return self.kind, self.weighted
 
 
 class Head(NamedTuple):
@@ -110,9 +116,13 @@ def _term(value: object, d: int, number: int) -> TermHead:
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if not isinstance(kind, str) or (kind not in TERMS and kind != "opaque"):
         raise malformed(f"terms[{number}]: unknown kind {shown(kind)}")
-    arrays = TERMS.get(kind, {})
+    weighted = isinstance(value, Mapping) and kind in WEIGHTED and "weighted" in value
+    arrays = term_arrays(kind, weighted)
     extra = {"name"} if kind == "opaque" else {"wide"} if None in arrays.values() else set[str]()
+    extra |= {"weighted"} if weighted else set()
     raw = keys(value, {"kind", "rows"} | extra, set(), f"terms[{number}]")
+    if raw.get("weighted", True) is not True:
+        raise malformed(f"terms[{number}].weighted may only be true")
     rows, wide = count_of(raw["rows"], "rows"), raw.get("wide", False)
     if type(wide) is not bool or (wide and not rows):
         raise malformed(f"terms[{number}].wide must be true or false, false where it has no rows")
@@ -120,13 +130,13 @@ def _term(value: object, d: int, number: int) -> TermHead:
     for key, is_wide in arrays.items():
         columns = d if (wide if is_wide is None else is_wide) else 1
         fields.append(Field(f"terms/{number}/{key}", rows, columns, FLOAT64))
-    return TermHead(kind, rows, tuple(fields), wide, raw.get("name", ""))
+    return TermHead(kind, rows, tuple(fields), wide, weighted, raw.get("name", ""))
 
 
 def _empty(term: TermHead) -> dict[str, Any]:
     if term.kind == "opaque":
         return {"kind": term.kind, "node": [], "name": term.name}
-    return {"kind": term.kind, "node": [], **{key: [] for key in TERMS[term.kind]}}
+    return {"kind": term.kind, "node": []} | {key: [] for key in term_arrays(*term.form)}
 
 
 class Layer(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from verify.kernel import partitions, work
 from verify.kernel.constants import QUADRATIC
-from verify.kernel.data import TERMS, keys
+from verify.kernel.data import keys, term_arrays
 from verify.kernel.large import layout
 from verify.kernel.large.archive import Archive
 from verify.kernel.large.content import Content, check_hash, numbers_of
@@ -284,8 +284,8 @@ def _data(content: Content, head: Head) -> dict[str, Any]:
         node = content.sorted_nodes[term.fields[0].name]
         plain: dict[str, Any] = {"kind": term.kind, "node": node}
         if term.kind in QUADRATIC:  # of other terms nothing but the nodes is looked at
-            for key, field in zip(TERMS[term.kind], term.fields[1:], strict=True):
-                wide = TERMS[term.kind][key]
+            arrays = term_arrays(*term.form).items()
+            for (key, wide), field in zip(arrays, term.fields[1:], strict=True):
                 plain[key] = _rows(content, field, term.wide if wide is None else wide)
         terms.append(plain)
     small = {"n_nodes": head.n, "dim": head.d, "lam": head.plain["lam"]}

@@ -14,7 +14,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from verify.kernel import losses, work
-from verify.kernel.data import ROWS, TERMS
+from verify.kernel.data import ROWS, term_arrays
 from verify.kernel.large.archive import Stream
 from verify.kernel.large.content import Content, numbers_of
 from verify.kernel.large.layout import FLOAT64, TermHead
@@ -73,7 +73,7 @@ class LargeTerm:
         """Return the rules for some rows, whose numbers are the next in the streams."""
         count, data = stop - start, dict[str, Any](kind=self.head.kind)
         data["node"] = self.node[start:stop].tolist()
-        keys = TERMS[self.head.kind]
+        keys = term_arrays(*self.head.form)
         for key, stream, field in zip(keys, streams, self.head.fields[1:], strict=True):
             work.charge(8 * count * field.columns)
             values = numbers_of(stream.read(FLOAT64 * count * field.columns), "d").tolist()
@@ -83,7 +83,7 @@ class LargeTerm:
         return losses.term_of(data, self.d)
 
     def _is_wide(self, key: str) -> bool:
-        wide = TERMS[self.head.kind][key]
+        wide = term_arrays(*self.head.form)[key]
         return self.head.wide if wide is None else wide
 
     def violation(self, w: losses.Table, k: int) -> str | None:
@@ -104,6 +104,8 @@ class LargeTerm:
         """Return an upper bound of h*(r), and add B^T r to a balance in units 2^-k of `ratios`."""
         reader, found = r.reader(), list[Fraction]()
         many = sorted(r.ratios) if len(r.ratios) > EXACT else []
+        # Weights are denominators, too, and each part may have others.
+        coarse = bool(many) or (self.head.weighted and self.head.rows > EXACT)
         for part in self.parts(many):
             columns = reader.take(part.rows)
             part.term.charge(0, 0, 0)
@@ -114,7 +116,7 @@ class LargeTerm:
             columns = r.with_ratios(columns, part.start)
             name = f"dual.r[{self.number}][{part.start}:]"
             bound = self._upper_conjugate(part.term, columns, r.k, name)
-            found.append(_rounded_up(bound) if many else bound)
+            found.append(_rounded_up(bound) if coarse else bound)
         return work.total(found)
 
     def _upper_conjugate(self, term: Term, columns: Columns, k: int, name: str) -> Fraction:

@@ -91,16 +91,17 @@ def _quadratic(data: ProblemData, node: int) -> tuple[Matrix, Vector] | None:
     slope = [Fraction(0)] * d
     for term, rows in _terms_of(data, node):
         if term["kind"] == "point":
+            twice = 2 * _weight(term, rows.start)
             for i in range(d):
-                hessian[i][i] += 2
-                slope[i] -= 2 * Fraction(float(term["a"][rows.start, i]))
+                hessian[i][i] += twice
+                slope[i] -= twice * Fraction(float(term["a"][rows.start, i]))
         elif term["kind"] == "ridge":
             for i in range(d):
                 hessian[i][i] += Fraction(float(term["mu"][rows.start, i]))
         elif term["kind"] == "squared":
             for r in rows:
                 x = [Fraction(v) for v in term["X"][r].tolist()]
-                factor = Fraction(2, len(rows))
+                factor = 2 * _weight(term, r) / (1 if "weight" in term else len(rows))
                 y = Fraction(float(term["y"][r]))
                 for i in range(d):
                     slope[i] -= factor * y * x[i]
@@ -109,6 +110,11 @@ def _quadratic(data: ProblemData, node: int) -> tuple[Matrix, Vector] | None:
         else:
             return None
     return hessian, slope
+
+
+def _weight(term: Any, row: int) -> Fraction:
+    """Return the weight of a row, 1 where the term has none."""
+    return Fraction(float(term["weight"][row])) if "weight" in term else Fraction(1)
 
 
 def _terms_of(data: ProblemData, node: int) -> Iterator[tuple[Any, range]]:
