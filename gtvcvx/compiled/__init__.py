@@ -1,8 +1,27 @@
 """Compiled passes over the arrays of a graph: the seam for another array backend."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from verify._compiled import compiled
 
-__all__ = ["FAST", "compiled"]
+__all__ = ["FAST", "Dims", "compiled", "dims_of"]
+
+#: A dimension d, as the length of something: see `dims_of`.
+Dims = tuple[int, ...] | NDArray[np.int8]
+# Beyond this many rounds a loop gains nothing by being unrolled, and takes long to compile: .4 s
+# at d = 16, 2 s at 90, 22 s at 1,000.
+_UNROLLED = 16
+
+
+def dims_of(d: int) -> Dims:
+    """Return something of length d, for compiled functions that go through d coordinates.
+
+    The length of a tuple is a constant to the compiler: loops over it are unrolled, and a function
+    is compiled once for each small d. One version, with an array, does for all others.
+    """
+    return (0,) * d if d <= _UNROLLED else np.zeros(d, np.int8)
+
 
 #: Of floating-point arithmetic only the order of operations may change: NaN and infinity keep their
 #: meaning.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
-from gtvcvx.compiled import FAST, compiled
+from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
 
 # A flow at capacity keeps this share of its conductance along itself, so that no edge is lost.
@@ -36,7 +36,7 @@ class Clipped(NamedTuple):
 
 @compiled(fastmath=FAST, error_model="python")
 def clip(
-    dims: tuple[int, ...],
+    dims: Dims,
     arcs: Arcs,
     capacities: FloatArray,
     inner: BoolArray,

@@ -16,7 +16,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
 from gtvcvx._deadline import look, spend
-from gtvcvx.compiled import FAST, compiled
+from gtvcvx.compiled import FAST, Dims, compiled, dims_of
 from gtvcvx.compiled._arcs import Arcs
 
 # Multiplications between two looks at the clock: some hundredths of a second.
@@ -131,7 +131,7 @@ def add_blocks(node: IntArray, vectors: FloatArray, ground: FloatArray, out: Flo
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
 def _laplacian(
-    dims: tuple[int, ...],
+    dims: Dims,
     x: FloatArray,
     out: FloatArray,
     difference: FloatArray,
@@ -210,7 +210,7 @@ def _continue(system: System, state: State, goal: float, first: int, last: int) 
     """Run iterations first to last - 1; return how many it took: fewer if nothing is left to do."""
     # Field by field: numba looks up the types of nested structures slowly, and calls are many.
     done: int = _iterate(
-        (0,) * state.x.shape[1],
+        dims_of(state.x.shape[1]),
         *state,
         goal,
         first,
@@ -228,7 +228,7 @@ def _continue(system: System, state: State, goal: float, first: int, last: int) 
 
 @compiled(fastmath=FAST, allocates=False)
 def _iterate(
-    dims: tuple[int, ...],
+    dims: Dims,
     x: FloatArray,
     residual: FloatArray,
     direction: FloatArray,

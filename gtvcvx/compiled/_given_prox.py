@@ -6,14 +6,14 @@ Its NumPy twin is in the tests.
 from __future__ import annotations
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.compiled import FAST, compiled
+from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._primal_dual import EdgeStep, Point, edge_block
 
 
 @compiled(fastmath=FAST)
 def complete_iteration(
-    dims: tuple[int, ...],
+    dims: Dims,
     prox: FloatArray,
     tau: FloatArray,
     point: Point,

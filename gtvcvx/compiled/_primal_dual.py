@@ -6,8 +6,7 @@ What an edge needs of a node, the extrapolated point and the balance, lies side 
 ``nodes``, of shape (threads, n, 2 d): each thread has its copy, in which it alone adds up its
 edges' flow, and the node pass adds the copies.
 
-The dimension comes as a tuple of length d, whose length is a constant to the compiler: loops over
-it are unrolled, and the function is compiled, and cached, once for each d.
+The dimension comes as `gtvcvx.compiled.dims_of` makes it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.compiled import FAST, compiled
+from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._projections import l1_threshold
 from gtvcvx.penalties import CompiledForm
@@ -51,6 +50,7 @@ class NodeStep(NamedTuple):
     Attributes
     ----------
     matrix : ndarray, shape (n, d, d)
+        Or the diagonals, (n, d), where all are diagonal.
     offset : ndarray, shape (n, d)
     tau : ndarray, shape (n,)
         Step sizes.
@@ -85,9 +85,21 @@ class EdgeStep(NamedTuple):
     saturated: bool
 
 
+@compiled(fastmath=FAST, allocates=False, inner=True)
+def _row(matrix: FloatArray, i: int, k: int, v: FloatArray) -> float:
+    """Return entry k of ``matrix[i] v``, the matrix being diagonal or not."""
+    # The compiler leaves out the branch that is not taken.
+    if matrix.ndim == 2:
+        return matrix[i, k] * v[k]
+    z = 0.0
+    for j in range(len(v)):
+        z += matrix[i, k, j] * v[j]
+    return z
+
+
 @compiled(fastmath=FAST, inner=True)
 def node_block(
-    dims: tuple[int, ...],
+    dims: Dims,
     first: int,
     last: int,
     w: FloatArray,
@@ -110,9 +122,7 @@ def node_block(
             v[k] = w[i, k] - tau[i] * balance
         square = 0.0
         for k in range(d):
-            z = offset[i, k]
-            for j in range(d):
-                z += matrix[i, k, j] * v[j]
+            z = offset[i, k] + _row(matrix, i, k, v)
             change = z - w[i, k]
             square += change * change
             for thread in range(len(nodes)):
@@ -124,7 +134,7 @@ def node_block(
 
 @compiled(fastmath=FAST, inner=True)
 def edge_block(
-    dims: tuple[int, ...],
+    dims: Dims,
     first: int,
     last: int,
     u: FloatArray,
@@ -183,7 +193,7 @@ def edge_block(
 @compiled(fastmath=FAST)
 def iterate(
     n_iter: int,
-    dims: tuple[int, ...],
+    dims: Dims,
     point: Point,
     arcs: Arcs,
     node_step: NodeStep,
@@ -202,7 +212,7 @@ def iterate(
 @compiled(fastmath=FAST, parallel=True)
 def iterate_parallel(
     n_iter: int,
-    dims: tuple[int, ...],
+    dims: Dims,
     blocks: IntArray,
     point: Point,
     arcs: Arcs,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.compiled import FAST, compiled
+from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.penalties import CompiledForm
 
@@ -73,7 +73,7 @@ class Limits(NamedTuple):
 
 @compiled(fastmath=FAST)
 def sweep(
-    dims: tuple[int, ...],
+    dims: Dims,
     arcs: Arcs,
     limits: Limits,
     flows: Flows,

@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.compiled import FAST, compiled
+from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._primal_dual import NodeStep, Point, node_block
 from gtvcvx.penalties import CompiledForm
@@ -110,7 +110,7 @@ def weighted_l1_threshold(z: FloatArray, scales: FloatArray, cap: float) -> floa
 
 @compiled(fastmath=FAST, inner=True)
 def weighted_edge_block(
-    dims: tuple[int, ...],
+    dims: Dims,
     first: int,
     last: int,
     y: FloatArray,
@@ -165,7 +165,7 @@ def weighted_edge_block(
 @compiled(fastmath=FAST)
 def iterate_weighted(
     n_iter: int,
-    dims: tuple[int, ...],
+    dims: Dims,
     point: Point,
     arcs: Arcs,
     node_step: NodeStep,
@@ -184,7 +184,7 @@ def iterate_weighted(
 @compiled(fastmath=FAST, parallel=True)
 def iterate_weighted_parallel(
     n_iter: int,
-    dims: tuple[int, ...],
+    dims: Dims,
     blocks: IntArray,
     point: Point,
     arcs: Arcs,

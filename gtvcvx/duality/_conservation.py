@@ -7,6 +7,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, norm
+from gtvcvx.compiled import dims_of
 from gtvcvx.compiled._conjugate_gradients import Projectors, System, project_nodes, solve
 from gtvcvx.compiled._projections import Flows, Limits, sweep
 from gtvcvx.duality._refinement import refine
@@ -120,7 +121,7 @@ class FlowConservation:
         limits = Limits(self._penalty.compiled_form, target)
         flows = Flows(u, np.empty_like(u), -(self._divergence @ u))
         c = np.ones(len(u)) if conductance is None else conductance
-        system, dims = self._system(c), (0,) * u.shape[1]
+        system, dims = self._system(c), dims_of(u.shape[1])
         for _ in range(COMPILED.sweeps):
             look()
             residual = self._null.apply(flows.missing)

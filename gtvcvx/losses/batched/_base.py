@@ -22,7 +22,7 @@ FLOW_TOLERANCE = 1e-10
 class AffineProx(NamedTuple):
     """The proximal operator of a quadratic loss, ``prox(v)_i = matrix_i v_i + offset_i``."""
 
-    matrix: FloatArray  # (k, d, d)
+    matrix: FloatArray  # (k, d, d); in places that say so (k, d), the diagonals
     offset: FloatArray  # (k, d)
 
 

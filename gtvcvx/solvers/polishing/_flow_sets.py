@@ -12,6 +12,7 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx._norms import norm, row_norm_1, row_norm_2
+from gtvcvx.compiled import dims_of
 from gtvcvx.compiled._cluster_flow import ALONG, Clipped, clip, masked_laplacian
 from gtvcvx.compiled._conjugate_gradients import System, solve
 from gtvcvx.graph import EmpiricalGraph
@@ -75,7 +76,7 @@ class Balls:
 
     def clip(self, z: FloatArray, clipped: Clipped, missing: FloatArray) -> float:
         """Project z (m, q) and linearize the projection."""
-        dims = (0,) * z.shape[1]
+        dims = dims_of(z.shape[1])
         return float(clip(dims, self._arcs, self._capacities, self.free, z, clipped, missing))
 
     def potential(

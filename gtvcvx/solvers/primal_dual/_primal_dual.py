@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.compiled import dims_of
 from gtvcvx.compiled._given_prox import complete_iteration
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, iterate, iterate_parallel
 from gtvcvx.compiled._weighted_primal_dual import (
@@ -111,7 +112,7 @@ class PrimalDual(Iteration):
         # Minimizers may take longer than many iterations.
         some = len(self._isolated) > 0
         self._minimizer = (problem.losses.minimizer(n) if some else self._x)[self._isolated]
-        self._dims = (0,) * d
+        self._dims = dims_of(d)
         self._arcs = graph.by_head
         threads = most_threads(graph.n_edges * d)
         self._blocks = equal_blocks(self._arcs.starts, threads)
@@ -159,7 +160,7 @@ class PrimalDual(Iteration):
             self._tau = self._weight / degrees
             self._sigma = 0.5 / self._weight
             self._resting = self._minimizer
-            prox = self._problem.losses.affine_prox(self._tau)
+            prox = self._affine_prox()
         else:
             coordinates.weights = coordinates.checked(weight)
             self._tau, self._sigma = 1.0 / degrees, 0.5
@@ -170,6 +171,16 @@ class PrimalDual(Iteration):
             prox.matrix[self._isolated] = 0.0
             prox.offset[self._isolated] = self._resting
         self._prox = prox
+
+    def _affine_prox(self) -> AffineProx | None:
+        """Return the proximal map of the losses, its matrices as diagonals where they are."""
+        problem = self._problem
+        form = problem.cached("scalar form", lambda: problem.losses.scalar(problem.graph.n_nodes))
+        if form is None:
+            return problem.losses.affine_prox(self._tau)
+        tau = self._tau[:, None]
+        shrink = 1.0 / (1.0 + tau * form.curvature)
+        return AffineProx(shrink, shrink * (tau * form.linear))
 
     def _start_epoch(self) -> None:
         self._epoch_start = self.n_iter
