@@ -5,7 +5,7 @@ import pytest
 from _twins import alone
 
 import gtvcvx as gtv
-from gtvcvx.compiled import _primal_dual
+from gtvcvx.compiled import _primal_dual, dims_of
 from gtvcvx.compiled._given_prox import complete_iteration
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point
 
@@ -43,15 +43,19 @@ def random_state(d, seed, threads=1):
     return rng, graph, w, u, nodes
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 6])
+@pytest.mark.parametrize("d", [1, 2, 3, 6, 40])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_node_block_is_its_naive_twin(d, threads):
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_node_block_is_its_naive_twin(d, threads, diagonal):
     rng, graph, w, u, nodes = random_state(d, d, threads)
     matrix, offset = rng.standard_normal((9, d, d)), rng.standard_normal((9, d))
     tau = rng.uniform(0.1, 2.0, 9)
+    if diagonal:
+        matrix *= np.eye(d)
     new, bar, moved = naive_node_pass(w, graph.divergence @ u, matrix, offset, tau, 1.9)
-    step = NodeStep(matrix, offset, tau, 1.9)
-    total = node_block((0,) * d, 0, 9, w, nodes, step)
+    given = np.einsum("nkk->nk", matrix).copy() if diagonal else matrix
+    step = NodeStep(given, offset, tau, 1.9)
+    total = node_block(dims_of(d), 0, 9, w, nodes, step)
     np.testing.assert_allclose(w, new, rtol=1e-12, atol=1e-12)
     for copy in nodes:
         np.testing.assert_allclose(copy[:, :d], bar, rtol=1e-12, atol=1e-12)
@@ -59,7 +63,7 @@ def test_node_block_is_its_naive_twin(d, threads):
 
 
 @pytest.mark.parametrize("name", PENALTIES)
-@pytest.mark.parametrize("d", [1, 2, 3, 6])
+@pytest.mark.parametrize("d", [1, 2, 3, 6, 40])
 @pytest.mark.parametrize("scale", [0.05, 1.0, 30.0])
 @pytest.mark.parametrize("saturated", [False, True])
 @pytest.mark.parametrize("measured", [False, True])
@@ -71,7 +75,7 @@ def test_edge_block_is_its_naive_twin(name, d, scale, saturated, measured):
     nodes[0] = np.hstack([bar, graph.divergence @ u])
     expected, moved = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
     step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form, saturated)
-    total = edge_block((0,) * d, 0, 9, u, nodes[0], graph.by_head, step, measured)
+    total = edge_block(dims_of(d), 0, 9, u, nodes[0], graph.by_head, step, measured)
     np.testing.assert_allclose(u, expected, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(nodes[0, :, d:], graph.divergence @ expected, rtol=1e-11, atol=1e-10)
     assert total == pytest.approx(moved if measured else 0.0, rel=1e-10)

@@ -18,7 +18,8 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.graph import EmpiricalGraph, connected_components
-from gtvcvx.losses import SquaredLoss
+from gtvcvx.losses import SquaredLoss, StackedLoss
+from gtvcvx.losses.batched._point import BatchedPoint
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.polishing._cluster_flow import cluster_flow
 from gtvcvx.solvers.polishing._contraction import Candidate, Contraction
@@ -159,8 +160,22 @@ class Coarsening:
         return self._refined(found, u, flow, labels, edges)
 
     def _coarser(self, labels: IntArray, edges: QuotientEdges) -> GTVProblem:
-        """Return the problem on groups; their losses, added up, are squared errors of d rows."""
-        problem, d = self._problem, self._problem.dim
+        """Return the problem on groups, their losses added up."""
+        problem = self._problem
+        ends = np.column_stack([edges.heads[:, 0], edges.tails[:, 0]])
+        graph = EmpiricalGraph(int(labels.max()) + 1, ends, edges.capacities / problem.lam)
+        return GTVProblem(graph, self._grouped_losses(labels), problem.penalty, problem.lam)
+
+    def _grouped_losses(self, labels: IntArray) -> StackedLoss:
+        """Add up the losses of each group: weighted points, or squared errors of d rows."""
+        form = self._contraction.scalar
+        if form is not None and np.all(form.curvature == form.curvature[:, :1]):
+            weight = 0.5 * _grouped(form.curvature[:, :1], labels)[:, 0]
+            known = np.flatnonzero(weight > 0.0)
+            points = 0.5 * _grouped(form.linear, labels)[known] / weight[known, None]
+            parts = [(known, BatchedPoint(points, weight[known]))] if len(known) else []
+            return StackedLoss(parts, self._problem.dim).completed(len(weight))
+        d = self._problem.dim
         hessian, linear = self._contraction.losses
         total = _grouped(hessian.reshape(len(labels), d * d), labels).reshape(-1, d, d)
         curvature, axes = np.linalg.eigh(total)
@@ -170,10 +185,7 @@ class Coarsening:
         along = np.einsum("kij,ki->kj", axes, _grouped(linear, labels))
         y = np.where(curved, 0.5 * d * along / np.where(curved, root, 1.0), 0.0)
         X = root[:, :, None] * axes.transpose(0, 2, 1)
-        ends = np.column_stack([edges.heads[:, 0], edges.tails[:, 0]])
-        graph = EmpiricalGraph(len(total), ends, edges.capacities / problem.lam)
-        losses = SquaredLoss.stack(X, y, curved[:, -1])
-        return GTVProblem(graph, losses, problem.penalty, problem.lam)
+        return SquaredLoss.stack(X, y, curved[:, -1])
 
     def _settled(self, problem: GTVProblem, w: FloatArray, u: FloatArray) -> list[BoolArray]:
         """For each block the edges (m,) over which w jumps, and u is at capacity."""

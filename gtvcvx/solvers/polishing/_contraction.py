@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx.graph import connected_components
-from gtvcvx.losses import QuadraticForm
+from gtvcvx.losses import QuadraticForm, ScalarForm
 from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Requirement
@@ -107,6 +107,12 @@ class Contraction:
         self._blocks = blocks(problem)
 
     @cached_property
+    def scalar(self) -> ScalarForm | None:
+        """Second derivatives and b (n, d), where losses do not couple coordinates."""
+        problem = self._problem
+        return problem.cached("scalar form", lambda: problem.losses.scalar(problem.graph.n_nodes))
+
+    @cached_property
     def losses(self) -> QuadraticForm:
         """Q (n, d, d) and b (n, d) of the losses ``(1/2) w^T Q_i w - b_i^T w``."""
         losses = self._problem.losses.quadratic(self._problem.graph.n_nodes)
@@ -131,7 +137,8 @@ class Contraction:
         )
         if cost > allowed:
             return None
-        answer = contracted.problem(*self.losses).solve(seconds)
+        form = self.losses if self.scalar is None else self.scalar
+        answer = contracted.problem(*form).solve(seconds)
         if answer is None:
             return None
         z, flows = answer
@@ -187,9 +194,11 @@ class Contracted:
         return sum(len(edges.heads) for edges in self.edges)
 
     def problem(self, hessian: FloatArray, linear: FloatArray) -> ClusterProblem:
-        """Add up losses and capacities."""
-        rows = np.broadcast_to(self.variables[:, :, None], hessian.shape)
-        columns = np.broadcast_to(self.variables[:, None, :], hessian.shape)
+        """Add up losses, their Hessians (n, d, d) or the diagonals (n, d), and capacities."""
+        rows = columns = self.variables
+        if hessian.ndim == 3:
+            rows = np.broadcast_to(rows[:, :, None], hessian.shape)
+            columns = np.broadcast_to(columns[:, None, :], hessian.shape)
         kept = (hessian != 0.0) & (rows <= columns)
         size = self.n_variables
         upper = sp.csc_array((hessian[kept], (rows[kept], columns[kept])), shape=(size, size))

@@ -51,6 +51,26 @@ def test_the_coarser_objective_is_the_objective_up_to_a_constant(case):
     assert coarse.losses.value(np.zeros_like(z[0])).shape == (coarse.graph.n_nodes,)
 
 
+def test_points_become_weighted_points():
+    """Nothing of size d x d is made, and groups without data stay without."""
+    rng = np.random.default_rng(4)
+    graph = gtv.EmpiricalGraph(5, [(0, 1), (1, 2), (2, 3), (3, 4)])
+    points = rng.standard_normal((3, 600))
+    losses = [*(gtv.PointLoss(a) for a in points), gtv.ZeroLoss(), gtv.ZeroLoss()]
+    problem = gtv.GTVProblem(graph, losses, "l2", 0.1)
+    labels = np.array([0, 0, 1, 2, 2])
+    coarse = Coarsening(problem, 1e-6)._coarser(labels, QuotientEdges(problem, labels, 0, 1))
+    (first, second), rest = coarse.losses.terms()[0]["a"], coarse.losses.nodes_with_loss
+    np.testing.assert_allclose(first, points[:2].mean(axis=0))
+    np.testing.assert_allclose(second, points[2])
+    np.testing.assert_array_equal(rest, [0, 1])
+    z = rng.standard_normal((2, 3, 600))
+    np.testing.assert_allclose(
+        coarse.value(z[0]) - coarse.value(z[1]),
+        problem.value(z[0][labels]) - problem.value(z[1][labels]),
+    )
+
+
 @pytest.mark.parametrize("penalty", NORMS)
 def test_flows_go_to_groups_and_back(penalty):
     rng = np.random.default_rng(1)
