@@ -97,7 +97,7 @@ class Division:
     def proposal(self, final: bool = False) -> Proposal:
         """Return the point, with the flow if it is optimal or the last that there will be."""
         if self.finished:
-            return Proposal(self.w(), self.u(), 0.0)
+            return Proposal(self.w(), self.u(), 0.0, exact=True)
         return Proposal(self.w(), self.u() if final else np.zeros_like(self._u), np.inf)
 
     def learn(self, rel_gap: float) -> None:

@@ -30,6 +30,8 @@ class Proposal(NamedTuple):
     a: FloatArray | None = None
     # What a check of it may take; without end if there is none.
     allowance: Allowance | None = None
+    # Whether w is the solution up to rounding, and constant on its clusters.
+    exact: bool = False
 
 
 class Method(Protocol):

@@ -106,8 +106,7 @@ class Run:
         enough = limits.rtol if limits.stop == "gap" and not limits.stricter else 0.0
         try:
             with self._last_work(), allowing(pair.allowance or Allowance()):
-                exact = pair.expected_gap == 0.0
-                self.incumbent.update(pair.w, pair.u, keep_last, pair.a, enough, exact)
+                self.incumbent.update(pair.w, pair.u, keep_last, pair.a, enough, pair.exact)
         except Unaffordable:
             self._take_point(pair.w, keep_last)
         except Expired:

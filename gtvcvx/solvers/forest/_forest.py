@@ -78,7 +78,8 @@ class DynamicProgram:
 
     def proposal(self, final: bool = False) -> Proposal:
         """Return the point and the flow, optimal when finished."""
-        return Proposal(self._w, self._u, 0.0 if self.finished else np.inf)
+        gap = 0.0 if self.finished else np.inf
+        return Proposal(self._w, self._u, gap, exact=self.finished)
 
     def learn(self, rel_gap: float) -> None:
         """Take no notice."""
