@@ -23,7 +23,8 @@ from gtvcvx.graph_construction import connect_components
 from gtvcvx.solution import ExactSolution, Record
 from verify import _display as display
 from verify.battery._report import ConformanceReport, Row
-from verify.partitions._report import ClusterReport, WellConnectedReport
+from verify.partitions._cluster_report import ClusterReport
+from verify.partitions._report import WellConnectedReport
 
 LABEL = "<script>alert('&')</script>\n\x00" + "long " * 30
 
@@ -102,6 +103,8 @@ def shown(n: int) -> list[object]:
         verify.Result("CERTIFIED", "relative gap 0.1", exact, exact),
         verify.optimality(data, solution.w, solution.u),
         verify.well_connected(plain, labels),
+        verify.well_connected(problem, labels, solution),
+        verify.well_connected(problem, labels, solution).solution,
         *verify.well_connected(problem, labels).clusters.values(),
         *recovery(plain, labels),
         verify.critical_lambda(plain),

@@ -16,6 +16,7 @@ from gtvcvx.cli._report import counted
 from gtvcvx.plotting import _canvas, _partition
 from gtvcvx.plotting._layout import layout
 from gtvcvx.problem import GTVProblem
+from gtvcvx.solution import Solution
 
 #: Larger graphs give a picture that shows nothing.
 MOST_NODES, MOST_EDGES = 2000, 20_000
@@ -42,9 +43,14 @@ def check_picture(path: str, problem: GTVProblem | None = None) -> None:
 
 
 def write_picture(
-    path: str, problem: GTVProblem, labels: Sequence[Any], report: Any, seed: int = 0
+    path: str,
+    problem: GTVProblem,
+    labels: Sequence[Any],
+    report: Any,
+    seed: int = 0,
+    solution: Solution | None = None,
 ) -> None:
-    """Solve the problem for its flows, follow the margins along lambda, draw and write.
+    """Take flows of a solution, follow the margins along lambda, draw and write.
 
     Parameters
     ----------
@@ -57,7 +63,10 @@ def write_picture(
         What `verify.well_connected` says about them.
     seed : int
         Seed of the layout.
+    solution : Solution, optional
+        Default: the problem is solved.
     """
+    flow = (problem.solve(verbose=False) if solution is None else solution).u
     clusters = list(report.clusters.values())
     number = {cluster.label: c for c, cluster in enumerate(clusters)}
     cluster_of = np.array([number[label] for label in labels], dtype=np.int64)
@@ -75,7 +84,7 @@ def write_picture(
             names=[str(cluster.label) for cluster in clusters],
             labels=[str(node) for node in graph.nodes],
             positions=layout(graph.n_nodes, graph.edges, cluster_of, seed),
-            load=edge_load(problem, problem.solve(verbose=False).u),
+            load=edge_load(problem, flow),
             tight=tight,
             sinks=[index[c.i0] for c in clusters if c.i0 is not None and len(c.nodes) > 1],
             lam=problem.lam,

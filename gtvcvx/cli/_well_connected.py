@@ -1,20 +1,25 @@
-"""``gtvcvx well-connected``: does Theorem 2 say that a partition is recovered, and is it."""
+"""``gtvcvx well-connected``: is a partition recovered, and does Theorem 2 say so."""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from argparse import Namespace
 from dataclasses import replace
 from typing import Any
 
+import cvxpy as cp
+
 import verify
-from gtvcvx.cli._loading import check_outputs, load_problem
+from gtvcvx.cli._loading import check_outputs, load_problem, load_solution
 from gtvcvx.cli._partition_picture import check_picture, write_picture
 from gtvcvx.cli._report import counted, emit, entry, working
 from gtvcvx.cli._status import NOT_PROVED, PROVED
 from gtvcvx.files._atomic import atomic_write
 from gtvcvx.files._tables import read_labels
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solution import Solution
 
 SHOWN_CLUSTERS = 20
 
@@ -22,6 +27,7 @@ SHOWN_CLUSTERS = 20
 def run(args: Namespace) -> int:
     """Load, check, draw, report."""
     inputs = {"PROBLEM": args.problem, "--partition": args.partition}
+    inputs |= {} if args.solution is None else {"--solution": args.solution}
     check_outputs({"--picture": args.picture, "--output": args.output}, inputs)
     if args.picture is not None:
         check_picture(args.picture)
@@ -30,9 +36,9 @@ def run(args: Namespace) -> int:
         labels = list(read_labels(args.partition, problem.graph.nodes).values())
     if args.picture is not None:
         check_picture(args.picture, problem)
-    data = problem.to_data()
+    data, solution = problem.to_data(), _solution(args, problem)
     with working(args, "checking"):
-        report = verify.well_connected(data, labels)
+        report = verify.well_connected(data, labels, solution)
     lines, result = _lines(report), report.to_dict()
     written: dict[str, str] = {}
     if args.output is not None:
@@ -54,11 +60,24 @@ def run(args: Namespace) -> int:
         result["critical_lambda"] = critical.to_dict()
     if args.picture is not None:
         with working(args, "drawing"):
-            write_picture(args.picture, problem, labels, report)
+            write_picture(args.picture, problem, labels, report, solution=solution)
         written["picture"] = args.picture
         lines += ["", entry("Written", args.picture)]
     emit(args, lines, result | ({"written": written} if written else {}))
     return PROVED if report.holds else NOT_PROVED
+
+
+def _solution(args: Namespace, problem: GTVProblem) -> Solution | None:
+    """Return the solution that is given, or found; None where none is to be found, or can be."""
+    if args.solution is not None:
+        return load_solution(args.solution, problem, args.problem)
+    if args.no_solve:
+        return None
+    try:
+        return problem.solve(verbose=False if args.quiet else None)
+    except cp.error.SolverError as error:  # Theorem 2 can be checked all the same
+        print(f"gtvcvx well-connected: warning: not solved: {error}", file=sys.stderr)
+        return None
 
 
 def _save(report: Any, path: str, written: dict[str, str]) -> str:

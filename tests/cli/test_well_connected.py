@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import cvxpy
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -138,6 +139,40 @@ def test_recovered_although_the_theorem_fails(tmp_path, run, problem):
     assert "NOT well-connected" in outcome.out
     assert "exact recovery: recovered" in outcome.out
     assert "good for every lambda > " in outcome.out
+
+
+def test_recovery_comes_first(tmp_path, run, problem):
+    """Solved by the command, with a solution that is given, and not at all."""
+    base = ("well-connected", tmp_path / "p.npz", "--partition")
+    half = partition(tmp_path, [0] * 5 + [1] * 5)
+    lines = run(*base, half).out.splitlines()
+    assert lines[0].startswith("the partition IS recovered: every solution at lambda = 1 ")
+    assert lines[1].startswith("solved at lambda = 1 (certified, relative gap ")
+    problem.solve().save(tmp_path / "s.npz")
+    data = run(*base, half, "--solution", tmp_path / "s.npz", "--json").json
+    assert data["recovered"] is data["solution"]["recovered"] is data["solution"]["proved"] is True
+    assert [c["found"] for c in data["solution"]["clusters"]] == ["equal", "equal"]
+    third = partition(tmp_path, [0] * 4 + [1] * 6)
+    assert "IS NOT recovered" in run(*base, third).out.splitlines()[0]
+    unsolved = run(*base, third, "--no-solve", "--json").json
+    assert unsolved["recovered"] is None
+    assert "solution" not in unsolved
+    both = run(*base, third, "--no-solve", "--solution", tmp_path / "s.npz")
+    assert both.status == 2
+    other = gtv.GTVProblem(gtv.EmpiricalGraph(2, [[0, 1]]), gtv.PointLoss.stack(np.eye(2)))
+    other.solve().save(tmp_path / "s.npz")
+    assert run(*base, third, "--solution", tmp_path / "s.npz").status == 2
+
+
+def test_what_cannot_be_solved_is_checked_all_the_same(tmp_path, run, problem, monkeypatch):
+    def fail(*args, **options):
+        raise cvxpy.error.SolverError("no solver")
+
+    monkeypatch.setattr(gtv.GTVProblem, "solve", fail)
+    half = partition(tmp_path, [0] * 5 + [1] * 5)
+    outcome = run("well-connected", tmp_path / "p.npz", "--partition", half)
+    assert outcome.status == 0
+    assert "warning: not solved: no solver" in outcome.err
 
 
 def test_report_has_no_infinite_lambda_and_counts_well(tmp_path, run):

@@ -19,12 +19,16 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.M | re.S)
 
 def test_blocks_run_and_print_what_the_text_says(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
-    assert {kind for kind, _ in BLOCKS} == {"python", "bash"}
+    assert {kind for kind, _ in BLOCKS} == {"python", "bash", "text"}
     monkeypatch.chdir(tmp_path)
     code = "\n".join(text for kind, text in BLOCKS if kind == "python")
     exec(compile(code, "theorem2.md", "exec"), {"__name__": "theorem2"})
     printed = capsys.readouterr().out
     assert "every cluster is well-connected" in printed
+    karate = next(text for kind, text in BLOCKS if kind == "text").splitlines()
+    gap = re.compile(r"gap \S+\)|up to \S+ ")  # depends on rounding
+    lines = {gap.sub("", line) for line in printed.splitlines()}
+    assert {gap.sub("", line) for line in karate if line != "..."} <= lines
     assert "exact recovery: recovered" in printed
     assert "every solution is constant on them up to" in printed
     assert "CERTIFIED every cluster of the partition is well-connected" in printed

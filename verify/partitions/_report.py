@@ -3,210 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from math import isinf
-from typing import Any, overload
+from typing import Any
 
-import numpy as np
-
-from verify._arrays import BoolArray, FloatArray, IntArray
-from verify._display import aligned, clipped, few, fitted, html_block, html_report, html_table
+from verify._display import aligned, few, fitted, html_block, html_table, html_text
 from verify._json_file import write_json
 from verify.certificates.arrays._archive import write
 from verify.kernel.data import canonical, digest
 from verify.kernel.partitions import NO, SCHEMA, YES
 from verify.kernel.verdict import Verdict
+from verify.partitions._cluster_report import ClusterReport, plain_number
 from verify.partitions._large_document import from_document
+from verify.partitions._solved import SolvedPartition
 
-_HEADER = ("cluster", "nodes", "margin", "good for lambda >", "well-connected")
-
-
-class NodeSets(Sequence[list[Hashable]]):
-    """Sets of nodes, made when asked for.
-
-    The sets C - {i} of a large cluster would take quadratic memory as lists; only i is stored.
-    """
-
-    def __init__(
-        self,
-        nodes: list[Hashable],
-        sets: list[BoolArray],
-        left_out: IntArray,
-    ) -> None:
-        self._nodes, self._sets, self._left_out = nodes, sets, left_out
-
-    def __len__(self) -> int:
-        return len(self._sets) + len(self._left_out)
-
-    @overload
-    def __getitem__(self, index: int) -> list[Hashable]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[list[Hashable]]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        i = range(len(self))[index]
-        if i < len(self._sets):
-            return [self._nodes[p] for p in np.flatnonzero(self._sets[i])]
-        out = int(self._left_out[i - len(self._sets)])
-        return self._nodes[:out] + self._nodes[out + 1 :]
-
-    def __iter__(self) -> Iterator[list[Hashable]]:
-        return (self[i] for i in range(len(self)))
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} sets of nodes>"
-
-
-@dataclass(frozen=True)
-class ClusterReport:
-    """Definition 1 and Theorem 2 for one cluster C.
-
-    Attributes
-    ----------
-    label : hashable
-        The cluster's label in the partition.
-    nodes : list of hashable
-        Its nodes.
-    holds : bool
-        Whether C is proved to be well-connected.
-    decided : bool
-        False where neither verdict is proved: near a tie with irrational constants and, for l1 and
-        linf in more than 8 dimensions, between the bounds of the constants (docs/theorem2.md).
-    reason : str
-        Why the verdict is what it is, in one sentence.
-    applies : bool
-        Whether the theorem applies (else ``reason`` says why not). A cluster of one node holds
-        vacuously even if it does not apply; its error bound is then infinite.
-    i0 : hashable or None
-        A node to which all demands can be routed; None if there is none.
-    margin : float
-        max over i0 of min over A of cut(A) / d(A): the factor by which all demands could grow. C is
-        well-connected if it is above 1 and, where the constants are exact, only then.
-    tightest_set : list of hashable
-        The set A that attains the margin (empty for a single node).
-    violating_sets : NodeSets
-        If C is not well-connected, sets A with cut(A) <= d(A) that have no node in common, so that
-        every candidate i0 lies outside one of them.
-    lam_min : float
-        C is well-connected for every lambda above it; inf if there is none (or, for weights that
-        differ by 1e15 and more, if none could be proved).
-    error_bound : float
-        |dC| lambda / alpha, a bound on ||w_hat_i - w_bar_c|| in the penalty's norm for every i in
-        C, provided ALL clusters of the partition are well-connected.
-    error_bound_printed : float
-        Twice that, (36) as printed in the paper.
-    alpha : float
-        Strong convexity of the cluster's sum of losses, rounded down.
-    beta, delta : ndarray
-        (len(nodes),) smoothness of the local losses, and dual norms of their gradients at the
-        cluster's minimizer, rounded up.
-    boundary : float
-        |dC|, the weight of the edges that leave C.
-    """
-
-    label: Hashable
-    nodes: list[Hashable]
-    holds: bool
-    decided: bool
-    reason: str
-    applies: bool
-    i0: Hashable | None
-    margin: float
-    tightest_set: list[Hashable]
-    violating_sets: NodeSets
-    lam_min: float
-    error_bound: float
-    error_bound_printed: float
-    alpha: float
-    beta: FloatArray
-    delta: FloatArray
-    boundary: float
-    _make_witness: Callable[[], dict[str, Any]] | None
-
-    @cached_property
-    def _witness(self) -> dict[str, Any] | None:
-        """Made when it is asked for: its roots take as long as the verdict."""
-        return None if self._make_witness is None else self._make_witness()
-
-    def witness(self) -> dict[str, Any]:
-        """Witness that ``verify.kernel.partitions.check_cluster`` checks.
-
-        Raises
-        ------
-        ValueError
-            If nothing was proved about this cluster.
-        """
-        if self._witness is None:
-            raise ValueError(f"cluster {self.label!r}: there is no proof to check ({self.reason})")
-        return self._witness
-
-    def to_dict(self, witnesses: bool = True) -> dict[str, Any]:
-        """Return plain values for JSON; infinite numbers become the string "inf"."""
-        plain: dict[str, Any] = {
-            "label": self.label,
-            "nodes": self.nodes,
-            "holds": self.holds,
-            "decided": self.decided,
-            "reason": self.reason,
-            "applies": self.applies,
-            "i0": self.i0,
-            "margin": _plain(self.margin),
-            "tightest_set": self.tightest_set,
-            "lam_min": _plain(self.lam_min),
-            "error_bound": _plain(self.error_bound),
-            "error_bound_printed": _plain(self.error_bound_printed),
-            "alpha": self.alpha,
-            "beta": [_plain(x) for x in self.beta.tolist()],
-            "delta": [_plain(x) for x in self.delta.tolist()],
-            "boundary": self.boundary,
-        }
-        if witnesses:
-            plain["witness"] = self._witness
-        return plain
-
-    def __str__(self) -> str:
-        verdict = "well-connected" if self.holds else "NOT well-connected"
-        if not self.applies and not self.holds:
-            verdict = "the theorem does not apply"
-        elif not self.decided:
-            verdict = "not proved"
-        count = f"{len(self.nodes)} node{'' if len(self.nodes) == 1 else 's'}"
-        lines = [f"cluster {self.label!r}, {count}: {verdict}"]
-        if self.reason:
-            lines.append(f"  {self.reason}")
-        if self.applies:
-            lines.append(
-                f"  margin {self.margin:.6g} (needs > 1), boundary {self.boundary:.6g},"
-                f" alpha {self.alpha:.6g}"
-            )
-            lines.append(f"  {self._good_lambdas()}")
-            if self.i0 is not None:
-                lines.append(f"  i0 = {self.i0!r}, ||w_hat_i - w_bar|| <= {self.error_bound:.6g}")
-            if self.tightest_set:
-                lines.append(f"  tightest set: {_some(self.tightest_set)}")
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return fitted([str(self)])
-
-    def _repr_html_(self) -> str:
-        """Show the report."""
-        return html_report(repr(self))
-
-    def _row(self) -> list[str]:
-        verdict = "yes" if self.holds else "no" if self.decided else "not proved"
-        numbers = [f"{self.margin:.4g}", f"{self.lam_min:.4g}"]
-        return [clipped(str(self.label), 20), str(len(self.nodes)), *numbers, verdict]
-
-    def _good_lambdas(self) -> str:
-        if self.lam_min == 0.0:
-            return "good for every lambda"
-        if isinf(self.lam_min):
-            return "good for no lambda that is known"
-        return f"good for every lambda > {self.lam_min:.6g}"
+_HEADER = ("cluster", "nodes", "solution", "margin", "good for lambda >", "well-connected")
+#: What has to be said wherever Definition 1 fails.
+SUFFICIENT = "Definition 1 is sufficient, not necessary: its failing says nothing about recovery"
 
 
 @dataclass(frozen=True)
@@ -226,6 +39,8 @@ class WellConnectedReport:
         The problem's lambda.
     norm : str
         The penalty's norm, in which all constants are taken; "" if the penalty is no known norm.
+    solution : SolvedPartition or None
+        The clusters beside those of the solution that was given; None without one.
     """
 
     holds: bool
@@ -234,6 +49,18 @@ class WellConnectedReport:
     lam: float
     norm: str
     _data: Mapping[str, Any] = field(repr=False)
+    solution: SolvedPartition | None = None
+
+    @property
+    def recovered(self) -> bool | None:
+        """Whether solutions have one model on each cluster; None where that is not known.
+
+        True where Definition 1 holds, whatever the solution; else what the solution given shows
+        (``solution.recovered``, with ``solution.proved``).
+        """
+        if self.holds:
+            return True
+        return None if self.solution is None else self.solution.recovered
 
     def document(self, embed: bool = True) -> dict[str, Any]:
         """Witnesses of all clusters, as ``verify.check`` takes them (format: docs/theorem2.md).
@@ -289,43 +116,61 @@ class WellConnectedReport:
 
     def to_dict(self, witnesses: bool = True) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {
+        plain: dict[str, Any] = {
             "schema": "gtv-well-connected/1",
+            "recovered": self.recovered,
             "holds": self.holds,
             "reason": self.reason,
             "lam": self.lam,
             "norm": self.norm,
-            "lam_min": _plain(self.lam_min),
+            "lam_min": plain_number(self.lam_min),
             "clusters": [cluster.to_dict(witnesses) for cluster in self.clusters.values()],
         }
+        if self.solution is not None:
+            plain["solution"] = self.solution.to_dict()
+        return plain
 
     def __str__(self) -> str:
-        head = "every cluster is well-connected" if self.holds else self.reason
-        conclusion = "\nevery solution is constant on each cluster" if self.holds else ""
-        parts = [
-            f"Theorem 2 ({self.norm or 'no'} norm, lambda = {self.lam:.6g}): {head}{conclusion}"
-        ]
-        return "\n".join(parts + [str(cluster) for cluster in self.clusters.values()])
+        condition = "" if self.holds else " if every cluster is well-connected"
+        clusters = [cluster.text(condition) for cluster in self.clusters.values()]
+        return "\n".join([*self._recovery(), *self._theorem(self.reason), *clusters])
 
     def __repr__(self) -> str:
-        """Show the verdict and a line for each of the first clusters; ``str`` is the report."""
-        head = "every cluster is well-connected" if self.holds else self.reason
-        return fitted([f"WellConnectedReport: {head}", *aligned(_HEADER, self._rows())])
+        """Show the verdicts and a line for each of the first clusters; ``str`` is the report."""
+        return fitted(["WellConnectedReport", *self._head(), *aligned(_HEADER, self._rows())])
 
     def _repr_html_(self) -> str:
-        """Show the verdict and a line for each of the first clusters."""
-        head = "every cluster is well-connected" if self.holds else self.reason
-        return html_block(f"Theorem 2: {head}", html_table(_HEADER, self._rows()))
+        """Show the verdicts and a line for each of the first clusters."""
+        title, *rest = self._head()
+        said = "".join(f"<p>{html_text(line.strip())}</p>" for line in rest)
+        return html_block(title, said, html_table(_HEADER, self._rows()))
+
+    def _head(self) -> list[str]:
+        """Return the verdicts, each in a line, without the reason why the first cluster fails."""
+        return [*self._recovery(), *self._theorem(self.reason.partition(";")[0])]
+
+    def _recovery(self) -> list[str]:
+        """Say what solutions do at this lambda, which readers want to know first."""
+        lines = [] if self.solution is None else str(self.solution).split("\n")
+        if self.holds:
+            every = f"every solution at lambda = {self.lam:.6g} has one model on each cluster"
+            return [f"the partition IS recovered: {every} (Theorem 2)", *lines]
+        how = "pass solution=problem.solve(), or see verify.recovers"
+        return lines or [
+            f"not solved: whether the partition is recovered at lambda = {self.lam:.6g} is open",
+            f"  {how}",
+        ]
+
+    def _theorem(self, reason: str) -> list[str]:
+        head = "every cluster is well-connected (Definition 1)" if self.holds else reason
+        line = f"Theorem 2 ({self.norm or 'no'} norm, lambda = {self.lam:.6g}): {head}"
+        return [line] if self.holds else [line, f"  {SUFFICIENT}"]
 
     def _rows(self) -> list[list[str] | None]:
         clusters = list(self.clusters.values())
-        return [None if k is None else clusters[k]._row() for k in few(len(clusters))]
+        return [None if k is None else self._row(clusters[k]) for k in few(len(clusters))]
 
-
-def _plain(value: float) -> float | str:
-    return "inf" if isinf(value) else value
-
-
-def _some(nodes: list[Hashable], limit: int = 12) -> str:
-    shown = ", ".join(repr(node) for node in nodes[:limit])
-    return shown if len(nodes) <= limit else f"{shown}, ... ({len(nodes)} nodes)"
+    def _row(self, cluster: ClusterReport) -> list[str]:
+        solved = self.solution is not None and self.solution.recovered is not None
+        found = self.solution.clusters[cluster.label].found if self.solution and solved else "-"
+        return cluster.row(found)

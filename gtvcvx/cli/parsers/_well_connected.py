@@ -7,9 +7,12 @@ from typing import Any
 from gtvcvx.cli._arguments import command_parser
 
 _DESCRIPTION = """\
-Check whether every cluster of a partition is well-connected (Definition 1 of the paper). If so,
-every solution of the problem is constant on each cluster (Theorem 2). The condition is sufficient,
-not necessary: partitions that are recovered can fail it, and --recovery says whether this one does.
+Say whether a partition is recovered, and whether every cluster of it is well-connected
+(Definition 1 of the paper). For the first, the problem is solved, the solution is certified, and
+its clusters are compared with those of the partition: proved where the flow decides, else to a
+tolerance, and --recovery tests it exactly. If all clusters are well-connected, every solution of
+the problem is constant on each of them (Theorem 2). That is sufficient, not necessary: partitions
+that are recovered can fail it.
 
 LABELS is a CSV file of two columns, node and cluster, that names every node of the problem once.
 With --output the proof is written to a file, for 'gtvcvx check' or 'python -m verify check', which
@@ -31,6 +34,13 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("problem", metavar="PROBLEM", help="problem, npz, as 'fit' writes it")
     parser.add_argument(
         "--partition", required=True, metavar="LABELS", help="node and cluster of each, CSV"
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--solution", metavar="SOLUTION", help="solution of PROBLEM, npz (default: it is solved)"
+    )
+    source.add_argument(
+        "--no-solve", action="store_true", help="check the theorem alone, without a solution"
     )
     parser.add_argument(
         "--recovery",

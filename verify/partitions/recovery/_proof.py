@@ -29,7 +29,7 @@ from verify.certificates._certificate import Certificate
 from verify.certificates._entry import certify
 from verify.partitions._data import ProblemData
 from verify.partitions._rounding import gamma
-from verify.partitions.constants._enclosures import dual_norm
+from verify.partitions.constants._room import flow_room
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ def prove_recovery(
     room = np.zeros(0)
     slack = inf
     if inner.any():
-        size = dual_norm(certificate.u[inner], str(data.norm)) * (1.0 + gamma(data.dim + 8))
-        capacity = data.lam * data.weights[inner] * (1.0 - gamma(4))
-        room = capacity - size
+        room, capacity = flow_room(
+            certificate.u[inner], data.weights[inner], data.lam, str(data.norm)
+        )
         slack = float((room / capacity).min()) - float(gamma(8))
     spread = inf
     if certified and connected and slack > 0.0:

@@ -15,13 +15,15 @@ import numpy as np
 from verify._arrays import FloatArray, IntArray
 from verify.instance._instance import plain_data
 from verify.kernel.constants import SIGN_DIMENSION
+from verify.partitions._cluster_report import ClusterReport, NodeSets
 from verify.partitions._data import Partition, ProblemData, read_partition, read_problem
 from verify.partitions._local_losses import LocalLosses
-from verify.partitions._report import ClusterReport, NodeSets, WellConnectedReport
+from verify.partitions._report import WellConnectedReport
 from verify.partitions._rounding import Enclosure, gamma
 from verify.partitions.constants._rational import RationalConstants, rational_constants
 from verify.partitions.constants._theorem import TheoremConstants, theorem_constants
 from verify.partitions.well_connected._best_sink import ClusterGraph, cluster_graphs
+from verify.partitions.well_connected._compare import compare
 from verify.partitions.well_connected._decide import Decision, decide, least_lambda
 from verify.partitions.well_connected._demands import (
     ClusterDemands,
@@ -37,7 +39,9 @@ from verify.partitions.well_connected._roots import LocalHessians
 _ROUNDING = 1e-3
 
 
-def well_connected(problem: object, partition: object) -> WellConnectedReport:
+def well_connected(
+    problem: object, partition: object, solution: object = None
+) -> WellConnectedReport:
     """Check whether every cluster of a partition is well-connected (Definition 1 of [GTV]).
 
     A cluster C is well-connected if some node i0 of it satisfies, for every nonempty A in C - {i0},
@@ -57,9 +61,14 @@ def well_connected(problem: object, partition: object) -> WellConnectedReport:
     witness; ``report.save(path)`` writes them to a file that ``verify.check(path)`` proves or
     refuses in exact arithmetic, constants included.
 
-    What a solver found is checked back by ``well_connected(problem, solution.clusters())``: if the
-    report holds, every solution is constant on those clusters, so that they are no artefact of the
-    tolerance at which ``clusters`` took two nodes for equal.
+    The condition is sufficient, not necessary: partitions that are recovered can fail it. With a
+    solution the report says first whether the partition is recovered. The solution is certified,
+    and its clusters are compared with those of the partition. Every solution is proved to have one
+    model on a cluster, up to gap / room, where edges with room for the certified flow join its
+    nodes; elsewhere the tolerance of ``Solution.clusters`` decides, and the report says so.
+
+    What a solver found is checked back by ``well_connected(problem, solution.clusters(),
+    solution)``: whether the clusters are no artefact of that tolerance.
 
     Parameters
     ----------
@@ -68,6 +77,9 @@ def well_connected(problem: object, partition: object) -> WellConnectedReport:
     partition : array_like or list of lists
         (n,) labels, one per node in the order of the problem's nodes (such as those of
         ``solution.clusters()``), or a list of lists of nodes.
+    solution : object, optional
+        What a solver found: an object with ``w`` (n, d) and perhaps the flow ``u`` (m, d), such as
+        a ``Solution``; the pair (w, u); or an array w. It need not be trusted.
 
     Returns
     -------
@@ -78,7 +90,8 @@ def well_connected(problem: object, partition: object) -> WellConnectedReport:
     Raises
     ------
     TypeError, ValueError
-        If the data are malformed, or the partition misses or repeats a node.
+        If the data are malformed, the partition misses or repeats a node, or the solution has
+        another shape.
     """
     plain = plain_data(problem)
     data = read_problem(plain)
@@ -99,6 +112,7 @@ def well_connected(problem: object, partition: object) -> WellConnectedReport:
         data.lam,
         data.norm or "",
         plain,
+        None if solution is None else compare(problem, data, parts, solution),
     )
 
 
