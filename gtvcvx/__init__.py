@@ -15,6 +15,8 @@ __all__ = [
     "ClusterChange",
     "ConsensusWarning",
     "CrossValidation",
+    "CrossValidationCallback",
+    "CrossValidationProgress",
     "CvxpyLoss",
     "CvxpyPenalty",
     "DoubledEdgesWarning",
@@ -34,6 +36,7 @@ __all__ = [
     "NetworkFlowProblem",
     "Nonnegative",
     "PNorm",
+    "PathCallback",
     "Penalty",
     "PointLoss",
     "PoissonLoss",
@@ -45,6 +48,7 @@ __all__ = [
     "Simplex",
     "SmallObjectiveWarning",
     "Solution",
+    "SolveCallback",
     "SquaredLoss",
     "SquaredNorm",
     "StackedLoss",
@@ -111,9 +115,14 @@ if TYPE_CHECKING:
         ZeroLoss,
         multi_output,
     )
-    from gtvcvx.model_selection import CrossValidation, cross_validate
+    from gtvcvx.model_selection import (
+        CrossValidation,
+        CrossValidationCallback,
+        CrossValidationProgress,
+        cross_validate,
+    )
     from gtvcvx.network_flow import NetworkFlowProblem
-    from gtvcvx.path import ClusterChange, LambdaPath, lambda_max, lambda_path
+    from gtvcvx.path import ClusterChange, LambdaPath, PathCallback, lambda_max, lambda_path
     from gtvcvx.penalties import (
         CvxpyPenalty,
         L1Norm,
@@ -132,6 +141,7 @@ if TYPE_CHECKING:
         LocalUpdate,
         Progress,
         SmallObjectiveWarning,
+        SolveCallback,
     )
 else:
     # Unseen by type checkers, for which every misspelt name would be there.
@@ -142,16 +152,18 @@ else:
             Nonnegative PointLoss PoissonLoss PseudoHuberLoss QuantileLoss Ridge Simplex
             SquaredLoss StackedLoss SumLoss ZeroLoss multi_output
         """,
-        "gtvcvx.model_selection": "CrossValidation cross_validate",
+        "gtvcvx.model_selection": """
+            CrossValidation CrossValidationCallback CrossValidationProgress cross_validate
+        """,
         "gtvcvx.network_flow": "NetworkFlowProblem",
-        "gtvcvx.path": "ClusterChange LambdaPath lambda_max lambda_path",
+        "gtvcvx.path": "ClusterChange LambdaPath PathCallback lambda_max lambda_path",
         "gtvcvx.penalties": """
             CvxpyPenalty L1Norm L2Norm LinfNorm Penalty PNorm Quadratic SquaredNorm
         """,
         "gtvcvx.problem": "GTVProblem",
         "gtvcvx.solution": "Solution",
         "gtvcvx.solvers": """
-            ConsensusWarning GradientSteps LocalUpdate Progress SmallObjectiveWarning
+            ConsensusWarning GradientSteps LocalUpdate Progress SmallObjectiveWarning SolveCallback
         """,
     }
     _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}

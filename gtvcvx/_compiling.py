@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
+from gtvcvx._logging import room_logger
 from gtvcvx._progress import ProgressDisplay, Stream
 from verify._compilation import CLOCK, CompilationClock
 
+_LOG = room_logger("compiled")
 TEXT = "compiling, once: later runs find it on disk"
 
 
@@ -27,11 +29,13 @@ class Announcement:
 
     def begun(self) -> None:
         """Show it."""
+        _LOG.info(TEXT)
         self._display = ProgressDisplay("", verbose=self._verbose, stream=self._stream)
         self._display.note(TEXT)
 
     def ended(self) -> None:
         """Remove it."""
+        _LOG.debug("compiled")
         if self._display is not None:
             self._display.close()
             self._display = None

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, real_array
+from gtvcvx._callbacks import SolveCallback
 from gtvcvx._lazy import cp
 from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.files import _storage
@@ -188,7 +189,7 @@ class GTVProblem:
         max_iter: int | None = None,
         time_limit: float | None = None,
         warm_start: Solution | None = None,
-        callback: Any = None,
+        callback: SolveCallback | None = None,
         verbose: bool | None = None,
         atol: float | None = None,
         **options: Any,

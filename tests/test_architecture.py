@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # files may import each other, and the rooms on floors below; rooms of one floor are strangers.
 GTVCVX = (
     # Names and checks of arrays; the clock that long pieces look at; modules that load slowly.
-    ("_arrays", "_deadline", "_lazy"),
+    ("_arrays", "_deadline", "_lazy", "_logging"),
     ("_extras", "_norms", "_progress"),  # optional packages, row norms, display
     ("_compiling", "_geometry"),  # compilation, announced; areas and points of shapely
     # CSV and npz; functions of CVXPY in conic form; libpysal's weights as arrays
@@ -31,6 +31,7 @@ GTVCVX = (
     ("losses",),  # what users write
     ("duality",),  # flows repaired, valid bounds
     ("network_flow", "solution"),
+    ("_callbacks",),  # what callbacks are shown
     ("problem",),
     ("_diagnostics",),  # quantities of a problem and its solution
     ("solvers/driver",),  # the run, its limits and its incumbent: of any method

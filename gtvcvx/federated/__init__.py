@@ -63,6 +63,8 @@ __all__ = [
     "Received",
     "Recorded",
     "Report",
+    "RoundCallback",
+    "RoundProgress",
     "Run",
     "Sampling",
     "SavedRun",
@@ -85,6 +87,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from gtvcvx._callbacks import RoundCallback, RoundProgress
     from gtvcvx.federated import features, flower, models, privacy, selection
     from gtvcvx.federated._network import Network
     from gtvcvx.federated.algorithms import (
@@ -152,6 +155,7 @@ else:
         "gtvcvx.federated.runtime._faults": "Crash Delay Loss",
         "gtvcvx.federated.runtime._history": "History",
         "gtvcvx.federated.runtime._lost": "ClientLostWarning",
+        "gtvcvx._callbacks": "RoundCallback RoundProgress",
         "gtvcvx.federated.runtime._run": "Run Uncertified",
         "gtvcvx.federated.runtime._saved": "SavedRun",
         "gtvcvx.federated.runtime._simulate": "NoClientWarning StabilityWarning simulate",

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._callbacks import CrossValidationCallback, CrossValidationProgress
 from gtvcvx._compiling import announced
 from gtvcvx._deadline import now
+from gtvcvx._logging import room_logger
 from gtvcvx._progress import ProgressDisplay
 from gtvcvx.model_selection._errors import own_errors, targets_and_predictions
 from gtvcvx.model_selection._folds import Folds
@@ -22,6 +24,7 @@ from gtvcvx.solution import Solution
 from gtvcvx.solvers import warn_if_small
 from verify._display import aligned, few, fitted, html_block, html_curve, html_table
 
+_LOG = room_logger("model_selection")
 Scoring = Callable[[FloatArray, FloatArray], float]
 
 RULES = ("min", "1se")
@@ -157,6 +160,7 @@ def cross_validate(
     solver: str = "AUTO",
     max_iter: int | None = None,
     time_limit: float | None = None,
+    callback: CrossValidationCallback | None = None,
     verbose: bool | None = None,
     atol: float | None = None,
 ) -> CrossValidation:
@@ -196,6 +200,9 @@ def cross_validate(
     time_limit : float, optional
         Seconds for all of it. The paths of all data and of the folds have equal shares of what is
         left; values of lambda that some of them did not reach are left out of all.
+    callback : callable, optional
+        Sees a `CrossValidationProgress` after every solve. It cannot stop the work but by an
+        exception: errors of some of the folds would mislead.
     verbose : bool, optional
         Show progress. Default: only on a terminal.
 
@@ -220,7 +227,8 @@ def cross_validate(
     shares = _Shares(time_limit, folds.count + 1)
     total = (folds.count + 1) * (n_lams if lams is None else np.size(lams))
     display = ProgressDisplay("cross-validation", verbose=verbose, total=total)
-    paths = _Paths(options, shares, display)
+    steps = _Steps(folds.count, total, display, callback)
+    paths = _Paths(options, shares, steps)
     with announced(verbose), display:
         path = paths.solve(whole, lams=lams, n_lams=n_lams, min_ratio=min_ratio)
         reached = len(path)
@@ -229,7 +237,9 @@ def cross_validate(
         sizes = np.empty(folds.count, dtype=np.int64)
         for k in range(folds.count):
             held_out = folds.held_out(k)
+            steps.begin(k)
             sizes[k] = sum(len(term["node"]) for term in held_out)
+            _LOG.info("fold %d of %d: %d data held out", k + 1, folds.count, sizes[k])
             found = paths.solve(folds.training(k), lams=path.lams, warm_start=path[0])
             reached = min(reached, len(found))
             rel_gaps[k, : len(found)] = found.rel_gaps
@@ -281,12 +291,48 @@ class _Shares:
         return max((self._end - now()) / (self._count + 1), _LEAST_SECONDS)
 
 
-class _Paths:
-    """Solves paths with common options and one display."""
+class _Steps:
+    """Counts the solves of all paths, and tells display and callback."""
 
-    def __init__(self, options: dict[str, Any], shares: _Shares, display: ProgressDisplay) -> None:
-        self._options, self._shares, self._display = options, shares, display
-        self._done = 0
+    def __init__(
+        self,
+        n_folds: int,
+        total: int,
+        display: ProgressDisplay,
+        callback: CrossValidationCallback | None,
+    ) -> None:
+        self._n_folds, self._total = n_folds, total
+        self._display, self._callback = display, callback
+        self._done = self._position = 0
+        self._fold: int | None = None
+
+    def begin(self, fold: int) -> None:
+        """Go on to the path of a fold."""
+        self._fold, self._position = fold, 0
+
+    def take(self, solution: Solution) -> None:
+        """Count a solve."""
+        self._done += 1
+        self._display.update(self._done, solution.rel_gap)
+        if self._callback is not None:
+            self._callback(
+                CrossValidationProgress(
+                    fold=self._fold,
+                    n_folds=self._n_folds,
+                    position=self._position,
+                    done=self._done,
+                    total=self._total,
+                    solution=solution,
+                )
+            )
+        self._position += 1
+
+
+class _Paths:
+    """Solves paths with common options."""
+
+    def __init__(self, options: dict[str, Any], shares: _Shares, steps: _Steps) -> None:
+        self._options, self._shares, self._steps = options, shares, steps
 
     def solve(self, problem: GTVProblem, **options: Any) -> LambdaPath:
         """Solve a whole path; one that Ctrl-C cut short is of no use."""
@@ -295,16 +341,12 @@ class _Paths:
             **options,
             **self._options,
             time_limit=self._shares.next(),
-            callback=self._report,
+            callback=self._steps.take,
             verbose=False,
         )
         if path.status == "interrupted":
             raise KeyboardInterrupt("interrupted during cross-validation")
         return path
-
-    def _report(self, solution: Solution) -> None:
-        self._done += 1
-        self._display.update(self._done, solution.rel_gap)
 
 
 def _mean_error(

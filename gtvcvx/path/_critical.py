@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._callbacks import Progress, SolveCallback
 from gtvcvx._deadline import now
+from gtvcvx._logging import room_logger
 from gtvcvx.path._consensus import Components, consensus
 from gtvcvx.path._critical_bounds import CriticalBounds, GradientBounds, ValueBounds
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-from gtvcvx.solvers import Progress
 from verify._interrupts import noticed
 
+_LOG = room_logger("path")
 # The model is solved to a relative gap of rtol times this at first, then to smaller ones.
 FIRST_GAP, SMALLER = 1e-4, 0.1
 # No upper bound is looked for beyond this.
@@ -133,9 +133,11 @@ def critical(
             f"{bounds.unit * bounds.upper:.6g}: rounding keeps the bounds apart",
             stacklevel=3,
         )
-    return CriticalLambda(
+    found = CriticalLambda(
         bounds.unit * bounds.lower, bounds.unit * bounds.upper, w, bounds.unit * bounds.flow
     )
+    _LOG.info("lambda_max between %.9g and %.9g", found.lower, found.upper)
+    return found
 
 
 def _close(
@@ -147,7 +149,7 @@ def _close(
     lam, start = bounds.lower, None
     with noticed() as pressed:
 
-        def solved(callback: Callable[[Progress], Any] | None) -> Solution:
+        def solved(callback: SolveCallback | None) -> Solution:
             solution = bounds.model.with_lam(lam).solve(
                 rtol=gap,
                 atol=gap,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, finite_array, is_integer
+from gtvcvx._callbacks import PathCallback
 from gtvcvx._compiling import announced
 from gtvcvx._deadline import now
+from gtvcvx._logging import room_logger
 from gtvcvx._progress import ProgressDisplay
 from gtvcvx.path._critical import LEAST_SECONDS, CriticalLambda, critical
 from gtvcvx.path._path import LambdaPath
@@ -20,6 +21,8 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import warn_if_small
 from verify._interrupts import noticed
+
+_LOG = room_logger("path")
 
 
 def lambda_path(
@@ -33,7 +36,7 @@ def lambda_path(
     max_iter: int | None = None,
     time_limit: float | None = None,
     warm_start: Solution | None = None,
-    callback: Callable[[Solution], Any] | None = None,
+    callback: PathCallback | None = None,
     verbose: bool | None = None,
     atol: float | None = None,
 ) -> LambdaPath:
@@ -97,6 +100,7 @@ def lambda_path(
     options["atol"] = rtol if atol is None else atol
     walk = _Walk(problem, values, start, end, options)
     status = "complete"
+    _LOG.info("%d values of lambda from %.6g to %.6g", len(values), values[0], values[-1])
     display = ProgressDisplay("lambda path", verbose=verbose, total=len(values))
     with noticed() as pressed, announced(verbose), display:
         try:
@@ -116,6 +120,7 @@ def lambda_path(
     if atol is None:
         warn_if_small(problem, walk.solutions, rtol)
     done = len(walk.solutions)
+    _LOG.info("%s after %d of %d values of lambda", status, done, len(values))
     return LambdaPath(values[:done], walk.solutions, values[done:], status)
 
 
@@ -155,6 +160,7 @@ class _Walk:
             **self._options,
         )
         self.solutions.append(solution)
+        _LOG.debug("lambda %.6g: relative gap %.3g", problem.lam, solution.rel_gap)
         return solution
 
     def _predicted(self, problem: GTVProblem) -> Solution | None:

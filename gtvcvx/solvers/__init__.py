@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gtvcvx._callbacks import Progress, SolveCallback
 from gtvcvx._compiling import announced
+from gtvcvx._logging import room_logger
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import _auto, _reference
 from gtvcvx.solvers._consensus import ConsensusWarning, warn_if_consensus
 from gtvcvx.solvers._objective_scale import SmallObjectiveWarning, warn_if_small
 from gtvcvx.solvers.algorithm1 import GradientSteps, LocalUpdate, _solve
-from gtvcvx.solvers.driver import DEFAULT_RTOL, Options, Progress, Takes
+from gtvcvx.solvers.driver import DEFAULT_RTOL, Options, Takes
 from gtvcvx.solvers.exact import _solve as _exact
 
 __all__ = [
@@ -21,10 +23,14 @@ __all__ = [
     "LocalUpdate",
     "Progress",
     "SmallObjectiveWarning",
+    "SolveCallback",
     "solve",
     "warn_if_consensus",
     "warn_if_small",
 ]
+
+
+_LOG = room_logger("solvers")
 
 
 class _Solver(NamedTuple):
@@ -49,7 +55,7 @@ def solve(
     max_iter: int | None = None,
     time_limit: float | None = None,
     warm_start: Solution | None = None,
-    callback: Callable[[Progress], Any] | None = None,
+    callback: SolveCallback | None = None,
     verbose: bool | None = None,
     atol: float | None = None,
     stop: str | None = None,
@@ -63,8 +69,17 @@ def solve(
     # Every other name is that of a conic solver, run by CVXPY.
     chosen = _SOLVERS.get(name) or _Solver(_reference.named(name), _reference.TAKES)
     chosen.takes.check(name, options)
+    graph = problem.graph
+    _LOG.info(
+        "%s: %d nodes, %d edges, dimension %d, penalty %s, lambda %.6g",
+        *(name, graph.n_nodes, graph.n_edges, problem.dim, problem.penalty.name, problem.lam),
+    )
     with announced(verbose):
         solution = chosen.solve(problem, options)
+    _LOG.info(
+        "%s: %s, relative gap %.3g, %d iterations, %.3g s",
+        *(solution.solver, solution.status, solution.rel_gap, solution.n_iter, solution.seconds),
+    )
     if atol is None:  # paths and estimators, which give it, warn of what they return
         warn_if_consensus(problem, solution, stacklevel=3)
     if atol is None and (rtol is not None or name == _auto.NAME):

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
-from typing import Any
 
+from gtvcvx._callbacks import Progress, SolveCallback
+from gtvcvx._logging import room_logger
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.divide._division import Division
 from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
-from gtvcvx.solvers.driver import Limits, Options, Progress, Run, Takes, missing
+from gtvcvx.solvers.driver import Limits, Method, Options, Run, Takes, missing
 from gtvcvx.solvers.forest import REQUIREMENTS as FOREST
 from gtvcvx.solvers.forest import DynamicProgram, Split, separable_penalty
 from gtvcvx.solvers.interior_point._cost import Alternative
@@ -32,6 +32,7 @@ from gtvcvx.solvers.primal_dual._ordering import Ordering
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 from gtvcvx.solvers.second_order._second_order import SecondOrder
 
+_LOG = room_logger("solvers")
 NAME = "AUTO"
 TAKES = Takes()
 SECOND_ORDER = "primal-dual on second-order models"
@@ -88,7 +89,7 @@ def _programmed(problem: GTVProblem, limits: Limits) -> Solution:
     """Solve on a forest; the primal-dual method goes on where rounding leaves too large a gap."""
     run = Run(problem, limits, NAME)
     with run.guarded():
-        run.drive(DynamicProgram(problem))
+        _drive(run, DynamicProgram(problem), DYNAMIC_PROGRAM)
     if run.stopped or run.satisfied:
         return run.solution(method=DYNAMIC_PROGRAM, switched=False)
     return _converged(run, problem, run.solution(), limits, [DYNAMIC_PROGRAM])
@@ -101,7 +102,7 @@ def _divided(problem: GTVProblem, start: Solution | None, limits: Limits) -> Sol
         if start is not None:
             run.consider(start.w, start.u)
         with Division(problem, scalar_problems(problem)) as division:
-            run.drive(division)
+            _drive(run, division, DIVISION)
     if run.stopped or run.satisfied:
         return run.solution(method=DIVISION, switched=False)
     return _converged(run, problem, run.solution(), limits, [DIVISION])
@@ -128,29 +129,35 @@ def _converged(
     iteration = SECOND_ORDER if modelled else PRIMAL_DUAL
     interior = Alternative(problem, limits.rtol, modelled)
     methods, switched = list(before), False
+
+    def drive(method: Method, name: str) -> None:
+        methods.append(name)
+        _drive(run, method, name)
+
     unseen: Stalling | None = None
     with run.guarded():
         if limits.stop != "gap":
-            methods.append(iteration)
-            run.drive(_iteration(problem, start, limits, interior))
+            drive(_iteration(problem, start, limits, interior), iteration)
         elif not run.stopped:
             first = start is None and _comes_first(interior)
             if not first:
-                methods.append(iteration)
                 unseen = Stalling(_iteration(problem, start, limits, interior), interior)
-                run.drive(unseen)
+                drive(unseen, iteration)
             others = interior.methods()
             # None is made, and ordered, before it is needed.
             while not (run.stopped or run.satisfied) and (method := next(others, None)):
                 switched = not first
-                methods.append(INTERIOR_POINT)
-                run.drive(method)
+                drive(method, INTERIOR_POINT)
             if not (run.stopped or run.satisfied):
                 _see(run, unseen)
-                methods.append(iteration)
-                run.drive(_iteration(problem, run.solution(), limits, interior))
+                drive(_iteration(problem, run.solution(), limits, interior), iteration)
     _see(run, unseen)
     return run.solution(method=", ".join(dict.fromkeys(methods)), switched=switched)
+
+
+def _drive(run: Run, method: Method, name: str) -> None:
+    _LOG.info("%s from iteration %d", name, run.n_iter)
+    run.drive(method)
 
 
 def _see(run: Run, method: Stalling | None) -> None:
@@ -202,14 +209,12 @@ def _reordered(problem: GTVProblem, start: Solution | None, limits: Limits) -> S
     return ordering.restore(moved, problem)
 
 
-def _translated(
-    callback: Callable[[Progress], Any] | None, ordering: Ordering
-) -> Callable[[Progress], Any] | None:
+def _translated(callback: SolveCallback | None, ordering: Ordering) -> SolveCallback | None:
     """Return a callback that shows the given one the nodes in the order that it knows."""
     if callback is None:
         return None
 
-    def translated(progress: Progress) -> Any:
+    def translated(progress: Progress, /) -> object:
         w, u = ordering.restore_w(progress.w), ordering.restore_u(progress.u)
         return callback(dataclasses.replace(progress, w=w, u=u))
 

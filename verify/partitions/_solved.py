@@ -145,7 +145,9 @@ class SolvedPartition:
             return "nothing is said about recovery"
         if not recovered:
             return "the partition IS NOT recovered"
-        return f"the partition IS recovered{'' if self.proved else ', to a tolerance'}"
+        if self.proved:
+            return "the partition IS recovered"
+        return "recovered TO A TOLERANCE only"
 
     def _reasons(self) -> Iterator[str]:
         """How the verdict is known."""
@@ -160,12 +162,9 @@ class SolvedPartition:
         split = [cluster for cluster in clusters if cluster.found == SPLIT]
         for k in few(len(split), 6):
             yield "  ..." if k is None else f"  {_torn(split[k])}"
-        rest = [cluster for cluster in clusters if cluster.found != SPLIT]
-        known = sum(cluster.proved for cluster in rest)
-        if rest:
-            of_all = "each cluster" if not split else f"the {len(rest)} other clusters"
-            yield f"  one model on {of_all} in this solution; in every solution: {known} proved"
-        yield f"  (not proved: by tolerance, models up to {self.tolerance:.2g} apart are one)"
+        known = sum(cluster.proved for cluster in clusters)
+        yield f"  one model in every solution is proved for {known} of {len(clusters)} clusters"
+        yield f"  elsewhere models of this one up to {self.tolerance:.2g} apart count as one"
 
     def _merges(self) -> Iterator[str]:
         """Which clusters have one model together; groups of them, each once."""

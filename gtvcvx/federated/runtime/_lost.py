@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 
+from gtvcvx._logging import room_logger
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.runtime._mail import Mail
 from gtvcvx.federated.transport import ClientError, Transport
 
+_LOG = room_logger("federated")
 # A client that is lost this often in a run is not started again: it would be lost in every round.
 _RESTARTS = 5
 
@@ -56,9 +58,11 @@ class Lost:
             except ClientError as error:
                 self._warn(f"lost for good in round {round_}: {error}")
                 continue
+            _LOG.info("round %d: %s is started again", round_, self._net.label(client))
             self._mail.back(client)
             self._gone.discard(client)
 
     def _warn(self, text: str) -> None:
+        _LOG.warning(text)
         # Seen from where `simulate` is called.
         warnings.warn(text, ClientLostWarning, stacklevel=8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, IntArray, is_integer, is_number
+from gtvcvx._callbacks import RoundCallback, RoundProgress
+from gtvcvx._logging import room_logger
 from gtvcvx._progress import ProgressDisplay
 from gtvcvx.federated._network import Network
 from gtvcvx.federated._streams import Streams
@@ -31,8 +33,8 @@ from gtvcvx.federated.transport import (
     check_transport,
 )
 from gtvcvx.problem import GTVProblem
-from verify._display import fields_text
 
+_LOG = room_logger("federated")
 # Records of a run by default: enough for a picture.
 _RECORDS = 100
 # Rounds in a row without any client after which that is worth a word.
@@ -45,26 +47,6 @@ class StabilityWarning(UserWarning):
 
 class NoClientWarning(UserWarning):
     """No client has been available for many rounds."""
-
-
-@dataclass(frozen=True)
-class RoundProgress:
-    """What a callback sees at every record.
-
-    Attributes
-    ----------
-    round : int
-    record : dict
-        The columns of the history.
-    w : ndarray
-    """
-
-    round: int
-    record: dict[str, float]
-    w: Any
-
-    def __repr__(self) -> str:
-        return fields_text(self)
 
 
 def simulate(
@@ -83,7 +65,7 @@ def simulate(
     reference: Any = None,
     transport: str | Transport = "memory",
     time_limit: float | None = None,
-    callback: Callable[[RoundProgress], Any] | None = None,
+    callback: RoundCallback | None = None,
     verbose: bool | None = None,
 ) -> Run:
     """Run a federated algorithm, round by round, and watch it.
@@ -170,9 +152,12 @@ def simulate(
     observer = Observer(algorithm, used, reference, truth)
     mail = Mail(used, Losses(delay, loss, used.n_participants, streams))
     deployment = Deployment(algorithm, used, streams, plan.rounds)
+    text = "%s: %d clients, %d links, at most %d rounds"
+    _LOG.info(text, algorithm.name, used.n_clients, used.graph.n_edges, plan.rounds)
     with ProgressDisplay(algorithm.name, verbose=verbose, total=plan.rounds) as display:
         driver = _Driver(deployment, course, mail, observer, plan, display)
         driver.run(carrier)
+    _LOG.info("%s after %d rounds %s", driver.status, driver.round, driver.message)
     return driver.result(int(seed))
 
 
@@ -183,7 +168,7 @@ class _Plan:
     rounds: int
     record_every: int
     time_limit: float
-    callback: Callable[[RoundProgress], Any] | None
+    callback: RoundCallback | None
 
 
 @dataclass
@@ -273,10 +258,12 @@ class _Driver:
 
     def _crashes(self, transport: Transport, round_: int) -> None:
         for client in self._course.crashes.going(round_):
+            _LOG.info("round %d: %s crashes", round_, self._net.label(client))
             transport.crash(client)
             self._mail.lose(client)
             self._course.gone.add(client)
         for client in self._course.crashes.back(round_):
+            _LOG.info("round %d: %s is back", round_, self._net.label(client))
             transport.restart(client, round_)
             self._mail.back(client)
             self._course.gone.discard(client)
@@ -328,6 +315,7 @@ class _Driver:
             record["bytes_between"] = traffic.between
         record |= {"messages": traffic.messages, "active": active}
         self.history.add(record)
+        _LOG.debug("record: %s", record)
         if self._plan.callback is None:
             return False
         stop = self._plan.callback(RoundProgress(self.round, dict(record), self._observer.w.copy()))

@@ -1,7 +1,8 @@
 """Running a method: limits, the incumbent, checks of the gap, history and display."""
 
+from gtvcvx._callbacks import Progress
 from gtvcvx.solvers.driver._incumbent import Incumbent, rounding_of_value
-from gtvcvx.solvers.driver._limits import Limits, Progress
+from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._method import Iteration, Method, Proposal
 from gtvcvx.solvers.driver._options import DEFAULT_RTOL, Options, Takes
 from gtvcvx.solvers.driver._requirements import Requirement, missing

@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._callbacks import Progress
 from gtvcvx._norms import EPS
 from gtvcvx.duality._bounds import Gap, loose_gap, slack
 from gtvcvx.duality._correction import FeasiblePoint
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
-from gtvcvx.solvers.driver._limits import Progress
 
 # Edges with this share of their capacity left are taken as fused when the incumbent is polished.
 FUSED_SLACK = 1e-4

@@ -1,47 +1,14 @@
-"""When a run stops, and what a callback sees of it."""
+"""When a run stops."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray
+from gtvcvx._callbacks import SolveCallback
 from gtvcvx._deadline import now
-from verify._display import fields_text
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a callback sees at every check: the incumbent and its bounds.
-
-    Attributes
-    ----------
-    n_iter : int
-        Iterations so far.
-    seconds : float
-        Wall-clock time since the start, compilation included.
-    w, u : ndarray, shapes (n, d) and (m, d)
-        The best point and the best flow so far.
-    value, dual_value : float
-        P(w), and the lower bound on the optimum that u gives.
-    gap, rel_gap : float
-        value - dual_value, and that over max(1, abs(value)).
-    """
-
-    n_iter: int
-    seconds: float
-    w: FloatArray
-    u: FloatArray
-    value: float
-    dual_value: float
-    gap: float
-    rel_gap: float
-
-    __repr__ = fields_text
 
 
 @dataclass
@@ -74,7 +41,7 @@ class Limits:
     max_iter: int
     time_limit: float = np.inf
     stop: str = "gap"
-    callback: Callable[[Progress], Any] | None = None
+    callback: SolveCallback | None = None
     verbose: bool | None = None
     started: float = field(default_factory=now)
     began: float = field(default_factory=time.perf_counter)

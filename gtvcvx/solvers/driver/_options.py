@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gtvcvx._callbacks import SolveCallback
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-from gtvcvx.solvers.driver._limits import Limits, Progress
+from gtvcvx.solvers.driver._limits import Limits
 
 DEFAULT_RTOL = 1e-6
 DEFAULT_ITERATIONS = 100_000
@@ -32,7 +33,7 @@ class Options:
     max_iter: int | None = None
     time_limit: float | None = None
     warm_start: Solution | None = None
-    callback: Callable[[Progress], Any] | None = None
+    callback: SolveCallback | None = None
     verbose: bool | None = None
     stop: str | None = None
     own: Mapping[str, Any] = field(default_factory=dict)

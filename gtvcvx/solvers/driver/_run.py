@@ -11,6 +11,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import Allowance, Expired, Unaffordable, allowing, now, until
+from gtvcvx._logging import room_logger
 from gtvcvx._progress import ProgressDisplay as Display
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
@@ -24,6 +25,8 @@ CHUNK_SECONDS = 0.25
 GRACE_SECONDS = 0.3
 # Under a time limit a check that takes longer begins when so many times its time is left.
 LAST_CHANCE = 1.5
+
+_LOG = room_logger("solvers")
 
 
 class Run:
@@ -91,7 +94,9 @@ class Run:
                 yield
         except Expired:
             self.stopped = True
+            _LOG.info("the time is over after %d iterations", self.n_iter)
         except KeyboardInterrupt:
+            _LOG.info("Ctrl-C after %d iterations", self.n_iter)
             self.stopped, self._deadline = True, now()
 
     @contextmanager
@@ -216,7 +221,12 @@ class Run:
             self.stopped |= bool(limits.relative(decrease, previous) <= limits.rtol)
 
     def _record(self) -> None:
-        self._history.append(self.incumbent.record(self.n_iter, self._limits.seconds))
+        record = self.incumbent.record(self.n_iter, self._limits.seconds)
+        self._history.append(record)
+        _LOG.debug(
+            "check at iteration %d: value %.12g, lower bound %.12g, relative gap %.3g",
+            *(record.n_iter, record.value, record.dual_value, self._rel_gap),
+        )
 
     def solution_fields(self) -> dict[str, Any]:
         """Return what a `Solution` says about its run."""

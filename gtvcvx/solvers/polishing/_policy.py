@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._logging import room_logger
 from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver._limits import Limits
@@ -53,6 +54,7 @@ class PolishingSettings:
     point_ease: float = 0.5
 
 
+_LOG = room_logger("solvers.polishing")
 DEFAULTS = PolishingSettings()
 # Iterations with kinks or constraints are many, and slow: clusters are mended in rounds as soon as
 # most of them are known. On kNN graphs of 400 nodes a polish after 100 iterations was the last one
@@ -182,6 +184,10 @@ class Polished:
         method = self._method
         pair = self._polisher.polish(
             method.w, method.u, self._allowance, self._limits.seconds_left, method.weight
+        )
+        _LOG.debug(
+            "polish after %d iterations: %s",
+            *(method.n_iter, "nothing" if pair is None else f"overload {pair.overload:.3g}"),
         )
         self._next = int(self._settings.growth * method.n_iter)
         if pair is not None:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._logging import room_logger
 from gtvcvx.compiled import dims_of
 from gtvcvx.compiled._given_prox import complete_iteration
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, iterate, iterate_parallel
@@ -78,6 +79,7 @@ class PrimalDualSettings:
     saturated: float = 0.2
 
 
+_LOG = room_logger("solvers.primal_dual")
 DEFAULTS = PrimalDualSettings()
 
 
@@ -266,6 +268,7 @@ class PrimalDual(Iteration):
 
     def _restart(self) -> None:
         """Go on from the average if it is the better point, and adapt the primal weight."""
+        _LOG.debug("restart after %d iterations", self.n_iter)
         current = self._x.copy(), self._y.copy(), self._moved
         self._x[:] = self._sum[0] / self._samples
         self._y[:] = self._sum[1] / self._samples
