@@ -1,6 +1,7 @@
-"""Solutions and graphs for other programs: NetworkX, GraphML, pandas.
+"""Solutions and graphs for other programs: NetworkX, GraphML, pandas, polars.
 
-pandas is the extra ``table`` (``pip install "gtvcvx[table]"``) and is imported when it is used.
+pandas is the extra ``table`` (``pip install "gtvcvx[table]"``), polars the extra ``polars``; they
+are imported when they are used.
 Problems and solutions have files of their own: ``GTVProblem.save``, ``Solution.save``.
 """
 

@@ -1,4 +1,4 @@
-"""Reading the columns of a pandas data frame, with errors that name argument, row and column."""
+"""Reading the columns of a data frame, with errors that name argument, row and column."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, real_array
-from gtvcvx._extras import extra_module
+from gtvcvx.interop._library import Table, as_table
 
 
 class CheckedFrame:
@@ -15,22 +15,22 @@ class CheckedFrame:
 
     Parameters
     ----------
-    frame : pandas.DataFrame
+    table : Table
     argument : str
     """
 
-    def __init__(self, frame: Any, argument: str) -> None:
-        pandas = extra_module("pandas", "table", "data frames")
-        if not isinstance(frame, pandas.DataFrame):
-            raise TypeError(
-                f"{argument}: a pandas DataFrame is expected, got {type(frame).__name__}"
-            )
-        self._frame, self._argument = frame, argument
-        self.names = list(frame.columns)
+    def __init__(self, table: Table, argument: str) -> None:
+        self._table, self._argument = table, argument
+        self.names = table.names
+
+    @staticmethod
+    def of(frame: Any, argument: str) -> CheckedFrame:
+        """Take a data frame of pandas or polars."""
+        return CheckedFrame(as_table(frame, argument), argument)
 
     def rows(self, which: IntArray) -> CheckedFrame:
         """Only these rows."""
-        return CheckedFrame(self._frame.iloc[which], self._argument)
+        return CheckedFrame(self._table.rows(which), self._argument)
 
     def check(self, column: Any, argument: str) -> None:
         """Refuse the name of a column that is not there, or there twice."""
@@ -45,16 +45,15 @@ class CheckedFrame:
     ) -> Exception:
         """Error that says where in the frame the problem is."""
         place = f", column {column!r}" if column is not None else ""
-        return kind(f"{self._argument}: row {self._frame.index[row]!r}{place}: {problem}")
+        return kind(f"{self._argument}: row {self._table.place(row)!r}{place}: {problem}")
 
     def labels(self, column: Any) -> list[str | int]:
         """Node labels of a column, each a string or an integer."""
         self.check(column, "node column")
-        series = self._frame[column]
-        missing = series.isna().to_numpy()
+        missing = self._table.missing(column)
         if missing.any():
             raise self.error(int(np.argmax(missing)), column, "a node is expected, it is missing")
-        labels = [x.item() if isinstance(x, np.generic) else x for x in series.tolist()]
+        labels = [x.item() if isinstance(x, np.generic) else x for x in self._table.values(column)]
         for k, label in enumerate(labels):
             if isinstance(label, bool) or not isinstance(label, (str, int)):
                 problem = f"a string or an integer is expected as node label, got {label!r}"
@@ -77,18 +76,16 @@ class CheckedFrame:
     def numbers(self, column: Any, *, missing: bool = False) -> FloatArray:
         """Finite numbers of a column; with ``missing``, NaN where there is none."""
         self.check(column, "number column")
-        series = self._frame[column]
-        absent = series.isna().to_numpy()
+        absent = self._table.missing(column)
         if absent.any() and not missing:
             raise self.error(int(np.argmax(absent)), column, "a number is expected, it is missing")
-        values = np.full(len(series), np.nan)
-        present = series[~absent]
+        values = np.full(len(absent), np.nan)
         try:
-            values[~absent] = real_array(present.to_numpy(), self._argument)
+            values[~absent] = real_array(self._table.array(column, ~absent), self._argument)
         except TypeError:
-            wrong = next(k for k, x in enumerate(present.tolist()) if not _is_number(x))
-            k = int(np.flatnonzero(~absent)[wrong])
-            problem = f"a number is expected, got {present.tolist()[wrong]!r}"
+            given = self._table.values(column)
+            k = next(k for k in np.flatnonzero(~absent).tolist() if not _is_number(given[k]))
+            problem = f"a number is expected, got {given[k]!r}"
             raise self.error(k, column, problem, TypeError) from None
         infinite = np.flatnonzero(np.isinf(values))
         if infinite.size:

@@ -1,4 +1,4 @@
-"""Graphs and data points from pandas data frames, with the checks that CSV files go through."""
+"""Graphs and data points from data frames, with the checks that CSV files go through."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def graph_from_frame(
 
     Parameters
     ----------
-    edges : pandas.DataFrame
+    edges : pandas.DataFrame or polars.DataFrame
         Two columns of node labels, strings or integers, and perhaps one of weights. Parallel
         edges are merged by adding their weights.
     ends : pair of column names, optional
@@ -70,14 +70,12 @@ def graph_from_frame(
 
     Raises
     ------
-    ImportError
-        There is no pandas.
     TypeError, ValueError
         Naming row and column: a column that is missing or there twice, a label that is missing,
         empty, or neither a string nor an integer, a self-loop, a weight that is not a positive
         finite number; no edge; two labels with the same text; a node that is not in ``nodes``.
     """
-    table = CheckedFrame(edges, "edges")
+    table = CheckedFrame.of(edges, "edges")
     if ends is None:
         if weight is not None:
             raise ValueError("weight: the two node columns are expected as well, as ends")
@@ -123,7 +121,7 @@ def rows_from_frame(
 
     Parameters
     ----------
-    data : pandas.DataFrame
+    data : pandas.DataFrame or polars.DataFrame
     graph : EmpiricalGraph
         It must have all the nodes that hold rows; the others are unlabelled.
     node, target : column name
@@ -138,14 +136,12 @@ def rows_from_frame(
 
     Raises
     ------
-    ImportError
-        There is no pandas.
     TypeError, ValueError
         Naming row and column: a column that is missing, there twice or named twice, a node that
         is missing or not in the graph, a feature that is missing, a value that is not a finite
         number; no row with a target, no feature.
     """
-    table = CheckedFrame(data, "data")
+    table = CheckedFrame.of(data, "data")
     names = _feature_names(table, node, target, features)
     y = table.numbers(target, missing=True)
     kept = np.flatnonzero(~np.isnan(y))

@@ -202,7 +202,7 @@ def test_bad_rows_are_named(data, problem, column, value, error, words):
         ({"features": ["y"]}, ValueError, ["'y'"]),
         ({"features": ["z"]}, ValueError, ["no column 'z'"]),
         ({"features": []}, ValueError, ["features"]),
-        ({"data": 3}, TypeError, ["data: a pandas DataFrame", "int"]),
+        ({"data": 3}, TypeError, ["data: a DataFrame of pandas or polars", "int"]),
     ],
 )
 def test_bad_arguments_are_named(data, problem, arguments, error, words):
@@ -234,9 +234,24 @@ def test_no_target_at_all(data, problem):
         rows_from_frame(data.assign(y=np.nan), problem.graph, node="place", target="y")
 
 
-def test_missing_pandas_is_named_with_its_extra(edges, problem, monkeypatch):
+@pytest.mark.parametrize(("library", "extra"), [("pandas", "table"), ("polars", "polars")])
+def test_a_missing_library_is_named_with_its_extra(problem, monkeypatch, library, extra):
     solution = problem.solve(verbose=False)
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    for call in (lambda: graph_from_frame(edges), lambda: to_frames(solution, problem)):
-        with pytest.raises(ImportError, match=r"pip install \"gtvcvx\[table\]\""):
-            call()
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf"pip install \"gtvcvx\[{extra}\]\""):
+        to_frames(solution, problem, library)
+    with pytest.raises(ValueError, match=r"library: one of .* is expected, got 'R'"):
+        to_frames(solution, problem, "R")
+
+
+def test_nothing_is_said_in_attrs(problem):
+    """Pandas loses them in merges, groups and files: all there is to say is in columns."""
+    assert all(not frame.attrs for frame in to_frames(problem.solve(verbose=False), problem))
+
+
+def test_frames_of_subclasses_are_read(edges, problem):
+    class Frame(pd.DataFrame):
+        """As GeoDataFrame is one."""
+
+    graph = graph_from_frame(Frame(edges))
+    assert np.array_equal(graph.weights, problem.graph.weights)
