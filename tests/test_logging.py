@@ -49,11 +49,15 @@ def test_methods_are_told_in_their_order(caplog):
     assert ", ".join(dict.fromkeys(told)) == solution.info["method"]
 
 
-def test_scalar_problems_are_divided(caplog):
-    graph = gtv.EmpiricalGraph(3, [[0, 1], [1, 2]])
+@pytest.mark.parametrize(
+    ("edges", "method"),
+    [([[0, 1], [1, 2]], "dynamic programming"), ([[0, 1], [1, 2], [0, 2]], "divide and conquer")],
+)
+def test_methods_of_scalar_problems_are_told(caplog, edges, method):
+    graph = gtv.EmpiricalGraph(3, edges)
     with caplog.at_level(logging.INFO, "gtvcvx"):
         gtv.GTVProblem(graph, gtv.PointLoss.stack([[0.0], [1.0], [5.0]]), "l1", 0.2).solve()
-    assert "divide and conquer first" in said(caplog, "solvers")
+    assert f"{method} from iteration 0" in said(caplog, "solvers")
 
 
 def test_every_check_and_restart_is_for_debugging(problem, caplog):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._callbacks import Progress, SolveCallback
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses.batched._stacked import stacked_from_terms
 from gtvcvx.losses.batched._terms import FIELDS, Term, selected
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-from gtvcvx.solvers.driver import Limits, Progress
+from gtvcvx.solvers.driver import Limits
 from gtvcvx.solvers.forest._rooted import tree_nodes
 from gtvcvx.solvers.forest._slopes import piecewise
 
@@ -104,14 +104,12 @@ class Split:
             info=info,
         )
 
-    def watching(
-        self, callback: Callable[[Progress], Any] | None, trees: Solution
-    ) -> Callable[[Progress], Any] | None:
+    def watching(self, callback: SolveCallback | None, trees: Solution) -> SolveCallback | None:
         """Return a callback for the rest that shows the given one the whole."""
         if callback is None:
             return None
 
-        def shown(progress: Progress) -> Any:
+        def shown(progress: Progress, /) -> object:
             value, dual = progress.value + trees.value, progress.dual_value + trees.dual_value
             gap = progress.gap + trees.gap
             return callback(
