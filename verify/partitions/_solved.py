@@ -27,8 +27,6 @@ class SolvedCluster:
         across the edges between them; or has several models.
     parts : int
         Number of the solution's clusters that its nodes are in.
-    shares_with : list of hashable
-        Other clusters of the partition that have nodes in the same clusters of the solution.
     spread : float
         How far the models of two of its nodes are apart in the solution, at most.
     bound : float
@@ -39,7 +37,6 @@ class SolvedCluster:
     label: Hashable
     found: str
     parts: int
-    shares_with: list[Hashable]
     spread: float
     bound: float
 
@@ -54,7 +51,6 @@ class SolvedCluster:
             "label": self.label,
             "found": self.found,
             "parts": self.parts,
-            "shares_with": self.shares_with,
             "spread": self.spread,
             "bound": self.bound if self.proved else "inf",
         }
@@ -72,6 +68,8 @@ class SolvedPartition:
         The problem's lambda.
     clusters : dict of hashable to SolvedCluster
         By the labels of the partition.
+    merged : list of list of hashable
+        Clusters of the partition that have nodes in the same cluster of the solution.
     tolerance : float
         Distance up to which two models count as equal, 1e-3 times their spread as in
         ``Solution.clusters``. It decides wherever no ``bound`` does.
@@ -81,6 +79,7 @@ class SolvedPartition:
 
     lam: float
     clusters: dict[Hashable, SolvedCluster]
+    merged: list[list[Hashable]]
     tolerance: float
     certificate: Certificate
 
@@ -118,6 +117,7 @@ class SolvedPartition:
             "rel_gap": _plain(self.certificate.rel_gap),
             "tolerance": _plain(self.tolerance),
             "clusters": [cluster.to_dict() for cluster in self.clusters.values()],
+            "merged": self.merged,
         }
 
     def __str__(self) -> str:
@@ -145,6 +145,8 @@ class SolvedPartition:
             return "nothing is said about recovery"
         if not recovered:
             return "the partition IS NOT recovered"
+        if self.merged:
+            return "recovered, but clusters are MERGED"
         if self.proved:
             return "the partition IS recovered"
         return "recovered TO A TOLERANCE only"
@@ -167,23 +169,15 @@ class SolvedPartition:
         yield f"  elsewhere models of this one up to {self.tolerance:.2g} apart count as one"
 
     def _merges(self) -> Iterator[str]:
-        """Which clusters have one model together; groups of them, each once."""
-        groups = dict.fromkeys(
-            frozenset([cluster.label, *cluster.shares_with])
-            for cluster in self.clusters.values()
-            if cluster.shares_with
-        )
-        ordered = [[label for label in self.clusters if label in group] for group in groups]
-        for k in few(len(ordered), 6):
+        """Which clusters have one model together."""
+        for k in few(len(self.merged), 6):
             if k is None:
                 yield "  ..."
                 continue
-            names = ["..." if i is None else short(ordered[k][i]) for i in few(len(ordered[k]), 8)]
-            what = "merged" if self._whole(ordered[k]) else "merged in part"
-            yield f"  {what}: clusters {', '.join(names)}"
-
-    def _whole(self, labels: list[Hashable]) -> bool:
-        return all(self.clusters[label].found == MERGED for label in labels)
+            group = self.merged[k]
+            whole = all(self.clusters[label].found == MERGED for label in group)
+            names = ["..." if i is None else short(group[i]) for i in few(len(group), 8)]
+            yield f"  {'merged' if whole else 'merged in part'}: clusters {', '.join(names)}"
 
 
 def _torn(cluster: SolvedCluster) -> str:

@@ -11,7 +11,6 @@ every solution. The gap is that of an exact certificate; where it is zero, the m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import inf
 from typing import Any
 
@@ -51,13 +50,22 @@ def compare(
     small = bounds <= tolerance
     jumps = np.linalg.norm(w[data.edges[:, 0]] - w[data.edges[:, 1]], axis=1)
     part_of = _components(data, small | (jumps <= tolerance))[1]
-    meets = _meetings(part_of, parts)
+    meetings = np.unique(np.column_stack([part_of, parts.cluster_of]), axis=0)
+    n_parts = np.bincount(meetings[:, 1], minlength=parts.n_clusters)
+    merged = _merged(meetings)
     bound, spread = _cluster_bounds(data, parts, bounds, small), _spreads(w, parts)
+    one = (bound <= tolerance) | (spread <= tolerance)
+    shared = np.isin(np.arange(parts.n_clusters), [c for group in merged for c in group])
+    found = np.where(~one, SPLIT, np.where(shared, MERGED, EQUAL))
     clusters = {
-        key: _cluster(parts, c, part_of, meets, float(spread[c]), float(bound[c]), tolerance)
-        for c, key in enumerate(parts.keys)
+        key: SolvedCluster(key, *values)
+        for key, *values in zip(
+            *(parts.keys, found.tolist(), n_parts.tolist(), spread.tolist(), bound.tolist()),
+            strict=True,
+        )
     }
-    return SolvedPartition(data.lam, clusters, tolerance, certificate)
+    groups = [[parts.keys[c] for c in group] for group in merged]
+    return SolvedPartition(data.lam, clusters, groups, tolerance, certificate)
 
 
 def _point(solution: Any) -> tuple[Any, Any]:
@@ -128,31 +136,14 @@ def _spreads(w: FloatArray, parts: Partition) -> FloatArray:
     return np.asarray(np.linalg.norm(high - low, axis=1))
 
 
-def _meetings(part_of: IntArray, parts: Partition) -> dict[int, list[int]]:
-    """Clusters of the partition that each cluster of the solution has nodes of, increasing."""
-    meets: dict[int, list[int]] = {}
-    for part, c in np.unique(np.column_stack([part_of, parts.cluster_of]), axis=0).tolist():
-        meets.setdefault(part, []).append(c)
-    return meets
+def _merged(meetings: IntArray) -> list[list[int]]:
+    """Return the clusters of the partition that meet in a cluster of the solution, in groups.
 
-
-def _cluster(
-    parts: Partition,
-    c: int,
-    part_of: IntArray,
-    meets: dict[int, list[int]],
-    spread: float,
-    bound: float,
-    tolerance: float,
-) -> SolvedCluster:
-    own = np.unique(part_of[parts.members[c]]).tolist()
-    others = _others((meets[part] for part in own), c)
-    one = bound <= tolerance or spread <= tolerance
-    found = SPLIT if not one else MERGED if others else EQUAL
-    return SolvedCluster(
-        parts.keys[c], found, len(own), [parts.keys[k] for k in others], spread, bound
-    )
-
-
-def _others(groups: Iterable[list[int]], c: int) -> list[int]:
-    return sorted({k for group in groups for k in group} - {c})
+    Parameters
+    ----------
+    meetings : ndarray, shape (k, 2)
+        Clusters of the solution, sorted, and of the partition, each pair with common nodes once.
+    """
+    starts = np.flatnonzero(np.diff(meetings[:, 0])) + 1
+    groups = [group.tolist() for group in np.split(meetings[:, 1], starts)]
+    return [list(group) for group in dict.fromkeys(map(tuple, groups)) if len(group) > 1]

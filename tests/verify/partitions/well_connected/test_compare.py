@@ -85,19 +85,21 @@ def test_in_consensus_clusters_are_merged(karate):
     report = compared(problem.with_lam(50.0), labels)
     assert report.recovered is True
     assert {cluster.found for cluster in report.solution.clusters.values()} == {"merged"}
-    assert report.solution.clusters[0].shares_with == [1, 3, 2]  # in the partition's order
-    assert "  merged: clusters " in str(report)
+    assert report.solution.merged == [[0, 1, 3, 2]]  # in the partition's order
+    assert str(report).splitlines()[0].endswith("recovered, but clusters are MERGED")
+    assert "  merged: clusters 0, 1, 3, 2" in str(report)
 
 
 def test_finer_partitions_are_merged_and_coarser_ones_split():
     problem = points([[0, 1], [1, 2], [2, 3]], [0.0, 0.1, 5.0, 5.1], 0.3)
     fine = compared(problem, ["a", "b", "c", "c"])
     assert [c.found for c in fine.solution.clusters.values()] == ["merged", "merged", "equal"]
-    assert fine.solution.clusters["a"].shares_with == ["b"]
+    assert fine.solution.merged == [["a", "b"]]
     assert fine.recovered is True
     mixed = compared(problem, ["a", "b", "b", "c"])
     assert [c.found for c in mixed.solution.clusters.values()] == ["merged", "split", "merged"]
-    assert "merged in part: clusters 'a', 'b', 'c'" in str(mixed)
+    assert mixed.solution.merged == [["a", "b"], ["b", "c"]]
+    assert "  merged in part: clusters 'a', 'b'\n  merged in part: clusters 'b', 'c'" in str(mixed)
 
 
 def test_the_bound_holds_for_every_solution():
