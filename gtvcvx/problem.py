@@ -325,6 +325,8 @@ class GTVProblem:
             raise TypeError(
                 f"penalty: {self.penalty!r} is a Python callable and cannot be written down"
             )
+        if self.graph.positions is not None:
+            data["positions"] = self.graph.positions  # of the picture, and no part of the problem
         _storage.save(path, data)
 
     @staticmethod
@@ -332,7 +334,10 @@ class GTVProblem:
         """Read a problem that `save` wrote."""
         data = _storage.load(path, SCHEMA)
         try:
-            return GTVProblem.from_data(data)
+            problem = GTVProblem.from_data(data)
+            if "positions" in data:
+                problem.graph = problem.graph.with_positions(data["positions"])
+            return problem
         except (TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)}: not a complete problem ({error})") from error
 

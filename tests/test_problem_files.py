@@ -97,6 +97,12 @@ class TestFiles:
         gtv.GTVProblem(graph, gtv.StackedLoss([], dim=1)).save(tmp_path / "p")
         assert gtv.GTVProblem.load(tmp_path / "p").graph.nodes == labels
 
+    def test_places_of_nodes(self, tmp_path):
+        places = [[0.0, 1.0], [2.0, 3.0]]
+        graph = gtv.EmpiricalGraph(2, [(0, 1)], positions=places)
+        gtv.GTVProblem(graph, gtv.StackedLoss([], dim=1)).save(tmp_path / "p")
+        assert gtv.GTVProblem.load(tmp_path / "p").graph.positions.tolist() == places
+
     @pytest.mark.parametrize("label", [("a", 1), 1.5, None, True, frozenset()])
     def test_labels_that_cannot_be_written_down(self, label, tmp_path):
         graph = gtv.EmpiricalGraph(2, [(0, 1)], nodes=["a", label])
@@ -143,6 +149,7 @@ class TestFiles:
             lambda data: data.update(penalty=None),
             lambda data: data.update(nodes=["a"] * 7),
             lambda data: data.update(dim=5),
+            lambda data: data.update(positions=np.zeros((3, 2))),
             lambda data: data["terms"][0].update(node=-data["terms"][0]["node"] - 1),
         ],
     )

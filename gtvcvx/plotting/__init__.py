@@ -8,6 +8,7 @@ matplotlib is imported when something is drawn.
 from gtvcvx.plotting._canvas import save_figure
 from gtvcvx.plotting._clusterpath import plot_clusterpath
 from gtvcvx.plotting._convergence import plot_convergence
+from gtvcvx.plotting._cross_validation import plot_cross_validation
 from gtvcvx.plotting._dendrogram import plot_dendrogram
 from gtvcvx.plotting._federation import plot_federation
 from gtvcvx.plotting._gaps import plot_gaps
@@ -20,6 +21,7 @@ __all__ = [
     "plot_activity",
     "plot_clusterpath",
     "plot_convergence",
+    "plot_cross_validation",
     "plot_dendrogram",
     "plot_federation",
     "plot_gaps",

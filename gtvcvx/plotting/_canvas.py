@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +24,8 @@ _LINES = ("solid", "dashed", "dotted", "dashdot")
 HATCHES = dict(zip(_MARKERS, ("", "////", "....", "xxxx", "----"), strict=True))
 #: Colours of what is not a cluster.
 OTHER, INK, FAINT, STRONG = "#bbbbbb", "#17202a", "#85929e", "#d55e00"
+#: Text on a colour. Not quite black and white: the report turns those on dark pages, these not.
+ON_LIGHT, ON_DARK = "#010101", "#fefefe"
 #: Colour maps for values: even in lightness, and read with any kind of colour vision.
 VALUES = "viridis"
 
@@ -78,6 +80,36 @@ def bare(ax: Any, *, grid: bool = True) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
+def luminance(colour: Any) -> float:
+    """Return the relative luminance of a colour, 0 of black and 1 of white (WCAG 2)."""
+    from matplotlib.colors import to_rgb
+
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+def text_on(colour: Any) -> str:
+    """Return the colour of text on another one, of black and white the one that contrasts more."""
+    # sqrt(1.05 * 0.05) - 0.05, where both contrasts are 4.58.
+    return ON_LIGHT if luminance(colour) > 0.179 else ON_DARK
+
+
+def outlined(text: str, colour: str) -> list[Any] | None:
+    """Return path effects: an outline in the colour that contrasts with that of the text.
+
+    None where the font lacks a letter: outlined text is drawn as curves, and would be boxes; plain
+    text in a file of vectors is shown by the viewer's own fonts.
+    """
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+    from matplotlib.patheffects import withStroke
+
+    font = get_font(findfont(FontProperties()))
+    if not all(font.get_char_index(ord(letter)) for letter in text):
+        return None
+    other = ON_DARK if colour == ON_LIGHT else ON_LIGHT
+    return [withStroke(linewidth=1.0, foreground=other)]
+
+
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
     """Write a figure, or the figure of some axes, whole or not at all.
 
@@ -104,8 +136,8 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
 def cluster_styles(sizes: IntArray) -> list[tuple[str, str]]:
     """Return (colour, marker) of each cluster, from the numbers of nodes (k,), the largest first.
 
-    There are 30 that can be told apart. The smaller clusters beyond them are all grey and, where
-    there are more than six clusters, so are those of one node.
+    There are 30 that can be told apart, in six colours. The smaller clusters beyond them are all
+    grey and, where there are more than six clusters, so are those of one node.
     """
     styles = [(OTHER, "o")] * len(sizes)
     order = np.argsort(-sizes, kind="stable")[: len(_COLOURS) * len(_MARKERS)]
@@ -114,6 +146,31 @@ def cluster_styles(sizes: IntArray) -> list[tuple[str, str]]:
     for place, c in enumerate(order.tolist()):
         styles[c] = (_COLOURS[place % len(_COLOURS)], _MARKERS[place // len(_COLOURS)])
     return styles
+
+
+def cluster_colours(sizes: IntArray) -> list[str]:
+    """Return the colour of each cluster where there is no marker: those of the six largest.
+
+    All others are grey; `in_colours` says so in words.
+    """
+    styles = cluster_styles(sizes)
+    return [colour if marker == _MARKERS[0] else OTHER for colour, marker in styles]
+
+
+def in_colours(colours: Sequence[str]) -> str:
+    """Return the end of a title: how many clusters have colours, unless all have."""
+    grey = sum(colour == OTHER for colour in colours)
+    if not grey:
+        return ""
+    k = len(colours)
+    return f"; {k - grey} of {k} clusters in colours" if grey < k else "; all clusters in grey"
+
+
+def shared_colours(sizes: IntArray) -> str:
+    """Return how many clusters of `cluster_styles` share colours, in words; "" if none do."""
+    drawn = [colour for colour, _ in cluster_styles(sizes) if colour != OTHER]
+    shared = sum(drawn.count(colour) > 1 for colour in drawn)
+    return f"{shared} of {len(sizes)} share colours" if shared else ""
 
 
 def line_style(k: int) -> dict[str, str]:

@@ -12,7 +12,7 @@ from gtvcvx.plotting._canvas import (
     VALUES,
     axes_to_draw_on,
     bare,
-    cluster_styles,
+    cluster_colours,
     drawn_on_axes,
 )
 from gtvcvx.plotting._path import lambda_axis, mark_lambda, node_colours
@@ -41,6 +41,8 @@ def plot_clusterpath(path: Any, *, at: float | None = None, ax: Any = None) -> A
     ax = axes_to_draw_on(ax, (6.5, 5.5))
     flat = data.w.shape[2] == 1
     ways, names = _over_lambda(data) if flat else _in_the_plane(data.w)
+    title = f"clusterpath of {len(ways)} nodes, {len(data.lams)} values of $\\lambda$"
+    ax.set_title(title, fontsize=11)
     _draw_ways(ax, data, ways, place)
     _draw_starts(ax, data, ways[:, 0], place)
     many = len(ways) > 5000
@@ -49,8 +51,6 @@ def plot_clusterpath(path: Any, *, at: float | None = None, ax: Any = None) -> A
     )
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
-    n = len(ways)
-    ax.set_title(f"clusterpath of {n} nodes, {len(data.lams)} values of $\\lambda$", fontsize=11)
     ax.autoscale_view()
     bare(ax, grid=False)
     if flat:
@@ -89,7 +89,8 @@ def _draw_ways(ax: Any, data: PathData, ways: FloatArray, place: int | None) -> 
     n, k, _ = ways.shape
     style = {"linewidths": 1.0 if n <= 200 else 0.5, "rasterized": n * k > 5000, "zorder": 1}
     if place is not None or k == 1 or data.lams[0] == data.lams[-1]:
-        colours = node_colours(data, place, n)
+        colours, noted = node_colours(data, place, n)
+        ax.set_title(f"{ax.get_title()}{noted}", fontsize=11)
         ax.add_collection(LineCollection(list(ways), colors=colours, alpha=0.7, **style))
         return
     # One short line for each step, in the colour of the lambda that it leads to.
@@ -109,10 +110,9 @@ def _draw_starts(ax: Any, data: PathData, starts: FloatArray, place: int | None)
         ax.scatter(*starts.T, s=area, color=INK, zorder=3, rasterized=len(starts) > 5000)
         return
     _, cluster_of = np.unique(data.labels[place], return_inverse=True)
-    styles = np.array(cluster_styles(np.bincount(cluster_of)))[cluster_of]
-    for colour, marker in sorted(set(map(tuple, styles.tolist()))):
-        here = (styles == (colour, marker)).all(axis=1)
+    colours = np.array(cluster_colours(np.bincount(cluster_of)))[cluster_of]
+    for colour in sorted(set(colours.tolist())):
         ax.scatter(
-            *starts[here].T, s=1.5 * area, c=colour, marker=marker, edgecolors="white",
+            *starts[colours == colour].T, s=1.5 * area, c=colour, edgecolors="white",
             linewidths=0.4, zorder=3, rasterized=len(starts) > 5000,
         )  # fmt: skip

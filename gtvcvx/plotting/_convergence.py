@@ -43,23 +43,21 @@ def plot_convergence(
     at = np.array([getattr(record, attribute) for record in solution.history], dtype=np.float64)
     upper = np.array([record.value for record in solution.history])
     lower = np.array([record.dual_value for record in solution.history])
-    if len(at) == 1:
-        return _only_text(ax, f"checked once, after {at[0]:.6g} {over}", upper[0], lower[0])
     if show == "gap":
         _draw_gap(ax, at, upper - lower, float(solution.value))
     else:
         _draw_bounds(ax, at, upper, lower)
+    if len(at) == 1:
+        once = f"checked once, after {at[0]:.6g} {over}: gap {upper[0] - lower[0]:.3g}"
+        ax.set_title(once, fontsize=11)
     ax.set_xlabel(label)
     bare(ax)
     return ax
 
 
-def _only_text(ax: Any, when: str, upper: float, lower: float) -> Any:
-    """Say what a single record says: there is no curve to draw."""
-    text = f"{when}\n\nvalue {upper:.9g}\ndual value {lower:.9g}\ngap {upper - lower:.3g}"
-    ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes)
-    ax.set_axis_off()
-    return ax
+def _style(at: Any) -> dict[str, Any]:
+    """Return the marker of a curve: a point alone is all there is to see."""
+    return {"marker": "o", "markersize": 3 if len(at) > 1 else 9}
 
 
 def _draw_gap(ax: Any, at: Any, gap: Any, value: float) -> None:
@@ -67,9 +65,10 @@ def _draw_gap(ax: Any, at: Any, gap: Any, value: float) -> None:
     ax.set_title(f"duality gap, {gap[-1]:.3g} at the end", fontsize=11)
     ax.set_ylabel("gap: value - dual value")
     if not shown.any():
-        ax.text(0.5, 0.5, "the gap is zero", ha="center", transform=ax.transAxes)
+        text = "the gap is zero" if np.isfinite(gap[-1]) else "the gap is not finite"
+        ax.text(0.5, 0.5, text, ha="center", transform=ax.transAxes)
         return
-    ax.plot(at[shown], gap[shown], color=_GAP, marker="o", markersize=3)
+    ax.plot(at[shown], gap[shown], color=_GAP, **_style(at[shown]))
     ax.set_yscale("log")
     size = max(1.0, abs(value))
     right = ax.secondary_yaxis("right", functions=(lambda g: g / size, lambda g: g * size))
@@ -87,7 +86,10 @@ def _draw_bounds(ax: Any, at: Any, upper: Any, lower: Any) -> None:
     else:
         ax.set_ylabel("objective")
     ax.fill_between(at[finite], lower[finite], upper[finite], color="#d5d8dc", linewidth=0)
-    style = {"marker": "o", "markersize": 3}
+    style = _style(at[finite])
+    if finite.sum() == 1:
+        # One interval, which `fill_between` would not show.
+        ax.vlines(at[finite], lower[finite], upper[finite], color="#d5d8dc", linewidth=6)
     ax.plot(at[finite], upper[finite], color=_UPPER, label="value of the best point", **style)
     ax.plot(
         at[finite], lower[finite], color=_LOWER, linestyle="dashed", label="best lower bound",

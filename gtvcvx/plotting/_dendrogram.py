@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,39 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.plotting._canvas import INK, as_text, axes_to_draw_on, cluster_styles, drawn_on_axes
+from gtvcvx.plotting._canvas import (
+    INK,
+    as_text,
+    axes_to_draw_on,
+    cluster_colours,
+    drawn_on_axes,
+    in_colours,
+)
 from gtvcvx.plotting._path_data import path_data
 
 # More names of nodes than this would cover each other.
 _NAMED = 60
+
+
+# Share of the tree's height that is left below it and above it.
+_ROOM = 0.08
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """A way to draw heights, and back; what the axis says of it."""
+
+    stretched: Callable[[Any], Any]
+    back: Callable[[Any], Any]
+    said: str
+
+
+_LOG = _Scale(np.log, np.exp, "")
+_SCALES = (
+    _Scale(np.positive, np.positive, ""),
+    _Scale(np.sqrt, np.square, ", on a square-root scale"),
+    _LOG,
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +60,9 @@ def plot_dendrogram(
     """Draw the tree of fusions: which nodes come together, at which lambda.
 
     A fusion is drawn at the first lambda of the path at which its clusters are one. A path can
-    also split a cluster again; the tree ignores that: what was once fused stays so.
+    also split a cluster again; the tree ignores that: what was once fused stays so. Heights are on
+    the scale, of a linear, a square-root and a logarithmic one, that spreads them best, and the
+    axis reaches from the first of them to the last.
 
     Parameters
     ----------
@@ -54,13 +84,18 @@ def plot_dendrogram(
     events = fusions(data.lams, data.labels)
     ax = axes_to_draw_on(ax, (float(np.clip(0.16 * n, 6.5, 14.0)), 4.8))
     order, centre = _leaves(n, events)
-    low, high = _range(data.lams)
-    _draw_tree(ax, events, centre, low, high, _colours(n, events, cut))
-    ax.set_ylim(low, high)
-    if high > 5.0 * low:
+    heights = np.array([event.lam for event in events] or data.lams)
+    scale = _best_scale(heights)
+    low, high = _ends(heights if cut is None else np.append(heights, cut), scale)
+    colours, noted = _colours(n, events, cut)
+    _draw_tree(ax, events, centre, low, high, colours)
+    if scale is _LOG:
         ax.set_yscale("log")
+    else:
+        ax.set_yscale("function", functions=(scale.stretched, scale.back))
+    ax.set_ylim(low, high)
     ax.set_xlim(-1.0, float(n))
-    ax.set_ylabel("$\\lambda$")
+    ax.set_ylabel(f"$\\lambda${scale.said}")
     if n <= _NAMED:
         texts = [as_text(names[i]) for i in order]
         upright = n > 25 or max(map(len, texts)) > 2
@@ -71,7 +106,7 @@ def plot_dendrogram(
     roots = n - sum(len(event.parts) - 1 for event in events)
     ax.set_title(
         f"fusions of {n} nodes; {roots} cluster{'' if roots == 1 else 's'} at the largest "
-        "$\\lambda$",
+        f"$\\lambda${noted}",
         fontsize=11,
     )
     if cut is not None:
@@ -114,11 +149,26 @@ def _joined(at: IntArray, row: IntArray) -> IntArray:
     return np.asarray(group[:count])
 
 
-def _range(lams: FloatArray) -> tuple[float, float]:
-    """Return the ends of the axis: one step of the path below the first lambda, and one above."""
-    step = float((lams[-1] / lams[0]) ** (1.0 / max(len(lams) - 1, 1)))
-    step = max(step, 1.05)
-    return float(lams[0]) / step, float(lams[-1]) * step
+def _best_scale(heights: FloatArray) -> _Scale:
+    """Return the scale that has half of the heights in each half of the picture, or nearly so."""
+    different = np.unique(heights)
+
+    def unevenness(scale: _Scale) -> float:
+        places = scale.stretched(different)
+        middle = (np.median(places) - places.min()) / (np.ptp(places) or 1.0)
+        return abs(float(middle) - 0.5)
+
+    return min(_SCALES, key=unevenness)
+
+
+def _ends(heights: FloatArray, scale: _Scale) -> tuple[float, float]:
+    """Return the ends of the axis: a little room below the first height and above the last."""
+    places = scale.stretched(heights)
+    room = _ROOM * float(np.ptp(places)) or 0.5 * abs(float(places[0])) or 1.0
+    low, high = float(places.min()) - room, float(places.max()) + room
+    # The square of a negative root would be no end below.
+    low = low if scale is _LOG else max(low, 0.0)
+    return float(scale.back(low)), float(scale.back(high))
 
 
 def _leaves(n: int, events: list[Fusion]) -> tuple[list[int], FloatArray]:
@@ -142,10 +192,13 @@ def _leaves(n: int, events: list[Fusion]) -> tuple[list[int], FloatArray]:
     return order, centre
 
 
-def _colours(n: int, events: list[Fusion], at: float | None) -> list[str]:
-    """Colour of every cluster's line: by the parts of the tree below the cut, else the ink."""
+def _colours(n: int, events: list[Fusion], at: float | None) -> tuple[list[str], str]:
+    """Colour of every cluster's line: by the parts of the tree below the cut, else the ink.
+
+    And the end of a title that says which parts have none of their own.
+    """
     if at is None:
-        return [INK] * (n + len(events))
+        return [INK] * (n + len(events)), ""
     part = list(range(n + len(events)))
     # From the last fusion on: a cluster belongs to the largest one below the cut that holds it.
     for f in reversed(range(len(events))):
@@ -155,11 +208,11 @@ def _colours(n: int, events: list[Fusion], at: float | None) -> list[str]:
     below = [c for c in range(n + len(events)) if c < n or events[c - n].lam <= at]
     names, number = np.unique([part[c] for c in below], return_inverse=True)
     leaves = number[:n]
-    styles = cluster_styles(np.bincount(leaves, minlength=len(names)))
+    of_parts = cluster_colours(np.bincount(leaves, minlength=len(names)))
     colours = [INK] * (n + len(events))
     for c, p in zip(below, number.tolist(), strict=True):
-        colours[c] = styles[p][0]
-    return colours
+        colours[c] = of_parts[p]
+    return colours, in_colours(of_parts)
 
 
 def _draw_tree(

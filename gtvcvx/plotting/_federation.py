@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,10 +56,10 @@ def plot_federation(
     _check(by, models)
     places = place_nodes(net.graph, _all_places(net, positions), _near(net, clusters))
     ax = axes_to_draw_on(ax, (8.0, 5.0))
-    handles = _draw_clients(ax, places[: net.n_clients], by, clusters, models)
+    handles, colours = _draw_clients(ax, places[: net.n_clients], by, clusters, models)
     handles += _draw_others(ax, places, net)
     if names or (names is None and len(places) <= network.NAMED_NODES):
-        network.name_nodes(ax, places, net.graph.nodes)
+        network.name_nodes(ax, places, net.graph.nodes, [*colours, *[INK] * net.n_servers])
     network.finish(ax, _title(net))
     if handles:
         ax.legend(
@@ -116,17 +117,17 @@ def _draw_clients(
     by: str | int | None,
     clusters: IntArray | None,
     models: FloatArray | None,
-) -> list[Any]:
+) -> tuple[list[Any], Sequence[Any]]:
+    """Draw them; return handles for a legend and the colour of each."""
     if models is not None and by is not None and by != "cluster":
-        shown = network.draw_values(ax, places, models[:, int(by)], VALUES, None)
-        bar = ax.figure.colorbar(shown, ax=ax, shrink=0.7, pad=0.02, location="left")
-        bar.set_label(f"coefficient w{by}")
-        return []
-    if clusters is None:
-        network.draw_clusters(ax, places, np.zeros(len(places), dtype=np.int64), ["0"])
-        return []
-    told = [str(q) for q in range(int(clusters.max()) + 1)]
-    return network.draw_clusters(ax, places, clusters, told)
+        values = models[:, int(by)]
+        shown = network.draw_values(ax, places, values, VALUES, None)
+        network.value_bar(ax, shown, f"coefficient w{by}")
+        return [], shown.to_rgba(values)
+    told = np.zeros(len(places), dtype=np.int64) if clusters is None else clusters
+    names = [str(q) for q in range(int(told.max()) + 1)]
+    handles = network.draw_clusters(ax, places, told, names)
+    return [] if clusters is None else handles, network.node_colours(told)
 
 
 def _draw_others(ax: Any, places: FloatArray, net: Any) -> list[Any]:
@@ -140,7 +141,7 @@ def _draw_others(ax: Any, places: FloatArray, net: Any) -> list[Any]:
     )
     if not net.n_servers:
         return []
-    area = max(1.5 * network.node_area(places), _SERVER)
+    area = max(1.5 * network.node_area(ax, places), _SERVER)
     ax.scatter(*places[net.n_clients :].T, s=area, c=INK, marker="s", zorder=4)
     label = f"servers ({net.n_servers})"
     return [Line2D([], [], color="none", marker="s", markerfacecolor=INK, label=label)]

@@ -87,5 +87,5 @@ def _draw(ax: Any, bars: list[tuple[str, float, str]]) -> None:
     ax.set_xlim(left, float(values.max()) * (values.max() / left) ** 0.15)
     ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.set_yticks(rows, [text for text, _, _ in bars], fontsize=8)
-    ax.set_xlabel("share of the duality gap (same unit as the objective)")
+    ax.set_xlabel("share (unit of the objective)")
     bare(ax, grid=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,17 +73,18 @@ def plot_graph(
     places = place_nodes(problem.graph, positions, clusters)
     ax = axes_to_draw_on(ax, _figure_size(places))
     if coefficient is not None:
-        handles = _by_coefficient(ax, places, solution, problem, coefficient)
+        handles, colours = _by_coefficient(ax, places, solution, problem, coefficient)
         title = _count(problem, coefficient_title(solution, coefficient))
     elif by == "gap":
         node, edge = gap_shares(solution, certificate)
-        handles = _by_gap(ax, places, problem, node, edge)
+        handles, colours = _by_gap(ax, places, problem, node, edge)
         title = _count(problem, f"duality gap {node.sum() + edge.sum():.2g}")
     else:
         handles = _by_cluster(ax, places, solution, problem, clusters)
+        colours = network.node_colours(clusters)
         title = _count(problem, network.counted(clusters.max() + 1, "cluster"))
     if names or (names is None and problem.graph.n_nodes <= network.NAMED_NODES):
-        network.name_nodes(ax, places, problem.graph.nodes)
+        network.name_nodes(ax, places, problem.graph.nodes, colours)
     network.finish(ax, title)
     if handles:
         ax.legend(
@@ -166,7 +168,7 @@ def _edge_handles(problem: GTVProblem, load: FloatArray, flow: FloatArray) -> li
 
 def _by_coefficient(
     ax: Any, places: FloatArray, solution: Solution, problem: GTVProblem, k: int
-) -> list[Any]:
+) -> tuple[list[Any], Sequence[Any]]:
     load = edge_load(problem, solution.u)
     flow = solution.u[:, k]
     size = np.abs(flow)
@@ -174,14 +176,13 @@ def _by_coefficient(
     network.draw_edges(ax, places, edges, _flow_width(size), network.load_colours(load))
     network.draw_arrows(ax, places, edges, flow)
     shown = network.draw_values(ax, places, solution.w[:, k], VALUES, None)
-    bar = ax.figure.colorbar(shown, ax=ax, shrink=0.7, pad=0.02, location="left")
-    bar.set_label(coefficient_title(solution, k))
-    return _edge_handles(problem, load, size)
+    network.value_bar(ax, shown, coefficient_title(solution, k))
+    return _edge_handles(problem, load, size), shown.to_rgba(solution.w[:, k])
 
 
 def _by_gap(
     ax: Any, places: FloatArray, problem: GTVProblem, node: FloatArray, edge: FloatArray
-) -> list[Any]:
+) -> tuple[list[Any], Sequence[Any]]:
     from matplotlib import colormaps
     from matplotlib.colors import LogNorm, to_rgba
 
@@ -194,8 +195,10 @@ def _by_gap(
     width = np.zeros(len(edge))
     width[edge > 0] = norm(edge[edge > 0])
     network.draw_edges(ax, places, problem.graph.edges, width, lines)
-    shown = network.draw_values(ax, places, np.where(node > 0, node, np.nan), colours, norm)
+    values = np.where(node > 0, node, np.nan)
+    shown = network.draw_values(ax, places, values, colours, norm)
     if most > 0.0:
-        bar = ax.figure.colorbar(shown, ax=ax, shrink=0.7, pad=0.02, location="left")
-        bar.set_label("share of the gap")
-    return [network.edge_handle("no share", colour=OTHER)]
+        network.value_bar(ax, shown, "share of the gap")
+    return [network.edge_handle("no share", colour=OTHER)], shown.to_rgba(
+        np.ma.masked_invalid(values)
+    )

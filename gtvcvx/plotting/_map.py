@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,9 @@ from gtvcvx.plotting._canvas import (
     axes_to_draw_on,
     cluster_styles,
     drawn_on_axes,
+    outlined,
+    shared_colours,
+    text_on,
 )
 from gtvcvx.plotting._coefficients import coefficient_number, coefficient_title
 from gtvcvx.solution import Solution
@@ -80,13 +83,14 @@ def plot_map(
         what = _of_array(shown, by, len(shapes.shapes))
     ax = axes_to_draw_on(ax, _figure_size(shapes))
     title = network.counted(len(shapes.shapes), "area")
+    colours: Any
     if what.clusters:
         title = f"{title}, {network.counted(int(what.numbers.max()) + 1, 'cluster')}"
-        _draw_clusters(ax, shapes, what.numbers.astype(np.int64))
+        colours = _draw_clusters(ax, shapes, what.numbers.astype(np.int64))
     else:
-        _draw_values(ax, shapes, what.numbers.astype(np.float64), label or what.label)
+        colours = _draw_values(ax, shapes, what.numbers.astype(np.float64), label or what.label)
     if names:
-        _name_areas(ax, shapes)
+        _name_areas(ax, shapes, colours)
     network.finish(ax, title)
     return ax
 
@@ -150,8 +154,11 @@ def _rings(shape: Any) -> list[FloatArray]:
     return found
 
 
-def _draw_clusters(ax: Any, shapes: Geometries, cluster_of: IntArray) -> None:
-    """Colour every cluster, hatch it where its colour is not the only one, and outline it."""
+def _draw_clusters(ax: Any, shapes: Geometries, cluster_of: IntArray) -> list[str]:
+    """Colour every cluster, hatch it where its colour is not the only one, and outline it.
+
+    Returns the colour of each area.
+    """
     from matplotlib.collections import LineCollection, PatchCollection
     from matplotlib.patches import Patch
 
@@ -178,12 +185,16 @@ def _draw_clusters(ax: Any, shapes: Geometries, cluster_of: IntArray) -> None:
     ax.add_collection(LineCollection(lines, colors=INK, linewidths=_OUTLINE, zorder=0.7))
     entries = network.legend_entries(sizes, [str(c) for c in range(len(sizes))], "area")
     handles = [Patch(**looks[c], label=text) for c, text in entries]
+    if shared := shared_colours(sizes):
+        handles.append(Patch(facecolor="none", label=shared))
     ax.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=9, frameon=False
     )
+    return colours
 
 
-def _draw_values(ax: Any, shapes: Geometries, values: FloatArray, label: str | None) -> None:
+def _draw_values(ax: Any, shapes: Geometries, values: FloatArray, label: str | None) -> Any:
+    """Colour every area by its value, or grey if it has none; return the colours."""
     from matplotlib import colormaps
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Patch
@@ -197,24 +208,25 @@ def _draw_values(ax: Any, shapes: Geometries, values: FloatArray, label: str | N
     ax.add_collection(drawn)
     missing = int(np.isnan(values).sum())
     if missing < len(values):
-        bar = ax.figure.colorbar(drawn, ax=ax, shrink=0.7, pad=0.02, location="left")
-        bar.set_label(label or "")
+        network.value_bar(ax, drawn, label or "")
     if missing:
         text = f"no value ({network.counted(missing, 'area')})"
         ax.legend(
             handles=[Patch(facecolor=OTHER, label=text)], loc="upper left",
             bbox_to_anchor=(1.0, 1.0), fontsize=9, frameon=False,
         )  # fmt: skip
+    return drawn.to_rgba(np.ma.masked_invalid(values))
 
 
-def _name_areas(ax: Any, shapes: Geometries) -> None:
-    """Write each label inside its area, legible on any colour."""
-    from matplotlib.patheffects import withStroke
-
+def _name_areas(ax: Any, shapes: Geometries, colours: Sequence[Any]) -> None:
+    """Write each label inside its area, legible on its colour and beyond its border."""
     shapely = extra_module("shapely", "geo", "geometries")
     inside = shapely.get_coordinates(shapely.point_on_surface(shapes.shapes))
-    for place, name in zip(shapes.in_plane(inside), shapes.labels, strict=True):
+    places = shapes.in_plane(inside)
+    for place, name, colour in zip(places, shapes.labels, colours, strict=True):
+        text = as_text(name, 16)
+        ink = text_on(colour)
         ax.annotate(
-            as_text(name, 16), place, ha="center", va="center", fontsize=6, color=INK, zorder=6,
-            path_effects=[withStroke(linewidth=2.0, foreground="white")],
+            text, place, ha="center", va="center", fontsize=7, color=ink, zorder=6,
+            path_effects=outlined(text, ink),
         )  # fmt: skip

@@ -9,12 +9,23 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
-from gtvcvx.plotting._canvas import FAINT, INK, OTHER, STRONG, as_text, cluster_styles
+from gtvcvx.plotting._canvas import (
+    FAINT,
+    INK,
+    OTHER,
+    STRONG,
+    as_text,
+    cluster_styles,
+    shared_colours,
+    text_on,
+)
 
 #: Names of nodes, arrows and dashes beyond these numbers would only hide each other.
 NAMED_NODES, ARROWS, DASHES = 40, 250, 2000
 # Vector files of more lines or markers than this are slow to show: these parts become pixels.
 _VECTOR = 3000
+# Inches below which a scale beside the graph would take too much of its width.
+_NARROW = 6.0
 #: Clusters in a legend.
 LEGEND = 10
 
@@ -95,7 +106,7 @@ def draw_clusters(
 
     sizes = np.bincount(cluster_of, minlength=len(names))
     styles = cluster_styles(sizes)
-    area = node_area(places)
+    area = node_area(ax, places)
     wanted = [styles[c] for c in cluster_of.tolist()]
     for style in sorted(set(wanted)):
         here = np.array([found == style for found in wanted])
@@ -103,13 +114,16 @@ def draw_clusters(
             *places[here].T, s=area, c=style[0], marker=style[1], edgecolors="white",
             linewidths=0.5 if area > 20 else 0.0, zorder=3, rasterized=len(places) > _VECTOR,
         )  # fmt: skip
-    return [
+    handles = [
         Line2D(
             [], [], color="none", marker=styles[c][1], markerfacecolor=styles[c][0],
             markeredgecolor="white", markersize=9, label=text,
         )
         for c, text in legend_entries(sizes, names, "node")
     ]  # fmt: skip
+    if shared := shared_colours(sizes):
+        handles.append(Line2D([], [], color="none", label=shared))
+    return handles
 
 
 def legend_entries(sizes: IntArray, names: Sequence[str], what: str) -> list[tuple[int, str]]:
@@ -137,7 +151,7 @@ def counted(count: int | np.integer[Any], what: str) -> str:
 
 def draw_values(ax: Any, places: FloatArray, values: FloatArray, colours: Any, norm: Any) -> Any:
     """Draw nodes coloured by a value (n,); return what a colour bar needs."""
-    area = node_area(places)
+    area = node_area(ax, places)
     return ax.scatter(
         *places.T, s=area, c=values, cmap=colours, norm=norm, plotnonfinite=True,
         edgecolors=INK, linewidths=0.5 if area > 20 else 0.0, zorder=3,
@@ -148,27 +162,38 @@ def draw_values(ax: Any, places: FloatArray, values: FloatArray, colours: Any, n
 def ring_nodes(ax: Any, places: FloatArray, which: IntArray) -> None:
     """Draw a black ring around some nodes."""
     ax.scatter(
-        *places[which].T, s=1.5 * node_area(places), facecolors="none", edgecolors=INK,
+        *places[which].T, s=1.5 * node_area(ax, places), facecolors="none", edgecolors=INK,
         linewidths=1.5, zorder=4,
     )  # fmt: skip
 
 
-def name_nodes(ax: Any, places: FloatArray, labels: Sequence[Any]) -> None:
-    """Write the label of each node: short ones into its marker, others beside it."""
+def name_nodes(ax: Any, places: FloatArray, labels: Sequence[Any], colours: Sequence[Any]) -> None:
+    """Write the label of each node: short ones into its marker, others beside it.
+
+    Inside, text is black or white, as the colour of its node takes it.
+    """
     texts = [as_text(label, 16) for label in labels]
-    inside = max(map(len, texts)) <= 3 and node_area(places) > 90.0
-    backing = {"facecolor": "white", "edgecolor": "none", "alpha": 0.5, "pad": 0.3}
+    if max(map(len, texts)) <= 3 and node_area(ax, places) > 90.0:
+        for text, place, colour in zip(texts, places, colours, strict=True):
+            ax.annotate(
+                text, place, ha="center", va="center", fontsize=7, color=text_on(colour), zorder=6
+            )
+        return
+    backing = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.3}
     for text, place in zip(texts, places, strict=True):
         ax.annotate(
-            text, place, xytext=(0.0, 0.0) if inside else (6.0, 4.0), textcoords="offset points",
-            ha="center" if inside else "left", va="center" if inside else "bottom",
-            fontsize=7, color="white" if inside else INK, bbox=None if inside else backing,
-            zorder=6,
+            text, place, xytext=(6.0, 4.0), textcoords="offset points", ha="left", va="bottom",
+            fontsize=7, color=INK, bbox=backing, zorder=6,
         )  # fmt: skip
-    if not inside:
-        # Room for the names on the right.
-        right, width = float(places[:, 0].max()), float(np.ptp(places[:, 0]))
-        ax.update_datalim([(right + 0.2 * width, float(places[:, 1].mean()))])
+    # Room for the names on the right.
+    right, width = float(places[:, 0].max()), float(np.ptp(places[:, 0]))
+    ax.update_datalim([(right + 0.2 * width, float(places[:, 1].mean()))])
+
+
+def node_colours(cluster_of: IntArray) -> list[str]:
+    """Return the colour that `draw_clusters` gives to each node."""
+    styles = cluster_styles(np.bincount(cluster_of))
+    return [styles[c][0] for c in cluster_of.tolist()]
 
 
 def edge_handle(label: str, *, colour: str = INK, dashed: bool = False, width: float = 2.5) -> Any:
@@ -185,7 +210,7 @@ def boundary_handle(crossing: BoolArray) -> Any:
     return edge_handle(text, colour=STRONG, dashed=len(crossing) <= DASHES)
 
 
-def node_area(places: FloatArray) -> float:
+def node_area(ax: Any, places: FloatArray) -> float:
     """Area of a node in square points: neighbours in the picture should not cover each other."""
     n = len(places)
     least = 14.0 if n <= 1000 else 5.0
@@ -193,9 +218,26 @@ def node_area(places: FloatArray) -> float:
     if n > 1:
         apart = KDTree(places).query(places, k=2)[0][:, 1]
         extent = float(np.ptp(places, axis=0).max()) or 1.0
-        # the panel is about 400 points wide
-        area = min(area, float((0.6 * 400.0 * np.median(apart) / extent) ** 2))
+        area = min(area, float((0.6 * _panel(ax) * np.median(apart) / extent) ** 2))
     return max(area, least)
+
+
+def _panel(ax: Any) -> float:
+    """Points that the graph has for its width: no more than 400, beside a legend."""
+    figure = ax.figure
+    # Layouts give axes about a fifth more than they have before.
+    return min(400.0, 1.2 * 72.0 * float(ax.get_position().width * figure.get_size_inches()[0]))
+
+
+def value_bar(ax: Any, shown: Any, label: str) -> None:
+    """Add the scale of `draw_values`: on the left or, in narrow figures, above."""
+    narrow = ax.figure.get_size_inches()[0] < _NARROW
+    place = (
+        {"location": "top", "shrink": 0.9, "aspect": 35}
+        if narrow
+        else {"location": "left", "shrink": 0.7}
+    )
+    ax.figure.colorbar(shown, ax=ax, pad=0.02, **place).set_label(label)
 
 
 def finish(ax: Any, title: str) -> None:

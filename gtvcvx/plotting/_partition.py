@@ -101,7 +101,7 @@ def _draw_graph(ax: Any, picture: PartitionPicture) -> None:
     handles.append(network.edge_handle(f"saturated edges ({full})"))
     handles += _mark_nodes(ax, picture)
     if len(places) <= network.NAMED_NODES:
-        network.name_nodes(ax, places, picture.labels)
+        network.name_nodes(ax, places, picture.labels, network.node_colours(picture.cluster_of))
     ax.legend(
         handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, fontsize=9,
         frameon=False,
@@ -116,7 +116,7 @@ def _mark_nodes(ax: Any, picture: PartitionPicture) -> list[Any]:
     network.ring_nodes(ax, picture.positions, tight)
     styles = cluster_styles(np.bincount(picture.cluster_of, minlength=len(picture.names)))
     ax.scatter(
-        *picture.positions[sinks].T, s=2.6 * network.node_area(picture.positions),
+        *picture.positions[sinks].T, s=2.6 * network.node_area(ax, picture.positions),
         c=[styles[c][0] for c in picture.cluster_of[sinks]], marker="*", edgecolors=INK, zorder=5,
     )  # fmt: skip
     handles = []

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.plotting._canvas import INK, axes_to_draw_on, bare, cluster_styles, drawn_on_axes
+from gtvcvx.plotting._canvas import (
+    INK,
+    OTHER,
+    axes_to_draw_on,
+    bare,
+    cluster_colours,
+    drawn_on_axes,
+    in_colours,
+)
 from gtvcvx.plotting._path_data import PathData, path_data
 
 _LINE = "#4477aa"
@@ -78,13 +86,16 @@ def mark_lambda(ax: Any, data: PathData, place: int | None) -> None:
     )  # fmt: skip
 
 
-def node_colours(data: PathData, place: int | None, n: int) -> list[str]:
-    """Colour of each node: that of its cluster at one lambda of the path, or the same for all."""
+def node_colours(data: PathData, place: int | None, n: int) -> tuple[list[str], str]:
+    """Colour of each node, and the end of a title that says which clusters have none.
+
+    The colour is that of its cluster at one lambda of the path, or the same for all.
+    """
     if place is None or data.labels is None:
-        return [_LINE] * n
+        return [_LINE] * n, ""
     _, cluster_of = np.unique(data.labels[place], return_inverse=True)
-    styles = cluster_styles(np.bincount(cluster_of))
-    return [styles[c][0] for c in cluster_of.tolist()]
+    colours = cluster_colours(np.bincount(cluster_of))
+    return [colours[c] for c in cluster_of.tolist()], in_colours(colours)
 
 
 def _draw_coefficients(ax: Any, data: PathData, coefficient: int, place: int | None) -> None:
@@ -97,16 +108,19 @@ def _draw_coefficients(ax: Any, data: PathData, coefficient: int, place: int | N
     lines = np.empty((n, len(data.lams), 2))
     lines[:, :, 0] = data.lams
     lines[:, :, 1] = data.w[:, :, coefficient].T
+    colours, noted = node_colours(data, place, n)
+    # Grey lines must not hide the clusters in colours.
+    order = np.argsort([colour != OTHER for colour in colours], kind="stable")
     ax.add_collection(
         LineCollection(
-            list(lines), colors=node_colours(data, place, n),
+            list(lines[order]), colors=[colours[i] for i in order.tolist()],
             linewidths=1.0 if n <= 200 else 0.5, alpha=0.8 if n <= 200 else 0.4,
             rasterized=lines.size > 50_000,
         )
     )  # fmt: skip
     ax.autoscale_view()
     ax.set_ylabel(f"coefficient {coefficient} of each node")
-    ax.set_title(f"{n} nodes, {len(data.lams)} values of $\\lambda$", fontsize=11)
+    ax.set_title(f"{n} nodes, {len(data.lams)} values of $\\lambda${noted}", fontsize=11)
 
 
 def _draw_count(ax: Any, lams: FloatArray, labels: IntArray) -> None:

@@ -76,7 +76,7 @@ def test_bytes_of_runs_far_apart_have_a_logarithmic_axis(run):
     many = {k: [60 * x for x in v] for k, v in columns.items()}
     ax = plot_rounds({"few": changed(run, **columns), "_many": changed(run, **many)}, over="bytes")
     assert ax.get_xscale() == "symlog"
-    ax.figure.canvas.draw()
+    ax.figure.draw_without_rendering()
     marks = [t.get_text() for t in ax.get_xticklabels() if 0 <= t.get_position()[0] <= 2e6]
     assert marks == ["0 B", "1 kB", "10 kB", "100 kB", "1 MB"]
     assert legend(ax) == ["few", " _many"]
@@ -100,7 +100,7 @@ def test_one_client_sends_nothing():
     problem = gtv.GTVProblem(gtv.EmpiricalGraph(1, []), [gtv.SquaredLoss([[1.0]], [2.0])])
     run = fed.simulate(fed.FedADMM(), problem, 3)
     for ax in (plot_rounds(run, over="bytes"), plot_activity(run), plot_federation(run)):
-        ax.figure.canvas.draw()
+        ax.figure.draw_without_rendering()
 
 
 def test_activity(run, diverged):
@@ -110,7 +110,7 @@ def test_activity(run, diverged):
     assert first.get_ydata().tolist() == run.history["active"][1:].tolist()
     assert len(second.get_xdata()) == 0
     alone = plot_activity(diverged)
-    alone.figure.canvas.draw()
+    alone.figure.draw_without_rendering()
     low, high = alone.get_xlim()
     assert [x for x in alone.get_xticks() if low <= x <= high] == [0]  # there are no half rounds
     assert set(everybody.get_ydata()) == {5}

@@ -16,7 +16,7 @@ from matplotlib.quiver import Quiver
 import gtvcvx as gtv
 import verify
 from gtvcvx.plotting import _network, plot_graph, save_figure
-from gtvcvx.plotting._canvas import OTHER, STRONG, cluster_styles
+from gtvcvx.plotting._canvas import OTHER, STRONG, cluster_styles, luminance, shared_colours
 from gtvcvx.plotting._layout import SMALL, layout
 
 
@@ -158,7 +158,7 @@ def test_gap_is_that_of_the_solver_or_the_certificate(problem, solution, places)
 def test_gap_of_zero_is_drawn_too(problem, solution, places):
     nothing = SimpleNamespace(node_gaps=np.zeros(24), edge_gaps=np.zeros(problem.graph.n_edges))
     ax = plot_graph(solution, problem, "gap", positions=places, certificate=nothing)
-    ax.figure.canvas.draw()
+    ax.figure.draw_without_rendering()
     assert len(ax.figure.axes) == 1  # no colour bar
 
 
@@ -185,7 +185,7 @@ def test_every_penalty_and_graph_can_be_drawn(family, penalty):
     solution = problem.solve(rtol=1e-4, verbose=False)
     for by in ("cluster", "gap", 0):
         ax = plot_graph(solution, problem, by)
-        ax.figure.canvas.draw()
+        ax.figure.draw_without_rendering()
         assert any("saturated" in text for text in legend(ax)) == (
             problem.penalty.is_norm and by != "gap"
         )
@@ -207,6 +207,31 @@ def test_names_of_nodes_are_text(tmp_path):
     assert texts == ["\\$x^2", "a_b\\$\\frac\\$", "line break", "x" * 15 + "…"]
     save_figure(ax, tmp_path / "x.pdf")
     assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
+
+
+def contrast(first, second):
+    """Contrast ratio of two colours, WCAG 2."""
+    high, low = sorted((luminance(first), luminance(second)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("by", ["cluster", 0, "gap"])
+def test_names_in_nodes_are_legible(problem, solution, places, by):
+    """Each has a contrast of 4.5 with the node that it is written on, as WCAG 2 wants."""
+    ax = plot_graph(solution, problem, by, positions=places * 100)
+    ax.figure.draw_without_rendering()  # which colours values
+    below = {
+        tuple(place): colour
+        for scatter in parts(ax, PathCollection)
+        for place, colour in zip(
+            scatter.get_offsets().tolist(),
+            np.broadcast_to(scatter.get_facecolors(), (len(scatter.get_offsets()), 4)),
+            strict=True,
+        )
+    }
+    assert len(ax.texts) == 24
+    worst = min(contrast(text.get_color(), below[tuple(text.xy)]) for text in ax.texts)
+    assert worst >= 4.5
 
 
 def test_large_graphs_are_drawn_without_names_and_as_pixels(tmp_path):
@@ -278,6 +303,9 @@ def test_many_clusters_are_summed_up_in_the_legend():
     assert sum(text.startswith("cluster ") for text in texts) == _network.LEGEND
     assert "10 more in colours (20 nodes)" in texts
     assert "20 more in grey (20 nodes)" in texts
+    assert "20 of 40 share colours" in texts
+    assert shared_colours(np.array([3] * 6)) == ""
+    assert shared_colours(np.array([3] * 8)) == "4 of 8 share colours"
 
 
 @pytest.mark.parametrize(

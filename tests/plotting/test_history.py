@@ -94,7 +94,7 @@ def test_gap_over_iterations_and_seconds(followed):
         assert line.get_xdata().tolist() == at  # an infinite gap is not drawn
         assert line.get_ydata().tolist() == [3.0, 0.5]
         assert ax.get_yscale() == "log"
-        ax.figure.canvas.draw()
+        ax.figure.draw_without_rendering()
 
 
 def test_bounds_are_both_drawn(followed):
@@ -114,14 +114,23 @@ def test_bounds_that_agree_in_their_first_digits_are_shown_as_differences(follow
     assert "less 1000," in ax.get_ylabel()
 
 
-def test_single_check_and_zero_gap_are_said_in_words(followed):
-    once = replace(followed, history=[Record(7, 0.1, 2.0, 1.5)])
-    for show in ("gap", "bounds"):
-        (text,) = plot_convergence(once, show).texts
-        assert "checked once, after 7 iterations" in text.get_text()
-        assert "gap 0.5" in text.get_text()
-    exact = replace(followed, history=[Record(1, 0.1, 2.0, 2.0), Record(2, 0.2, 2.0, 2.0)])
-    assert [t.get_text() for t in plot_convergence(exact).texts] == ["the gap is zero"]
+def test_a_single_check_is_a_point_and_said_so(followed):
+    once = replace(followed, history=[Record(7, 0.1, 2.0, 1.5)], value=2.0)
+    for show, expected in (("gap", [[0.5]]), ("bounds", [[2.0], [1.5]])):
+        ax = plot_convergence(once, show)
+        assert ax.get_title() == "checked once, after 7 iterations: gap 0.5"
+        assert [line.get_ydata().tolist() for line in ax.get_lines()] == expected
+        for line in ax.get_lines():
+            assert line.get_xdata().tolist() == [7]
+            assert (line.get_marker(), line.get_markersize()) == ("o", 9)
+        ax.figure.draw_without_rendering()
+
+
+def test_gaps_that_cannot_be_drawn_are_said_in_words(followed):
+    for lower, text in ((2.0, "the gap is zero"), (-np.inf, "the gap is not finite")):
+        history = [Record(1, 0.1, 2.0, lower), Record(2, 0.2, 2.0, lower)]
+        ax = plot_convergence(replace(followed, history=history))
+        assert [t.get_text() for t in ax.texts] == [text]
 
 
 def test_real_history_is_drawn_on_given_axes(problem):

@@ -19,7 +19,7 @@ from shapely import Point, Polygon, box  # noqa: E402
 import gtvcvx as gtv  # noqa: E402
 from gtvcvx.graph_construction import contiguity_graph, knn_graph  # noqa: E402
 from gtvcvx.plotting import plot_graph, plot_map  # noqa: E402
-from gtvcvx.plotting._canvas import OTHER, cluster_styles  # noqa: E402
+from gtvcvx.plotting._canvas import ON_DARK, ON_LIGHT, OTHER, cluster_styles  # noqa: E402
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
 SHAPES = squares(2, 3)
@@ -119,6 +119,15 @@ def test_hatches_tell_clusters_of_one_colour_apart():
         (2.0 * (c % 4), float(c // 4)) for c in range(6, 16)
     ]
     assert "6 more in colours (12 areas)" in legend(ax)
+    assert "16 of 16 share colours" in legend(ax)
+
+
+def test_names_are_legible_on_every_colour():
+    """Black on light areas, white on dark ones, outlined in the other; foreign letters plain."""
+    frame = Frame(SHAPES, ["a", "b", "c", "d", "e", "\N{CJK UNIFIED IDEOGRAPH-65E5}"])
+    texts = plot_map(frame, np.arange(6.0), names=True).texts
+    assert [text.get_color() for text in texts] == [ON_DARK] * 3 + [ON_LIGHT] * 3
+    assert [bool(text.get_path_effects()) for text in texts] == [True] * 5 + [False]
 
 
 def test_holes_are_not_filled_however_rings_turn():

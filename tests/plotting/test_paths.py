@@ -8,9 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_rgb
 
 import gtvcvx as gtv
 from gtvcvx.plotting import plot_clusterpath, plot_dendrogram, plot_path, save_figure
+from gtvcvx.plotting._canvas import OTHER
 from gtvcvx.plotting._dendrogram import _leaves, fusions
 
 
@@ -129,7 +131,7 @@ def test_small_paths_can_be_drawn(shape):
         plot_clusterpath({"lams": lams, "w": w}),
         plot_dendrogram({"lams": lams, "labels": labels}),
     ):
-        ax.figure.canvas.draw()
+        ax.figure.draw_without_rendering()
 
 
 def fused_at(lams, labels):
@@ -200,6 +202,47 @@ def test_cut_of_the_dendrogram_has_the_colours_of_the_clusters(path):
     label_of = dict(zip(path.nodes, path.labels[place].tolist(), strict=True))
     pairs = {(label_of[name], colour[k]) for k, name in enumerate(names)}
     assert len(pairs) == len(set(label_of.values())) == 3
+
+
+@pytest.mark.parametrize(
+    ("heights", "scale"),
+    [
+        (np.arange(1.0, 10.0), "function"),  # linear
+        (np.arange(1.0, 10.0) ** 2, "function"),  # square roots
+        (np.geomspace(1e-3, 1.0, 9), "log"),
+        ([2.0] * 9, "function"),
+    ],
+)
+def test_no_part_of_the_tree_is_empty(heights, scale):
+    """The tree fills its axes, however long the path goes on, in halves of as many fusions."""
+    heights = np.asarray(heights)
+    lams = np.unique([1e-6, *heights, 1e6])
+    fused = np.searchsorted(np.sort(heights), lams, side="right")
+    labels = np.maximum(np.arange(10)[None, :], fused[:, None])
+    ax = plot_dendrogram({"lams": lams, "labels": labels})
+    assert ax.get_yscale() == scale
+    low, high, *places = ax.transAxes.inverted().transform(
+        ax.transData.transform([(0.0, y) for y in (*ax.get_ylim(), *heights)])
+    )[:, 1]
+    assert (low, high) == pytest.approx((0.0, 1.0))
+    if len(set(heights)) > 1:
+        assert min(places) < 0.2
+        assert max(places) > 0.8
+        assert 0.4 < np.median(places) < 0.6
+    ax.figure.draw_without_rendering()
+
+
+def test_clusters_without_a_colour_are_said():
+    lams, labels = [1.0, 2.0], np.stack([np.arange(40), np.arange(40) // 2])
+    w = np.random.default_rng(0).standard_normal((2, 40, 2))
+    data = {"lams": lams, "w": w, "labels": labels}
+    for draw in (plot_path, plot_clusterpath, plot_dendrogram):
+        ax = draw(data, at=2.0)
+        assert ax.get_title().endswith("; 6 of 20 clusters in colours")
+        colours = {tuple(c) for part in ax.collections for c in part.get_edgecolors()}
+        assert len(colours) <= 9  # six, grey, ink, white
+    colours = [tuple(c[:3]) for c in lines_of(plot_path(data, at=2.0)).get_colors()]
+    assert colours[:28] == [to_rgb(OTHER)] * 28  # below the others
 
 
 def test_large_dendrogram_is_quick_and_has_no_names():
