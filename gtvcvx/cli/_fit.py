@@ -39,6 +39,8 @@ def run(args: Namespace) -> int:
         design = design.with_lam(chosen.lam)
     solution = _solve(args, design) if chosen is None else chosen.solution
     solution.info.update(design.info_of(solution.w))
+    if chosen is not None:
+        solution.info["cross_validation"] = _fit_cv.summary(args, chosen)
     clusters = find_clusters(solution)
     original = _fit_report.Original.of(design, solution, clusters)
     # Written before the certificate is computed: an interrupt there costs only the verdict.

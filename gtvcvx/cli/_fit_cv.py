@@ -103,6 +103,23 @@ def _rows(found: CrossValidation) -> list[list[str]]:
     ]
 
 
+def summary(args: Namespace, found: CrossValidation) -> dict[str, Any]:
+    """Return what is noted in the solution, for readers of its file."""
+    return {
+        "folds": len(found.fold_sizes),
+        "over": found.over,
+        "rule": found.rule,
+        "seed": args.seed,
+        "lams": found.lams,
+        "mean_errors": found.mean_errors,
+        "standard_errors": found.std_errors,
+        "n_clusters": found.path.n_clusters,
+        "lam_min": found.lam_min,
+        "lam_1se": found.lam_1se,
+        "lam": found.lam,
+    }
+
+
 def data(args: Namespace, design: Design, found: CrossValidation) -> dict[str, Any]:
     """Return the whole cross-validation for JSON."""
     nodes = design.problem.graph.nodes
@@ -114,21 +131,11 @@ def data(args: Namespace, design: Design, found: CrossValidation) -> dict[str, A
         of_rows[np.argsort(design.owner, kind="stable")] = found.folds
         assignment = [[line, fold] for line, fold in zip(design.table.lines, of_rows, strict=True)]
     return {
-        "folds": len(found.fold_sizes),
-        "over": found.over,
-        "rule": found.rule,
-        "seed": args.seed,
-        "lams": found.lams,
-        "mean_errors": found.mean_errors,
-        "standard_errors": found.std_errors,
+        **summary(args, found),
         "fold_errors": found.fold_errors,
         "fold_sizes": found.fold_sizes,
-        "n_clusters": found.path.n_clusters,
         "rel_gaps": found.path.rel_gaps,
         "fold_rel_gaps": found.fold_rel_gaps,
-        "lam_min": found.lam_min,
-        "lam_1se": found.lam_1se,
-        "lam": found.lam,
         # of each line of the data file, or of each node; -1: never held out
         "fold_of": assignment,
     }

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from gtvcvx._arrays import finite_array
 from gtvcvx.federated import SavedRun
+from gtvcvx.path import LambdaPath
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
@@ -77,6 +78,20 @@ def load_run(path: str, problem: GTVProblem, problem_path: str) -> SavedRun:
                 f"{path}: its models have {d} coefficients, those of {problem_path} {problem.dim}"
             )
     return run
+
+
+def load_path(path: str, problem: GTVProblem, problem_path: str) -> LambdaPath:
+    """Load a path and check that it is one of the problem's nodes and coefficients."""
+    with _reading(path):
+        found = LambdaPath.load(path)
+        if not len(found) or list(found[0].nodes) != list(problem.graph.nodes):
+            raise ValueError(f"{path}: its nodes are not those of {problem_path}")
+        if found.w.shape[1:] != (problem.graph.n_nodes, problem.dim):
+            raise ValueError(
+                f"{path}: its solutions have {found.w.shape[2]} coefficients, those of "
+                f"{problem_path} {problem.dim}"
+            )
+    return found
 
 
 def load_fitted(path: str) -> Solution:

@@ -136,6 +136,17 @@ class Model:
             return {"score": predictor.tolist(), "label": label}
         return {"probability": expit(predictor).tolist(), "label": label}
 
+    def score(self, path: str, node: str, target: str) -> dict[str, float]:
+        """Return means over the rows of a file that have a target, and how many there are."""
+        table = read_data(
+            path,
+            node=node,
+            target=target,
+            features=self.features,
+            targets=self.loss.targets(self.labels),
+        )
+        return {**self.loss.quality(self.predictor(table), table.y), "rows": len(table.y)}
+
 
 def _refuse_infinite(values: FloatArray, table: DataTable, what: str) -> None:
     wrong = np.flatnonzero(~np.isfinite(values))
@@ -146,16 +157,14 @@ def _refuse_infinite(values: FloatArray, table: DataTable, what: str) -> None:
 
 def _score(args: Namespace, model: Model, node: str) -> dict[str, float]:
     """Means over the rows that have a target."""
-    target = args.target or model.column("target", args.solution)
-    table = read_data(
-        args.data,
-        node=node,
-        target=target,
-        features=model.features,
-        targets=model.loss.targets(model.labels),
-    )
-    quality = model.loss.quality(model.predictor(table), table.y)
-    return {**quality, "rows": len(table.y)}
+    return model.score(args.data, node, args.target or model.column("target", args.solution))
+
+
+def score_of_file(solution: str, data: str) -> dict[str, float]:
+    """Return means over a file's rows, by the node and target columns of the fit."""
+    model = Model.load(solution)
+    columns = [model.column(name, solution) for name in ("node", "target")]
+    return model.score(data, *columns)
 
 
 def _n_nodes(table: DataTable) -> str:

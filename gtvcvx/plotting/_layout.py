@@ -13,6 +13,9 @@ from gtvcvx.graph import EmpiricalGraph, checked_positions, connected_components
 #: Springs and distances take time that grows with the square of the number of nodes.
 SMALL = 400
 _MAJORIZATIONS = 100
+# Pivots for large graphs: fifty are as good as all nodes, says the paper. Graphs are long from
+# this multiple of log2 n on; random ones stay below it, grids are far above.
+_PIVOTS, _LONG = 50, 1.5
 
 
 def place_nodes(graph: EmpiricalGraph, positions: ArrayLike | None, near: IntArray) -> FloatArray:
@@ -32,7 +35,8 @@ def layout(n_nodes: int, edges: IntArray, cluster_of: IntArray, seed: int = 0) -
 
     Components of up to 400 nodes are placed by springs along the edges, where clusters start next
     to each other; sparse ones by distances along the graph, because springs leave long chains
-    tangled; larger ones by two eigenvectors of their Laplacian.
+    tangled. Larger ones are placed by distances to a few nodes if they are long, as grids and
+    neighbourhoods of points are, and else by two eigenvectors of their Laplacian.
     """
     component = connected_components(n_nodes, edges)
     order = np.argsort(component, kind="stable")
@@ -58,7 +62,9 @@ def _place_component(n: int, edges: IntArray, cluster_of: IntArray, seed: int) -
     if n == 1:
         return np.zeros((1, 2))
     if n > SMALL:
-        places = _spectral(n, edges, seed)
+        places = _by_pivots(n, edges)
+        if places is None:
+            places = _spectral(n, edges, seed)
     elif len(edges) <= 2 * n:
         places = _by_distances(n, edges)
     else:
@@ -101,6 +107,30 @@ def _by_distances(n: int, edges: IntArray) -> FloatArray:
         pull = weight * distance / np.maximum(apart, 1e-9)
         places = solve @ (pull.sum(axis=1)[:, None] * places - pull @ places)
     return places
+
+
+def _by_pivots(n: int, edges: IntArray) -> FloatArray | None:
+    """Two principal components of squared distances to pivots; None if distances say little.
+
+    Pivot MDS (Brandes, Pich, "Eigensolver methods for progressive multidimensional scaling of
+    large data", 2006); each pivot is the node farthest from those before. In a graph like a random
+    one all nodes are about log n apart, wherever they are.
+    """
+    adjacency = _adjacency(n, edges)
+    distance = np.empty((n, _PIVOTS))
+    nearest = np.full(n, np.inf)
+    for k in range(_PIVOTS):
+        pivot = 0 if k == 0 else int(np.argmax(nearest))
+        distance[:, k] = sp.csgraph.dijkstra(adjacency, indices=pivot, unweighted=True)
+        nearest = np.minimum(nearest, distance[:, k])
+        if k == 1 and distance.max(initial=0, where=np.arange(_PIVOTS) < 2) < _LONG * np.log2(n):
+            return None
+    squares = distance**2
+    centred = -0.5 * (
+        squares - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True) + squares.mean()
+    )
+    _, axes = np.linalg.eigh(centred.T @ centred)
+    return np.asarray(centred @ axes[:, -2:])
 
 
 def _adjacency(n: int, edges: IntArray) -> sp.csr_array:

@@ -19,10 +19,12 @@ class Page(HTMLParser):
     words: list = field(default_factory=list)
     rows: list = field(default_factory=list)
     scripts: list = field(default_factory=list)
+    verdicts: list = field(default_factory=list)
 
     def __post_init__(self):
         super().__init__()
         self.open: list = []
+        self._last_class, self._in_verdict = "", False
         self.feed(self.text)
         self.close()
         assert not self.open, "every element is closed"
@@ -31,6 +33,10 @@ class Page(HTMLParser):
         self.tags.append((tag, dict(attributes)))
         if tag not in ("meta", "img", "br", "input"):
             self.open.append(tag)
+        self._in_verdict = tag == "strong" and "verdict" in self._last_class
+        self._last_class = dict(attributes).get("class") or ""
+        if tag == "script":
+            self.scripts.append([dict(attributes), ""])
         if tag == "tr":
             self.rows.append([])
         if tag in ("td", "th"):
@@ -43,8 +49,11 @@ class Page(HTMLParser):
         if "style" in self.open:
             return
         if "script" in self.open:
-            self.scripts.append(data)
+            self.scripts[-1][1] += data
             return
+        if self._in_verdict:
+            self.verdicts.append(data)
+            self._in_verdict = False
         self.words.append(data)
         if self.open and self.open[-1] in ("td", "th"):
             self.rows[-1][-1] += data
@@ -56,7 +65,8 @@ class Page(HTMLParser):
 
     @property
     def verdict(self):
-        return self.words[self.words.index("Certificate") + 1 :][1]
+        (found,) = self.verdicts
+        return found
 
     @property
     def pictures(self):
@@ -77,25 +87,23 @@ def assert_self_contained(page):
     The scripts are those of the package, by their hashes, and no attribute is one.
     """
     names = {tag for tag, _ in page.tags}
-    assert not names & {"link", "iframe", "object", "embed", "base", "form", "a"}
-    for _, attributes in page.tags:
+    assert not names & {"link", "iframe", "object", "embed", "base", "form"}
+    for tag, attributes in page.tags:
         for name, value in attributes.items():
             assert not name.startswith("on")
             if name in ("src", "href", "srcset", "action", "background", "poster", "style"):
-                assert value.startswith("data:")
+                assert value.startswith("#" if tag == "a" else "data:")
     markup = re.sub(r"<script>.*?</script>", "", page.text, flags=re.DOTALL)
     assert "url(" not in re.sub(r"base64,[\w+/=]*", "", markup)
     assert "@import" not in page.text
     policies = [a["content"] for t, a in page.tags if a.get("http-equiv")]
     (policy,) = policies
     strict = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    scripts = page.scripts[1:]  # after the certificate, which is data
+    scripts = [text for attributes, text in page.scripts if not attributes]  # others are data
     hashes = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
     allowed = "; script-src " + " ".join(f"'sha256-{digest}'" for digest in hashes)
     assert policy == strict + (allowed if scripts else "")
-    assert [attributes for tag, attributes in page.tags if tag == "script"][1:] == [{}] * len(
-        scripts
-    )
+    assert {attributes.get("type") for attributes, _ in page.scripts} <= {None, "application/json"}
     for picture in page.pictures:
         for element in ElementTree.fromstring(picture).iter():
             assert not element.tag.endswith("}script")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+from html import unescape
 from xml.etree import ElementTree
 
 import numpy as np
@@ -14,18 +16,48 @@ from _pages import Page, assert_self_contained, read
 
 import gtvcvx as gtv
 import verify
-from gtvcvx.cli import _html, _html_report
+from gtvcvx.cli.report import _certificate, _command, _nodes, _page, _pictures, _svg
+from gtvcvx.plotting._canvas import luminance
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-NASTY = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a & b", "$\\frac", "日本"]
+NASTY = [
+    *("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a & b", "$\\frac", "日本"),
+    *("\N{PARTY POPPER}", "{{ 7*7 }}{% raw %}</style>", "fill: #17202a", "x" * 500),
+]
+# Tells the page around it what a browser has made of the page, and finds a node in it.
+PROBE = """
+addEventListener("load", () => {
+  const textOf = (item) => item.textContent;
+  const said = {
+    widths: [document.documentElement.scrollWidth, innerWidth],
+    rows: [...document.querySelectorAll("tr")].map((row) => [...row.cells].map(textOf)),
+    verdict: textOf(document.querySelector(".verdict strong")),
+  };
+  const box = document.getElementById("find");
+  box.value = "\N{PARTY POPPER}";
+  box.dispatchEvent(new Event("input"));
+  setTimeout(() => {
+    const left = document.querySelectorAll("#node-rows tbody tr:not([hidden])");
+    said.left = [...left].map((row) => textOf(row.cells[0]));
+    said.found = textOf(document.getElementById("found"));
+    parent.postMessage(JSON.stringify(said), "*");
+  }, 500);
+});
+"""
+# A window has at least 500 pixels, a frame as many as it is told.
+FRAME = """<!DOCTYPE html><title>t</title><iframe src="n.html" width="420" height="2000"></iframe>
+<pre></pre><script>addEventListener("message", (event) => {
+  document.querySelector("pre").textContent = event.data;
+});</script>"""
 
 
 @pytest.fixture
 def nasty(tmp_path):
     """A problem whose labels and feature names try to be HTML or mathematics."""
     rng = np.random.default_rng(0)
-    graph = gtv.EmpiricalGraph(5, [[0, 1], [1, 2], [2, 3], [3, 4], [0, 4]], None, NASTY)
-    problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(rng.standard_normal((5, 2))), "l2", 0.3)
+    n = len(NASTY)
+    graph = gtv.EmpiricalGraph(n, [[i, (i + 1) % n] for i in range(n)], None, NASTY)
+    problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(rng.standard_normal((n, 2))), "l2", 0.3)
     solution = problem.solve(rtol=1e-8, verbose=False)
     solution.info["features"] = ["<b>height</b>", "$x^"]
     problem.save(tmp_path / "n.problem.npz")
@@ -162,8 +194,8 @@ def test_labels_stay_text(nasty, run):
     assert_self_contained(page)
     assert {tag for tag, _ in page.tags} <= {
         *("html", "head", "meta", "title", "style", "body", "h1", "h2", "section", "p", "strong"),
-        *("br", "div", "table", "caption", "thead", "tbody", "tr", "th", "td"),
-        *("figure", "img", "figcaption"),
+        *("br", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "span", "main"),
+        *("figure", "img", "figcaption", "nav", "ul", "li", "a", "h3", "details", "summary"),
         *("button", "label", "input", "noscript", "script"),
     }
     solution = gtv.Solution.load(nasty / "n.npz")
@@ -190,7 +222,9 @@ def test_same_input_gives_the_same_page(nasty, run):
 def test_rows_beyond_the_limit_are_counted(fitted, run):
     run("report", fitted.folder / "s.npz", "--rows", "4")
     page = read(fitted.folder / "s.html")
-    assert f"2 nodes more; all of them are in {fitted.folder / 's.npz'}." in page.words
+    (note,) = [words for words in page.words if "no row in this table" in words]
+    assert note.startswith("2 nodes more have")
+    assert note.endswith(f"all of them are in {fitted.folder / 's.npz'}.")
     shown = [row[0] for row in page.rows if len(row) == 5 and row[2] in ("yes", "no")]
     assert shown == list("abcd")
 
@@ -238,7 +272,7 @@ def test_solution_without_a_finite_gap_has_its_page_too(tmp_path, run):
 
 
 def test_graphs_that_are_too_large_are_not_drawn(fitted, run, monkeypatch):
-    monkeypatch.setattr(_html_report, "MOST_EDGES", 6)
+    monkeypatch.setattr(_pictures, "MOST_EDGES", 6)
     assert run("report", fitted.folder / "s.npz").status == 0
     page = read(fitted.folder / "s.html")
     assert len(page.pictures) == 1  # the bars of the gap
@@ -292,40 +326,174 @@ def test_numbers_of_certificates_are_rounded_to_floats():
         (3, 3.0),
         (0.1, 0.1),
     ):
-        assert _html_report._rounded(text) == value
+        assert _certificate._rounded(text) == value
 
 
 def test_cells_are_escaped_and_numbers_stand_on_the_right():
-    page = Page(_html.page("t", [_html.table("<c>", ["<h>", "n"], [["a<b", 1.5], ["&", 20]])]))
-    assert page.rows == [["<h>", "n"], ["a<b", "1.5"], ["&", "20"]]
-    classes = [a.get("class") for tag, a in page.tags if tag == "td"]
-    assert classes == [None, "number", None, "number"]
-    empty = Page(_html.page("t", [_html.table("c", ["a", "b"], [])]))
-    assert empty.rows == [["a", "b"]]
+    """By the macro of the page, with names that are no templates."""
+    module = _page._environment().get_template("_parts.html").module
+
+    def table(*arguments):
+        return Page(str(module.table(_page.Table(*arguments))))
+
+    page = table("<c>", ["<h>", "n"], [["a<b", 1.5], ["{{ 1 }}", 20]])
+    assert page.rows == [["<h>", "n"], ["a<b", "1.5"], ["{{ 1 }}", "20"]]
+    classes = [a.get("class") for tag, a in page.tags if tag in ("th", "td")]
+    assert classes == [None, "number"] * 3
+    assert [a.get("scope") for tag, a in page.tags if tag == "th"] == ["col", "col", "row", "row"]
+    assert table("c", ["a", "b"], []).rows == [["a", "b"]]
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
-def test_browser_shows_the_page(nasty, run):
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Solve for 32 pairs and a cluster of 8."""
+    data = np.repeat(np.arange(33.0), [2] * 32 + [8])[:, None]
+    labels = [f"node {i}" for i in range(72)]
+    graph = gtv.EmpiricalGraph(72, [[i, i + 1] for i in range(71)], None, labels)
+    problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(100.0 * data), "l1", 0.01)
+    solution = problem.solve(verbose=False)
+    assert solution.clusters().max() == 32
+    return _certificate.built(problem, solution, None)
+
+
+def test_every_node_is_named(many, monkeypatch):
+    """In the table of nodes, the table of clusters, or a list; or it is said how many are not."""
+    section = _nodes.node_section(many, 5, "x.npz")
+    large, others = section.members
+    assert large.title == "Cluster 32: 8 nodes"
+    assert large.names == [f"node {i}" for i in range(64, 72)]
+    assert others.title == "3 other clusters, by number"
+    assert others.names == [f"node {i} ({i // 2})" for i in range(58, 64)]
+    in_table = ", ".join(str(row[-1]) for row in _nodes.cluster_section(many).table.rows).split(
+        ", "
+    )
+    listed = {name.partition(" (")[0] for members in section.members for name in members.names}
+    assert {f"node {i}" for i in range(72)} <= listed | set(in_table)
+    assert "67 nodes more have no row in this table; all of them are in x.npz." in section.notes
+
+    monkeypatch.setattr(_nodes, "MOST_NAMES", 8 * len("node 64") + len("node 58 (29)") + 3)
+    section = _nodes.node_section(many, 5, "x.npz")
+    assert [len(members.names) for members in section.members] == [8, 1]
+    assert section.notes[-1].startswith("The names of 5 nodes are in no list")
+
+
+def test_errors_on_held_out_data_and_the_path_are_shown(files, run):
+    fit = files.fit("--quiet", lam="?", output="cv.npz")
+    at = fit.index("--lam")
+    fit[at : at + 2] = ["--cv", "3", "--lams", "4"]
+    assert run(*fit).status == 0
+    arguments = [str(word) for word in files.fit("--quiet", output="p.npz")]
+    arguments[0] = "path"
+    at = arguments.index("--lam")
+    arguments[at : at + 2] = ["--lams", "3"]
+    assert run(*arguments).status == 0
+    folder = files.folder
+    given = ("--held-out", files.data, "--path", folder / "p.npz")
+    outcome = run("report", folder / "cv.npz", *given)
+    assert (outcome.status, outcome.err) == (0, "")
+    page = read(folder / "cv.html")
+    solution = gtv.Solution.load(folder / "cv.npz")
+    found = solution.info["cross_validation"]
+    k = list(found["lams"]).index(found["lam"])
+    error, spread = found["mean_errors"][k], found["standard_errors"][k]
+    assert page.facts["Error at this lambda"] == (
+        f"mean loss {error:.6g}, standard error {spread:.3g}"
+    )
+    row = [found["lam"], error, spread]
+    clusters = str(found["n_clusters"][k])
+    assert [*(f"{x:.6g}" for x in row), clusters, "this solution"] in page.rows
+    X, y, node = files.arrays()[1:]
+    residual = np.sum(X * solution.w[node], axis=1) - y
+    assert float(page.facts["Mean squared error"]) == pytest.approx(np.mean(residual**2), rel=1e-5)
+    assert page.facts["Held-out error"].startswith("mean squared error")
+    assert {"Path", "Held-out error"} <= set(page.words)
+    titles = [a["alt"] for tag, a in page.tags if tag == "img"]
+    assert any(title.startswith("Held-out error") for title in titles)
+    assert any(title.startswith("Fusions of 6 nodes") for title in titles)
+    assert all(titles)
+
+    other = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), gtv.PointLoss.stack([[0.0], [1.0]]))
+    gtv.path.lambda_path(other, [1.0], verbose=False).save(folder / "o.npz")
+    outcome = run("report", folder / "cv.npz", "--path", folder / "o.npz")
+    assert (outcome.status, outcome.err.count("\n")) == (2, 1)
+    assert "o.npz: its nodes are not those of" in outcome.err
+
+
+def test_greys_of_pictures_turn_with_the_page_and_colours_stay():
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg"><path style="fill: #17202a; stroke: #ee6677"/>'
+        '<path style="stroke: #ffffff"/><text style="fill: #010101">fill: #17202a</text></svg>'
+    )
+    turned = _svg.turning(svg.encode()).decode()
+    assert 'style="fill: var(--c17202a); stroke: #ee6677"' in turned
+    assert 'style="stroke: var(--cffffff)"' in turned
+    assert 'style="fill: #010101">fill: #17202a</text>' in turned
+    assert f"--cffffff:{_svg.DARK_PAPER}" in turned
+    assert f"--paper: {_svg.DARK_PAPER}" in _page.source("templates/style.css")
+    dark = luminance(_svg.DARK_PAPER) + 0.05
+    for grey in ("#ffffff", "#d5d8dc", "#bbbbbb", "#85929e"):
+        contrast = 1.05 / (luminance(grey) + 0.05)
+        found = (luminance(_svg.turned(grey)) + 0.05) / dark
+        assert found == pytest.approx(contrast, rel=0.03)
+    assert _svg.turned("#000000") == "#ffffff"
+
+
+@pytest.fixture
+def chromium(tmp_path):
+    """Run Chromium on a page: ``chromium(page, *options)`` gives what it prints."""
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium")
+    profile = tmp_path / "profile"
+
+    def call(page, *options):
+        command = [
+            *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
+            *("--disable-sync", "--disable-background-networking", "--disable-component-update"),
+            *("--disable-quic", f"--user-data-dir={profile}", "--hide-scrollbars", *options),
+            page.as_uri(),
+        ]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+
+    return call
+
+
+@pytest.mark.parametrize(("scheme", "paper"), [(1, "#ffffff"), (0, _svg.DARK_PAPER)])
+def test_browser_shows_the_page(nasty, run, chromium, scheme, paper):
+    """In light and in dark, pictures too."""
+    from matplotlib.colors import to_rgb
     from matplotlib.image import imread
 
     run("report", nasty / "n.npz", "--quiet")
     page, shot = nasty / "n.html", nasty / "shot.png"
-    options = [
-        *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
-        *("--disable-background-networking", "--disable-component-update", "--disable-quic"),
-        f"--user-data-dir={nasty / 'profile'}",
-        *("--window-size=1000,5000", "--hide-scrollbars"),
-    ]
-    command = [str(CHROMIUM), *options, f"--screenshot={shot}", page.as_uri()]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    options = (f"--blink-settings=preferredColorScheme={scheme}", "--window-size=1000,5000")
+    chromium(page, *options, f"--screenshot={shot}")
     pixels = imread(shot)[:, :, :3]
     assert pixels.shape[:2] == (5000, 1000)
-    assert np.allclose(pixels[-1, 0], 1.0)  # white paper
+    background = np.abs(pixels - to_rgb(paper)).max(axis=2) < 0.01
+    assert background[-1, 0]
+    # Letters and lines are on it, and no sheet of another colour.
+    assert background.mean() > 0.85
+    if scheme == 0:  # no ink that is lost on a dark page
+        assert (pixels.max(axis=2) < 0.06).mean() < 1e-4
     # The pictures are there: colours that no text has, over much of the page's length.
     coloured = np.ptp(pixels, axis=2) > 0.3
     assert coloured.any(axis=1).sum() > 500
-    command = [str(CHROMIUM), *options, "--dump-dom", page.as_uri()]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
-    dom = Page(done.stdout)
-    assert dom.rows == read(page).rows
-    assert dom.verdict == "CERTIFIED"
+
+
+def test_browser_has_no_complaints_on_a_small_screen(nasty, run, chromium, monkeypatch):
+    """Nothing is wider than 420 pixels, no script fails, the search finds a node."""
+    read_source = _command.source
+    monkeypatch.setattr(_command, "source", lambda name: read_source(name) + PROBE)
+    run("report", nasty / "n.npz", "--quiet")
+    frame = nasty / "frame.html"
+    frame.write_text(FRAME, encoding="utf-8")
+    options = ("--virtual-time-budget=5000", "--enable-logging=stderr", "--dump-dom")
+    done = chromium(frame, *options)
+    assert "CONSOLE" not in done.stderr
+    said = json.loads(unescape(re.search("<pre>(.*)</pre>", done.stdout, re.DOTALL)[1]))
+    page = read(nasty / "n.html")
+    assert said["widths"][0] <= said["widths"][1] <= 420
+    assert said["rows"] == page.rows
+    assert said["verdict"] == page.verdict == "CERTIFIED"
+    assert said["left"] == ["\N{PARTY POPPER}"]
+    assert said["found"] == "1 in the table, 0 in the lists"

@@ -14,7 +14,8 @@ import pytest
 
 import gtvcvx as gtv
 import verify
-from gtvcvx.cli import _html, _html_proof, _html_report, main
+from gtvcvx.cli import main
+from gtvcvx.cli.report import _certificate, _embedded, _page
 from verify.web import checker_source
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -60,11 +61,11 @@ def test_the_embedded_certificate_is_the_one_that_was_built(page, saved):
 
 def test_the_checker_is_the_one_of_the_package(page):
     assert page.count(f"<script>{checker_source()}</script>") == 1
-    assert page.count("</script>") == page.count("<script") == 3
+    assert page.count("</script>") == page.count("<script") == 4
 
 
 def test_scripts_cannot_be_ended_by_their_own_text():
-    for text in (checker_source(), *_html_proof.tools("{}", 1e-6)[1]):
+    for text in (_page.source("find_nodes.js"), *_embedded.embedded("{}", 1e-6).scripts):
         assert "</script" not in text.lower()
         assert "<!--" not in text
 
@@ -76,7 +77,7 @@ def test_a_certificate_file_is_embedded_as_it_is(saved, run, tmp_path):
     arguments = ("--certificate", certificate, "-o", tmp_path / "r.html", "--rtol", "0.001")
     assert run("report", saved / "n.npz", *arguments).status == 0
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert embedded(text) == _html_proof.inert(certificate.read_text(encoding="utf-8"))
+    assert embedded(text) == _embedded.inert(certificate.read_text(encoding="utf-8"))
     assert 'id="proof-rtol" value="0.001"' in text
 
 
@@ -91,23 +92,24 @@ def test_without_data_or_text_there_is_nothing_to_embed(page, tmp_path):
         b"[" * 100_000,
     ):
         file.write_bytes(content)
-        assert _html_report._embeddable(str(file)) is None
-    part, scripts = _html_proof.tools(None, 1e-6)
-    assert "cannot be checked in this page: it is very large, or no text" in part
-    assert not scripts
-    assert "script-src" not in _html.page("title", [part], scripts)
+        assert _certificate._embeddable(str(file)) is None
+    proof = _embedded.embedded(None, 1e-6)
+    assert proof.why_not.startswith("it is very large, or no text")
+    assert proof.certificate is None
+    assert not proof.scripts
+    assert "script-src" not in _page._policy([])
 
 
 def test_very_large_certificates_are_checked_by_command(monkeypatch):
-    monkeypatch.setattr(_html_proof, "MOST_CHARACTERS", 1000)
-    assert "<script" in _html_proof.tools("1" * 1000, 1e-6)[0]
+    monkeypatch.setattr(_embedded, "MOST_CHARACTERS", 1000)
+    assert _embedded.embedded("1" * 1000, 1e-6).certificate == "1" * 1000
     problem = gtv.GTVProblem(gtv.EmpiricalGraph(2, [[0, 1]]), gtv.PointLoss.stack(np.eye(2)))
-    monkeypatch.setattr(_html_report, "_SHORTEST_NUMBER", 501)
-    assert _html_report._text(None, problem) is None  # not even looked into
-    part, scripts = _html_proof.tools("1" * 1001, 1e-6)
-    assert "too many to be part of it" in part
-    assert "<script" not in part
-    assert not scripts
+    monkeypatch.setattr(_certificate, "_SHORTEST_NUMBER", 501)
+    assert _certificate._text(None, problem) is None  # not even looked into
+    proof = _embedded.embedded("1" * 1001, 1e-6)
+    assert "too many to be part of it" in proof.why_not
+    assert proof.certificate is None
+    assert not proof.scripts
 
 
 class Browser:

@@ -17,7 +17,7 @@ import gtvcvx as gtv
 import verify
 from gtvcvx.plotting import _network, plot_graph, save_figure
 from gtvcvx.plotting._canvas import OTHER, STRONG, cluster_styles, luminance, shared_colours
-from gtvcvx.plotting._layout import SMALL, layout
+from gtvcvx.plotting._layout import SMALL, _by_pivots, layout
 
 
 @pytest.fixture(scope="module")
@@ -273,13 +273,28 @@ def test_layout_keeps_components_apart():
             assert ((low > other_high) | (other_low > high)).any()
 
 
-def test_layout_of_many_nodes_is_found_by_eigenvectors():
-    """A long ladder unrolls: the first coordinate is monotone along it."""
-    n = 2 * SMALL
-    edges = [[i, i + 2] for i in range(n - 2)] + [[i, i + 1] for i in range(0, n, 2)]
-    places = layout(n, np.array(edges), np.zeros(n, dtype=np.int64))
-    steps = np.diff(places[::2, 0])
-    assert np.mean(np.sign(steps) == np.sign(steps.sum())) > 0.95
+def test_long_graphs_are_placed_by_distances():
+    """A grid is seen as one: places are as far apart as they were, turned and scaled."""
+    side = 25
+    assert side**2 > SMALL
+    at = np.arange(side**2).reshape(side, side)
+    edges = np.concatenate(
+        [np.stack([at[:, :-1], at[:, 1:]], 2), np.stack([at[:-1], at[1:]], 2).swapaxes(0, 1)], 1
+    ).reshape(-1, 2)
+    places = layout(side**2, edges, np.zeros(side**2, dtype=np.int64))
+    true = np.column_stack(np.unravel_index(at.ravel(), at.shape))
+    some = np.random.default_rng(0).integers(0, side**2, (2, 500))
+    lengths = [np.linalg.norm(x[some[0]] - x[some[1]], axis=1) for x in (places, true)]
+    assert np.corrcoef(lengths)[0, 1] > 0.95
+
+
+def test_layout_of_short_graphs_is_found_by_eigenvectors():
+    """Distances are all about the same; communities are seen apart."""
+    graph = gtv.generators.sbm([SMALL, SMALL], 0.05, 0.001, seed=0)
+    assert _by_pivots(2 * SMALL, graph.edges) is None
+    first, second = np.split(layout(2 * SMALL, graph.edges, np.zeros(2 * SMALL, int)), 2)
+    apart = np.linalg.norm(first.mean(axis=0) - second.mean(axis=0))
+    assert apart > 3.0 * max(first.std(axis=0).max(), second.std(axis=0).max())
 
 
 def test_styles_of_clusters_differ_as_far_as_possible():

@@ -1,46 +1,51 @@
-"""The section of ``gtvcvx report`` about federated runs on the same nodes."""
+"""The section about federated runs on the same nodes."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gtvcvx.cli import _html as html
+from gtvcvx.cli.report._page import Table
+from gtvcvx.cli.report._svg import Picture, new_axes, picture
 from gtvcvx.federated import SavedRun
 from gtvcvx.plotting import plot_activity, plot_rounds
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
 _NONE = "none"
-_NOTE = (
-    "Value and gap are those of the problem that the algorithm solves, at its last record; the gap "
-    "is certified: the value less a lower bound from the algorithm's own flow. The objective is "
-    "that of the problem of this page, at the clients' models, and the distance the largest of a "
-    "client's model from its vector in the solution of this page. Bytes are all that clients have "
-    "sent and got, headers included; activity is a mean over the recorded rounds."
-)
+_HEIGHT = 3.2  # inches of a picture
 _RUNS = ("run", "algorithm", "status", "rounds", "active clients")
 _RESULTS = ("run", "value", "certified gap", "objective", "distance", "bytes up", "bytes down")
 
 
-def federated_section(runs: Mapping[str, SavedRun], problem: GTVProblem, solution: Solution) -> str:
-    """Return a table of runs, by their files, and pictures; "" where there are no runs."""
+@dataclass(frozen=True)
+class Federated:
+    """Tables of runs, and pictures."""
+
+    course: Table
+    results: Table
+    pictures: list[Picture]
+
+
+def federated(
+    runs: Mapping[str, SavedRun], problem: GTVProblem, solution: Solution
+) -> Federated | None:
+    """Compare runs, by their files; None where there are none."""
     if not runs:
-        return ""
+        return None
     names = short_names(runs)
     course = [[names[path], *_course(run)] for path, run in runs.items()]
     results = [[names[path], *_results(run, problem, solution)] for path, run in runs.items()]
     drawn = {names[path]: run for path, run in runs.items() if run.history.n_records}
-    return html.section(
-        "Federated runs",
-        html.table("Who took part", _RUNS, course),
-        html.table("How far the runs came, and what was sent", _RESULTS, results),
-        html.paragraph(_NOTE, "note"),
-        *(_pictures(drawn) if drawn else []),
+    return Federated(
+        Table("Who took part", _RUNS, course),
+        Table("How far the runs came, and what was sent", _RESULTS, results),
+        _pictures(drawn) if drawn else [],
     )
 
 
@@ -74,11 +79,11 @@ def _here(run: SavedRun, problem: GTVProblem, solution: Solution) -> tuple[Any, 
     return float(problem.value(run.models)), float(distances.max())
 
 
-def _pictures(runs: Mapping[str, SavedRun]) -> list[str]:
+def _pictures(runs: Mapping[str, SavedRun]) -> list[Picture]:
     found = []
     if any("gap" in run.history for run in runs.values()):
         for over, what in (("rounds", "rounds"), ("bytes", "bytes that clients have sent and got")):
             caption = f"The certified gap against {what}."
-            found.append(html.picture(plot_rounds(runs, over=over), caption))
+            found.append(picture(plot_rounds(runs, over=over, ax=new_axes(_HEIGHT)), caption))
     caption = "How many clients took part in the recorded rounds."
-    return [*found, html.picture(plot_activity(runs), caption)]
+    return [*found, picture(plot_activity(runs, ax=new_axes(_HEIGHT)), caption)]
