@@ -89,7 +89,14 @@ def luminance(colour: Any) -> float:
 
 
 def text_on(colour: Any) -> str:
-    """Return the colour of text on another one, of black and white the one that contrasts more."""
+    """Return the colour of text on another one, of black and white the one that contrasts more.
+
+    On the grey of what is no cluster it is ink, which turns with that grey.
+    """
+    from matplotlib.colors import to_hex
+
+    if to_hex(colour) == OTHER:
+        return INK
     # sqrt(1.05 * 0.05) - 0.05, where both contrasts are 4.58.
     return ON_LIGHT if luminance(colour) > 0.179 else ON_DARK
 
@@ -106,8 +113,8 @@ def outlined(text: str, colour: str) -> list[Any] | None:
     font = get_font(findfont(FontProperties()))
     if not all(font.get_char_index(ord(letter)) for letter in text):
         return None
-    other = ON_DARK if colour == ON_LIGHT else ON_LIGHT
-    return [withStroke(linewidth=1.0, foreground=other)]
+    around = {ON_LIGHT: ON_DARK, ON_DARK: ON_LIGHT, INK: "#ffffff"}[colour]
+    return [withStroke(linewidth=1.0, foreground=around)]
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:

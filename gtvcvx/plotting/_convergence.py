@@ -76,13 +76,13 @@ def _draw_gap(ax: Any, at: Any, gap: Any, value: float) -> None:
 
 
 def _draw_bounds(ax: Any, at: Any, upper: Any, lower: Any) -> None:
-    ax.set_title("bounds on the optimum", fontsize=11)
+    ax.set_title(f"bounds on the optimum, {upper[-1]:.9g} at the end", fontsize=11)
     finite = np.isfinite(upper) & np.isfinite(lower)
     end = float(upper[-1])
     if np.ptp(np.append(upper[finite], lower[finite])) < 1e-2 * abs(end):
         # All digits of the ticks would be the same: show what differs.
         upper, lower = upper - end, lower - end
-        ax.set_ylabel(f"objective less {end:.9g}, the value at the end")
+        ax.set_ylabel(f"objective less {end:.9g}")
     else:
         ax.set_ylabel("objective")
     ax.fill_between(at[finite], lower[finite], upper[finite], color="#d5d8dc", linewidth=0)

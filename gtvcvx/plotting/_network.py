@@ -16,6 +16,7 @@ from gtvcvx.plotting._canvas import (
     STRONG,
     as_text,
     cluster_styles,
+    outlined,
     shared_colours,
     text_on,
 )
@@ -26,6 +27,7 @@ NAMED_NODES, ARROWS, DASHES = 40, 250, 2000
 _VECTOR = 3000
 # Inches below which a scale beside the graph would take too much of its width.
 _NARROW = 6.0
+_LETTERS = 7.0  # points, of the names of nodes
 #: Clusters in a legend.
 LEGEND = 10
 
@@ -170,24 +172,35 @@ def ring_nodes(ax: Any, places: FloatArray, which: IntArray) -> None:
 def name_nodes(ax: Any, places: FloatArray, labels: Sequence[Any], colours: Sequence[Any]) -> None:
     """Write the label of each node: short ones into its marker, others beside it.
 
-    Inside, text is black or white, as the colour of its node takes it.
+    Inside, text is black or white, as the colour of its node takes it, and outlined where it is
+    wider than the marker.
     """
     texts = [as_text(label, 16) for label in labels]
     if max(map(len, texts)) <= 3 and node_area(ax, places) > 90.0:
+        width = float(np.sqrt(node_area(ax, places)))
         for text, place, colour in zip(texts, places, colours, strict=True):
+            ink = text_on(colour)
             ax.annotate(
-                text, place, ha="center", va="center", fontsize=7, color=text_on(colour), zorder=6
-            )
+                text, place, ha="center", va="center", fontsize=_LETTERS, color=ink, zorder=6,
+                path_effects=None if _width(text) <= width else outlined(text, ink),
+            )  # fmt: skip
         return
     backing = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.3}
     for text, place in zip(texts, places, strict=True):
         ax.annotate(
             text, place, xytext=(6.0, 4.0), textcoords="offset points", ha="left", va="bottom",
-            fontsize=7, color=INK, bbox=backing, zorder=6,
+            fontsize=_LETTERS, color=INK, bbox=backing, zorder=6,
         )  # fmt: skip
     # Room for the names on the right.
     right, width = float(places[:, 0].max()), float(np.ptp(places[:, 0]))
     ax.update_datalim([(right + 0.2 * width, float(places[:, 1].mean()))])
+
+
+def _width(text: str) -> float:
+    """Width of the name of a node in points."""
+    from matplotlib.textpath import TextPath
+
+    return float(TextPath((0.0, 0.0), text, size=_LETTERS).get_extents().width) if text else 0.0
 
 
 def node_colours(cluster_of: IntArray) -> list[str]:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -104,6 +105,8 @@ def test_very_large_certificates_are_checked_by_command(monkeypatch):
     monkeypatch.setattr(_embedded, "MOST_CHARACTERS", 1000)
     assert _embedded.embedded("1" * 1000, 1e-6).certificate == "1" * 1000
     problem = gtv.GTVProblem(gtv.EmpiricalGraph(2, [[0, 1]]), gtv.PointLoss.stack(np.eye(2)))
+    in_arrays = SimpleNamespace(document=object())
+    assert _certificate._text(in_arrays, problem) is None
     monkeypatch.setattr(_certificate, "_SHORTEST_NUMBER", 501)
     assert _certificate._text(None, problem) is None  # not even looked into
     proof = _embedded.embedded("1" * 1001, 1e-6)

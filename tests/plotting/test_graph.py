@@ -16,7 +16,15 @@ from matplotlib.quiver import Quiver
 import gtvcvx as gtv
 import verify
 from gtvcvx.plotting import _network, plot_graph, save_figure
-from gtvcvx.plotting._canvas import OTHER, STRONG, cluster_styles, luminance, shared_colours
+from gtvcvx.plotting._canvas import (
+    INK,
+    OTHER,
+    STRONG,
+    cluster_styles,
+    luminance,
+    shared_colours,
+    text_on,
+)
 from gtvcvx.plotting._layout import SMALL, _by_pivots, layout
 
 
@@ -232,6 +240,7 @@ def test_names_in_nodes_are_legible(problem, solution, places, by):
     assert len(ax.texts) == 24
     worst = min(contrast(text.get_color(), below[tuple(text.xy)]) for text in ax.texts)
     assert worst >= 4.5
+    assert text_on(OTHER) == INK  # which a dark page turns, as it does that grey
 
 
 def test_large_graphs_are_drawn_without_names_and_as_pixels(tmp_path):

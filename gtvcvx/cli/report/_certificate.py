@@ -39,8 +39,10 @@ def given(path: str, problem: GTVProblem, solution: Solution, rtol: float | None
 
 
 def _text(certificate: verify.Certificate, problem: GTVProblem) -> str | None:
-    """Return the document as text, unless its flows alone are too many to be embedded."""
+    """Return the document as text, unless it is in arrays or its flows alone are too many."""
     if problem.graph.n_edges * problem.dim * _SHORTEST_NUMBER > _embedded.MOST_CHARACTERS:
+        return None
+    if not isinstance(certificate.document, dict):
         return None
     return json.dumps(certificate.document, separators=(",", ":"), allow_nan=False)
 

@@ -16,6 +16,8 @@ from gtvcvx.solution import Solution
 
 # Larger graphs give pictures that show nothing, slowly.
 MOST_NODES, MOST_EDGES = 20_000, 150_000
+# Inches for a row of a legend, and for a scale.
+_LEGEND_ROW, _BAR = 0.18, 0.45
 # Inches for curves, and for bars of up to 18 nodes and edges.
 _CURVES, _BARS = 3.2, 5.0
 
@@ -80,26 +82,28 @@ class GraphPictures:
             content.solution, content.problem, by, positions=places, certificate=content,
             ax=new_axes(_height(places)),
         )  # fmt: skip
-        legend_below(ax)
+        rows = legend_below(ax)
+        ax.figure.set_size_inches(WIDTH, _height(places) + _LEGEND_ROW * rows + _BAR)
         return [picture(ax, caption)]
 
 
 def _height(places: FloatArray) -> float:
-    """Inches for a graph and, below it, a legend."""
+    """Inches for a graph alone."""
     width, height = np.ptp(places, axis=0).tolist()
-    return 1.2 + (float(np.clip(WIDTH * height / width, 1.6, 4.6)) if width > 0 else 3.0)
+    return float(np.clip(WIDTH * height / width, 1.6, 4.6)) if width > 0 else 3.0
 
 
-def legend_below(ax: Any) -> None:
-    """Move the legend from the right of the axes to below them."""
+def legend_below(ax: Any) -> int:
+    """Move the legend from the right of the axes to below them; return the number of its rows."""
     legend = ax.get_legend()
     if legend is None:
-        return
+        return 0
     handles, texts = legend.legend_handles, [text.get_text() for text in legend.get_texts()]
     ax.legend(
         handles=handles, labels=texts, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2,
         fontsize=9, frameon=False, handlelength=1.6, columnspacing=1.0,
     )  # fmt: skip
+    return (len(handles) + 1) // 2
 
 
 def history(solution: Solution) -> tuple[str, list[Picture]]:
