@@ -58,6 +58,12 @@ def add_parser(commands: Any) -> None:
         "--path", metavar="PATH", help="path on the same nodes, npz, as 'path' writes it"
     )
     parser.add_argument(
+        "--areas",
+        metavar="AREAS",
+        help="GeoJSON file with an area for each node, by the id or a property of its features, "
+        "for maps (extra 'geo')",
+    )
+    parser.add_argument(
         "--rtol",
         type=positive,
         help=f"relative gap to prove (default: {DEFAULT_RTOL:g})",

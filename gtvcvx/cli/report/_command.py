@@ -15,6 +15,7 @@ from gtvcvx.cli._loading import check_outputs, load_path, load_problem, load_run
 from gtvcvx.cli._proof import exit_status, rounded_up
 from gtvcvx.cli._report import counted, emit, entry, working
 from gtvcvx.cli.report import _along_lambda, _certificate
+from gtvcvx.cli.report._areas import Areas, maps, read_areas
 from gtvcvx.cli.report._content import Content
 from gtvcvx.cli.report._embedded import embedded
 from gtvcvx.cli.report._federated import federated
@@ -39,6 +40,7 @@ class _Read:
 
     runs: Mapping[str, SavedRun]
     path: LambdaPath | None
+    areas: Areas | None
     problem_path: str
 
 
@@ -74,7 +76,7 @@ def run(args: Namespace) -> int:
 def _inputs(args: Namespace, problem_path: str) -> dict[str, str]:
     """Return the input files by argument."""
     files = {"SOLUTION": args.solution, "--problem": problem_path}
-    for name in ("certificate", "held_out", "path"):
+    for name in ("certificate", "held_out", "path", "areas"):
         if getattr(args, name) is not None:
             files[f"--{name.replace('_', '-')}"] = getattr(args, name)
     for path in args.federated:
@@ -91,7 +93,8 @@ def _read(args: Namespace, problem_path: str) -> tuple[Content, _Read]:
         solution = load_solution(args.solution, problem, problem_path)
         runs = {path: load_run(path, problem, problem_path) for path in args.federated}
         path = None if args.path is None else load_path(args.path, problem, problem_path)
-    read = _Read(runs, path, problem_path)
+        areas = None if args.areas is None else read_areas(args.areas, problem.graph.nodes)
+    read = _Read(runs, path, areas, problem_path)
     if args.certificate is None:
         with working(args, "certifying"):
             return _certificate.built(problem, solution, args.rtol), read
@@ -101,14 +104,15 @@ def _read(args: Namespace, problem_path: str) -> tuple[Content, _Read]:
 
 def _page(args: Namespace, content: Content, read: _Read, errors: HeldOut | None) -> str:
     graph = GraphPictures(content)
+    of_clusters, of_coefficients = maps(content, read.areas)
     proof = embedded(content.certificate, args.rtol or DEFAULT_RTOL)
     convergence, courses = history(content.solution)
     sections: dict[str, Any] = {
         "summary": _summary(content, errors),
         "not_drawn": graph.why_not,
-        "cluster_pictures": graph.clusters(),
+        "cluster_pictures": [*of_clusters, *graph.clusters()],
         "clusters": cluster_section(content),
-        "coefficient_pictures": graph.coefficients(),
+        "coefficient_pictures": [*of_coefficients, *graph.coefficients()],
         "nodes": node_section(content, args.rows, args.solution),
         "held_out": errors,
         "path_pictures": _along_lambda.pictures(content, read.path),
@@ -166,6 +170,7 @@ def _files(args: Namespace, problem_path: str) -> Facts:
         "Certificate": args.certificate,
         "Path": args.path,
         "Held-out data": args.held_out,
+        "Areas": args.areas,
     }
     rows = [(name, path) for name, path in named.items() if path is not None]
     rows += [(f"Federated run {k}", path) for k, path in enumerate(args.federated, 1)]

@@ -18,6 +18,8 @@ from gtvcvx.solution import Solution
 MOST_NODES, MOST_EDGES = 20_000, 150_000
 # Inches for a row of a legend, and for a scale.
 _LEGEND_ROW, _BAR = 0.18, 0.45
+# Inches of height that a figure starts with.
+_START = 4.0
 # Inches for curves, and for bars of up to 18 nodes and edges.
 _CURVES, _BARS = 3.2, 5.0
 
@@ -80,17 +82,18 @@ class GraphPictures:
             return []
         ax = plot_graph(
             content.solution, content.problem, by, positions=places, certificate=content,
-            ax=new_axes(_height(places)),
+            ax=new_axes(_START),
         )  # fmt: skip
         rows = legend_below(ax)
-        ax.figure.set_size_inches(WIDTH, _height(places) + _LEGEND_ROW * rows + _BAR)
+        ax.figure.set_size_inches(*width_and_rows(np.ptp(places, axis=0), rows))
         return [picture(ax, caption)]
 
 
-def _height(places: FloatArray) -> float:
-    """Inches for a graph alone."""
-    width, height = np.ptp(places, axis=0).tolist()
-    return float(np.clip(WIDTH * height / width, 1.6, 4.6)) if width > 0 else 3.0
+def width_and_rows(extent: FloatArray, rows: int) -> tuple[float, float]:
+    """Inches of a figure: a drawing of some extent (2,), a scale, and rows of a legend."""
+    width, height = extent.tolist()
+    drawing = float(np.clip(WIDTH * height / width, 1.6, 4.6)) if width > 0 else 3.0
+    return WIDTH, drawing + _LEGEND_ROW * rows + _BAR
 
 
 def legend_below(ax: Any) -> int:
