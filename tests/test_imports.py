@@ -20,7 +20,7 @@ import gtvcvx as gtv
 import verify
 from gtvcvx._lazy import LazyModule, cp
 
-SLOW = {"cvxpy", "matplotlib", "networkx", "numba", "pandas", "scipy", "sklearn"}
+SLOW = {"cvxpy", "jinja2", "matplotlib", "networkx", "numba", "pandas", "scipy", "sklearn"}
 
 # Folders that users have no business in; what they hold is public by the names of `gtvcvx`.
 INTERNAL = {"block_cholesky", "cli", "compiled", "conic", "duality", "files"}
