@@ -17,16 +17,9 @@ from gtvcvx._deadline import look
 from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Requirement
-from gtvcvx.solvers.forest._compiled import (
-    Bounds,
-    Changes,
-    ChildSlopes,
-    Nodes,
-    Queue,
-    flows,
-    forest_bounds,
-    values,
-)
+from gtvcvx.solvers.forest._chain import Queue
+from gtvcvx.solvers.forest._compiled import flows, forest_bounds, values
+from gtvcvx.solvers.forest._nodes import Bounds, Nodes
 from gtvcvx.solvers.forest._rooted import RootedForest, is_forest, rooted_forest
 from gtvcvx.solvers.forest._slopes import (
     LARGEST,
@@ -35,6 +28,7 @@ from gtvcvx.solvers.forest._slopes import (
     quadratic_slopes,
     slopes_of,
 )
+from gtvcvx.solvers.forest._tree import Changes, ChildSlopes
 
 # Nodes between two looks at the clock: some milliseconds.
 PIECE = 100_000
