@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.estimators._grouping import Counts, Grouping
 from gtvcvx.estimators._solving import ROUNDING, Solving
 from gtvcvx.path import LambdaPath, lambda_path
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
 # Centres that are closer than this share of the spread of the data are one: the default of
-# Solution.clusters, which takes the spread of the centres.
+# Solution.clusters, which takes the range of the centres.
 SAME = 1e-3
 # Neighbouring values of lambda are not brought closer together than this ratio.
 FINEST = 1.001
@@ -36,7 +37,7 @@ class ClusteringPath(LambdaPath):
     Attributes
     ----------
     spread : float
-        Largest range of a coordinate of the data.
+        That of the data, see `spread_of`.
     """
 
     spread: float = 1.0
@@ -45,6 +46,26 @@ class ClusteringPath(LambdaPath):
     def labels(self) -> IntArray:
         """Clusters at each lambda, shape (k, n)."""
         return np.stack([cluster_labels(solution, self.spread) for solution in self.solutions])
+
+    def clusters(self, n_clusters: int, min_cluster_size: int = 1) -> IntArray:
+        """Labels (n,) for a number of clusters, at the largest lambda of the path that has it.
+
+        Points of clusters below ``min_cluster_size`` join the cluster with the nearest centre.
+
+        Raises
+        ------
+        ValueError
+            No solution of the path has this number of clusters.
+        """
+        numbers = [Counts.of(labels, min_cluster_size).clusters for labels in self.labels]
+        if n_clusters not in numbers:
+            found = ", ".join(map(str, sorted(set(numbers))))
+            raise ValueError(
+                f"n_clusters: one of the path's numbers of clusters, {found}, is expected, "
+                f"got {n_clusters}"
+            )
+        i = numbers.index(n_clusters)
+        return Grouping.of(self.labels[i], self.solutions[i].w, min_cluster_size, True).labels
 
 
 class PathBuilder:
@@ -58,27 +79,37 @@ class PathBuilder:
     solving : Solving
     n_lams : int
         Number of values of lambda, at least 2.
+    spread : float
+        See `spread_of`.
+    known : tuple of float and Solution
+        A value of lambda that belongs to the path if it is not above lambda_max.
     """
 
     def __init__(
-        self, problem: GTVProblem, points: FloatArray, solving: Solving, n_lams: int
+        self,
+        problem: GTVProblem,
+        points: FloatArray,
+        solving: Solving,
+        n_lams: int,
+        spread: float,
+        known: tuple[float, Solution],
     ) -> None:
-        self._problem, self._solving = problem, solving
-        self.spread = float(np.ptp(points, axis=0).max())
+        self._problem, self._solving, self.spread = problem, solving, spread
         self.lams: list[float] = []
         self.solutions: list[Solution] = []
         self.labels: list[IntArray] = []
-        jumps = np.linalg.norm(problem.differences(points), axis=1)
-        if jumps.max(initial=0.0) <= ROUNDING * np.abs(points).max():
-            # Nothing is left to fuse: one value stands for all.
-            self._insert(0, 1.0)
+        if not fusible(problem, points):
+            # One value stands for all.
+            self._add(0, *known)
             return
         # The first of them is the consensus, known to be it at lambda_max.
         first = lambda_path(problem, n_lams=2, min_ratio=0.5, verbose=False)
         self._add(0, float(first.lams[0]), first[0])
-        least = min(_all_apart(problem, jumps, SAME * self.spread), 0.5 * self.lams[0])
+        least = min(all_apart(problem, points, spread), 0.5 * self.lams[0])
         for lam in np.geomspace(self.lams[0], least, (n_lams + 1) // 2 + 1)[1:]:
             self._insert(len(self.lams), float(lam))
+        if known[0] < self.lams[0] and known[0] not in self.lams:
+            self._add(int(np.searchsorted(-np.array(self.lams), -known[0])), *known)
         while len(self.lams) < n_lams:
             counts = self.counts
             gain = np.abs(np.diff(np.log(counts)))
@@ -105,37 +136,6 @@ class PathBuilder:
             np.array(self.lams), list(self.solutions), np.empty(0), spread=self.spread
         )
 
-    def position_of(self, n_clusters: int) -> int:
-        """Position of the smallest lambda with this number of clusters, or the next smaller one.
-
-        The path is refined until it has one, or neighbouring values of lambda are close.
-        """
-        while True:
-            counts = self.counts
-            exact = np.flatnonzero(counts == n_clusters)
-            if exact.size:
-                return int(exact[-1])
-            fewer = np.flatnonzero(counts < n_clusters)
-            last = int(fewer[-1])
-            if last + 1 == len(counts) or self.lams[last] <= FINEST * self.lams[last + 1]:
-                return int(fewer[np.argmax(counts[fewer])])
-            self._bisect(last)
-
-    def longest_lived(self) -> int:
-        """Return the number of clusters that lasts over the longest range of log lambda.
-
-        Neither one (for each component) nor n, unless there is no other.
-        """
-        n = len(self.labels[0])
-        if len(self.lams) == 1:
-            return int(self.counts[0])
-        logs = np.log(self.lams)
-        steps = -np.diff(logs) / 2.0
-        life = np.bincount(self.counts, np.append(steps, 0.0) + np.append(0.0, steps), n + 1)
-        components = int(self._problem.graph.components.max()) + 1
-        inner = life[components + 1 : n]
-        return components + 1 + int(np.argmax(inner)) if inner.any() else components
-
     def _bisect(self, i: int) -> None:
         """Add a value between the ones at positions i and i + 1."""
         self._insert(i + 1, float(np.sqrt(self.lams[i] * self.lams[i + 1])))
@@ -150,13 +150,21 @@ class PathBuilder:
         self.labels.insert(i, cluster_labels(solution, self.spread))
 
 
-def _all_apart(problem: GTVProblem, jumps: FloatArray, same: float) -> float:
-    """Return a lambda at which the ends of all edges are apart, if their points are by 2 same.
+def fusible(problem: GTVProblem, points: FloatArray) -> bool:
+    """Whether the points at the ends of some edge are apart, by more than rounding."""
+    jumps = np.abs(problem.differences(points))
+    return bool(jumps.max(initial=0.0) > ROUNDING * np.abs(points).max())
+
+
+def all_apart(problem: GTVProblem, points: FloatArray, spread: float) -> float:
+    """Return a lambda at which the ends of all edges are apart, if their points clearly are.
 
     With s_i = -(D^T u)_i the optimality condition is 2 (w_i - a_i) = s_i, and ||s_i||_2 is at most
     sqrt(d) lambda times the weights of the edges at i: no farther can a centre leave its point.
+    Infinity if no edge has ends that are far enough apart to be told.
     """
-    graph = problem.graph
+    graph, same = problem.graph, SAME * spread
+    jumps = np.linalg.norm(problem.differences(points), axis=1)
     weight = np.bincount(graph.edges.ravel(), np.repeat(graph.weights, 2), graph.n_nodes)
     reach = 0.5 * np.sqrt(problem.dim) * weight[graph.edges].sum(axis=1)
     apart = jumps > 2.0 * same

@@ -14,7 +14,7 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction._sites import space_of_nodes
 from gtvcvx.graph_construction._spaces import Space
-from gtvcvx.graph_construction._weights import Weighting, Weights
+from gtvcvx.graph_construction._weights import Bandwidth, Lengths, Weighting, Weights
 from verify._display import clipped, fields_text
 
 # More edges than this are counted by the report, not listed.
@@ -71,7 +71,7 @@ def connect_components(
     *,
     metric: str | None = None,
     weights: Weights = "gaussian",
-    bandwidth: float | None = None,
+    bandwidth: Bandwidth = None,
     floor: float = 1e-6,
 ) -> Connection:
     """Join the components of a graph by the edges of a minimum spanning tree between them.
@@ -85,7 +85,8 @@ def connect_components(
         See `knn_graph`; row i is node i of the graph. Rows of a frame whose index has the labels
         of the nodes may have another order.
     metric, weights, bandwidth, floor
-        See `knn_graph`. The default bandwidth is the median length of the graph's own edges.
+        See `knn_graph`. The default bandwidth is the median length of the graph's own edges, from
+        which local ones are taken, too.
 
     Returns
     -------
@@ -118,8 +119,8 @@ def joined(graph: EmpiricalGraph, space: Space, weighting: Weighting) -> Connect
     lengths = space.lengths(added)
     order = np.lexsort((added[:, 1], added[:, 0], lengths))
     added, lengths = added[order], lengths[order]
-    typical = space.lengths(graph.edges) if graph.n_edges else lengths
-    weights = weighting.of(lengths, typical)
+    own = graph.edges if graph.n_edges else added
+    weights = weighting.of(graph.n_nodes, added, lengths, Lengths(own, space.lengths(own)))
     if len(added):
         connected = EmpiricalGraph(
             graph.n_nodes,

@@ -13,7 +13,13 @@ from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction._connect import joined
 from gtvcvx.graph_construction._sites import Sites, sites_of
 from gtvcvx.graph_construction._spaces import Space
-from gtvcvx.graph_construction._weights import Weighting, Weights, number
+from gtvcvx.graph_construction._weights import (
+    Bandwidth,
+    Lengths,
+    Weighting,
+    Weights,
+    number,
+)
 
 
 def knn_graph(
@@ -22,13 +28,13 @@ def knn_graph(
     *,
     metric: str | None = None,
     weights: Weights = "gaussian",
-    bandwidth: float | None = None,
+    bandwidth: Bandwidth = None,
     floor: float = 1e-6,
     mutual: bool = False,
     connect: bool = False,
     nodes: str | Sequence[Hashable] | None = None,
 ) -> EmpiricalGraph:
-    """Join every node to its nearest neighbours.
+    r"""Join every node to its nearest neighbours.
 
     Two nodes are joined if one of them is among the nearest of the other; with ``mutual``, if each
     is among the nearest of the other. A node is no neighbour of itself; equal points are
@@ -51,9 +57,10 @@ def knn_graph(
         Edge weight A_e for the distance t between its ends and the bandwidth h: exp(-t^2 / (2
         h^2)), exp(-t / h), 1 / (1 + t / h), or 1. A callable takes distances (m,) and returns
         positive weights (m,).
-    bandwidth : float, optional
-        h > 0, in units of the distance. Default: the median length of the graph's edges, those of
-        length 0 left out.
+    bandwidth : float or "local", optional
+        h > 0, in units of the distance. "local": :math:`h = \sqrt{h_i h_j}` with the median length
+        h_i of the edges at each end i, so that sparse regions have weights like dense ones [ZP].
+        Default: the median length of the graph's edges. Edges of length 0 are left out of medians.
     floor : float
         Least weight, in [0, 1): very distant neighbours would have weights that are 0 in double
         precision. It does not apply to a callable.
@@ -90,6 +97,9 @@ def knn_graph(
     very many points are equal, time is proportional to the number of pairs of them. A matrix of
     distances takes O(n^2 log n).
 
+    [ZP] Zelnik-Manor, Perona, "Self-tuning spectral clustering", NIPS 2004, with the distance to
+    the seventh neighbour for h_i.
+
     Examples
     --------
     >>> graph = knn_graph([[0.0], [1.0], [3.0]], 1, weights="binary", nodes=["a", "b", "c"])
@@ -108,7 +118,7 @@ def radius_graph(
     *,
     metric: str | None = None,
     weights: Weights = "gaussian",
-    bandwidth: float | None = None,
+    bandwidth: Bandwidth = None,
     floor: float = 1e-6,
     connect: bool = False,
     nodes: str | Sequence[Hashable] | None = None,
@@ -167,6 +177,7 @@ def _neighbour_pairs(space: Space, k: int, mutual: bool) -> IntArray:
 
 def _weighted(sites: Sites, edges: IntArray, weighting: Weighting, connect: bool) -> EmpiricalGraph:
     space, nodes, positions = sites
-    lengths = space.lengths(edges)
-    graph = EmpiricalGraph(space.n_nodes, edges, weighting.of(lengths, lengths), nodes, positions)
+    n, lengths = space.n_nodes, space.lengths(edges)
+    weights = weighting.of(n, edges, lengths, Lengths(edges, lengths))
+    graph = EmpiricalGraph(n, edges, weights, nodes, positions)
     return joined(graph, space, weighting).graph if connect else graph

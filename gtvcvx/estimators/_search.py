@@ -1,0 +1,277 @@
+"""The search along lambda for a number of clusters, on solutions of low accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.estimators._clusterpath import all_apart, cluster_labels
+from gtvcvx.estimators._grouping import Counts
+from gtvcvx.estimators._solving import Solving
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solution import Solution
+
+# In the units of `point_graph` (times `unit` for other graphs), real and generated data have their
+# clusters between 1 and 1e4 (docs/decisions/clustering-defaults.md); the search goes up and down
+# from here.
+START = 16.0
+# Steps of lambda. Clusters that live on half of it are seen, and bisection finds shorter lives.
+RATIO = 0.7
+# Where nothing changes, steps double up to this many at a time, a factor of 17.
+LONGEST_STRIDE = 8
+# Neighbouring values of lambda are not brought closer together than this ratio.
+FINEST = 1.001
+# No search solves more often: this covers a range of 1e20 and ten bisections to the end.
+MOST_SOLVES = 120
+# Of a stable number of clusters at least this share of all points are in clusters; with less, data
+# in a plane fall apart into patches (the record compares 0.5, 0.8 and 0.9).
+COVERED = 0.9
+# Relative gap while lambda is looked for: clusters hardly change below it, and times double.
+SEARCH_RTOL = 1e-4
+# Share of the mean size that makes a cluster, see the record for others.
+SHARE_OF_MEAN = 5
+# Where the number is looked for: a share of all points, and no fewer than HDBSCAN's default.
+SHARE_OF_ALL, FEW = 20, 5
+
+
+class Found(NamedTuple):
+    """A lambda, its solution, fused points (n,), and the size from which on they are a cluster."""
+
+    lam: float
+    solution: Solution
+    partition: IntArray
+    least: int
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for.
+
+    Attributes
+    ----------
+    k : int or None
+        Number of clusters.
+    sizes : list of int
+        Least sizes of a cluster: the second is for the case that the first gives no k clusters.
+    """
+
+    k: int | None
+    sizes: list[int]
+
+    @classmethod
+    def of(cls, n: int, k: int | None, least: int | None) -> Wanted:
+        """Fill in the default sizes for n points."""
+        if least is not None:
+            return cls(k, [min(least, n)])
+        if k is None:
+            return cls(k, [max(n // SHARE_OF_ALL, min(FEW, n // 10), min(2, n))])
+        sizes = [max(n // (SHARE_OF_MEAN * k), 1)]
+        while sizes[-1] > 1:
+            sizes.append(sizes[-1] // 2)
+        return cls(k, sizes)
+
+
+def found_clusters(
+    problem: GTVProblem,
+    points: FloatArray,
+    spread: float,
+    wanted: Wanted,
+    solving: Solving,
+    make_solving: Callable[[float], Solving],
+    rtol: float,
+) -> Found:
+    """Look for lambda at a low accuracy, and solve; if clusters differ then, look again."""
+    least_lam = all_apart(problem, points, spread)
+    weight = float(problem.graph.weights.sum())
+    unit = spread * len(points) / weight if spread > 0 and weight > 0 else 1.0
+
+    def partition(solution: Solution) -> IntArray:
+        return cluster_labels(solution, spread)
+
+    for goal in dict.fromkeys((max(rtol, SEARCH_RTOL), rtol)):
+        rough = solving if goal == rtol else make_solving(goal)
+        search = Search(problem, rough, partition, least_lam, unit)
+        i, least = search.best(wanted)
+        lam, solution = search.lams[i], search.solutions[i]
+        if goal > rtol:
+            solution = solving.solve(problem.with_lam(lam), solution)
+        found = Found(lam, solution, partition(solution), least)
+        expected = Counts.of(search.partitions[i], least).clusters
+        if Counts.of(found.partition, least).clusters == expected or not solving.is_met(solution):
+            break
+    return found
+
+
+class Search:
+    """Solutions for decreasing lambda, found where they tell most.
+
+    Bounds on the numbers of clusters in between hold where clusters only fuse as lambda grows.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+        Of points, with a norm as penalty.
+    solving : Solving
+    partition : callable
+        Gives the clusters (n,) of a solution.
+    least_lam : float
+        For smaller lambda, clusters do not change any more.
+    unit : float
+        The lambda at which the mean sum of the weights at a point moves it as far as the points
+        spread.
+    """
+
+    def __init__(
+        self,
+        problem: GTVProblem,
+        solving: Solving,
+        partition: Callable[[Solution], IntArray],
+        least_lam: float,
+        unit: float,
+    ) -> None:
+        self._problem, self._solving, self._partition = problem, solving, partition
+        self._least_lam = least_lam
+        self._components = int(problem.graph.components.max()) + 1
+        self.lams: list[float] = []
+        self.solutions: list[Solution] = []
+        self.partitions: list[IntArray] = []
+        self._visit(START * unit)
+
+    def best(self, wanted: Wanted) -> tuple[int, int]:
+        """Position of the lambda that is looked for, or the nearest to it, and the least size."""
+        if wanted.k is None:
+            return self.stable(wanted.sizes[0]), wanted.sizes[0]
+        for least in wanted.sizes:
+            i = self.numbered(wanted.k, least)
+            if i is not None:
+                return i, least
+        return self.nearest(wanted.k, wanted.sizes[-1]), wanted.sizes[-1]
+
+    def numbered(self, k: int, least: int) -> int | None:
+        """Position of a lambda with k clusters of at least ``least`` points, if there is one.
+
+        Of those that were seen it is the largest; where it leaves no point out a larger one would
+        give the same clusters.
+        """
+        self._climb(least, lambda top: top.above < k or (top.clusters == k and not top.outside))
+        self._descend(least, lambda end: end.clusters >= k or end.below < k)
+        while True:
+            counts = self._counts(least)
+            exact = [i for i, found in enumerate(counts) if found.clusters == k]
+            if exact:
+                return exact[0]
+            place = self._place_between(counts, k, least)
+            if place is None:
+                return None
+            self._bisect(place)
+
+    def nearest(self, k: int, least: int) -> int:
+        """Position of the largest lambda seen whose number of clusters is nearest to k."""
+        return int(np.argmin([abs(found.clusters - k) for found in self._counts(least)]))
+
+    def stable(self, least: int) -> int:
+        """Position of the largest lambda with the most stable number of clusters.
+
+        Longest is the life of k clusters on the scale of log lambda, over the square root of
+        log((k + 1) / k). If fusions followed each other at powers of 1 / k, lives would be
+        proportional to that logarithm; its root is between no correction, which favours two
+        clusters, and the full one, which favours many. A life counts by the share of points that
+        are in clusters, and one cluster (for each component of the graph) has none.
+        """
+        self._climb(least, lambda top: top.above <= 1)
+        n = len(self.partitions[0])
+        self._descend(least, lambda end: end.below <= 1 or n - end.outside < COVERED * n)
+        self._fill(least)
+        counts = self._counts(least)
+        number = np.array([found.clusters for found in counts])
+        covered = 1.0 - np.array([found.outside for found in counts]) / n
+        steps = -np.diff(np.log(self.lams)) / 2.0
+        life = np.append(steps, 0.0) + np.append(0.0, steps)
+        total = np.bincount(number, np.where(covered >= COVERED, covered * life, 0.0))
+        total[: max(number[0], 1) + 1] = 0.0
+        if not total.any():
+            return 0
+        sizes = np.arange(1, len(total))
+        best = 1 + int(np.argmax(total[1:] / np.sqrt(np.log1p(1.0 / sizes))))
+        return int(np.argmax(number == best))
+
+    def _counts(self, least: int) -> list[Counts]:
+        return [Counts.of(partition, least) for partition in self.partitions]
+
+    def _climb(self, least: int, enough: Callable[[Counts], bool]) -> None:
+        """Go up until the largest lambda is enough, or has one cluster in every component."""
+        self._stride(
+            0,
+            1.0 / RATIO,
+            lambda: (
+                int(self.partitions[0].max()) + 1 == self._components
+                or enough(Counts.of(self.partitions[0], least))
+            ),
+        )
+
+    def _descend(self, least: int, enough: Callable[[Counts], bool]) -> None:
+        """Go down until the smallest lambda is enough, or nothing changes below it."""
+        self._stride(
+            -1,
+            RATIO,
+            lambda: (
+                self.lams[-1] <= self._least_lam or enough(Counts.of(self.partitions[-1], least))
+            ),
+        )
+
+    def _stride(self, end: int, ratio: float, enough: Callable[[], bool]) -> None:
+        stride = 1
+        while not enough() and len(self.lams) < MOST_SOLVES:
+            before = self.partitions[end]
+            self._visit(self.lams[end] * ratio**stride)
+            same = np.array_equal(before, self.partitions[end])
+            stride = min(2 * stride, LONGEST_STRIDE) if same else 1
+
+    def _place_between(self, counts: list[Counts], k: int, least: int) -> int | None:
+        """Where to bisect for k clusters: where they are passed by, else where they may be."""
+        if len(self.lams) >= MOST_SOLVES:
+            return None
+        ratios = self._ratios()
+        best: int | None = None
+        for i in range(len(counts) - 1):
+            high, low = counts[i], counts[i + 1]
+            if ratios[i] <= FINEST or min(high.below, low.above) < k:
+                continue
+            if high.clusters < k < low.clusters:
+                return i
+            if least == 1:  # the number of clusters only grows
+                continue
+            if ratios[i] > 1.0 / RATIO**0.5 and (best is None or ratios[i] > ratios[best]):
+                best = i
+        return best
+
+    def _fill(self, least: int) -> None:
+        """Bisect long steps on which the clusters change."""
+        i = 0
+        while i + 1 < len(self.lams) and len(self.lams) < MOST_SOLVES:
+            same = np.array_equal(self.partitions[i], self.partitions[i + 1])
+            if same or self._ratios()[i] < 1.01 / RATIO:
+                i += 1
+            else:
+                self._bisect(i)
+
+    def _ratios(self) -> FloatArray:
+        return np.array(self.lams[:-1]) / np.array(self.lams[1:])
+
+    def _bisect(self, i: int) -> None:
+        self._visit(float(np.sqrt(self.lams[i] * self.lams[i + 1])))
+
+    def _visit(self, lam: float) -> None:
+        """Solve for one more value, from the nearest one."""
+        i = int(np.searchsorted(-np.array(self.lams), -lam))
+        start = None
+        if self.lams:
+            start = self.solutions[int(np.argmin(np.abs(np.log(np.array(self.lams) / lam))))]
+        solution = self._solving.solve(self._problem.with_lam(lam), start)
+        self.lams.insert(i, lam)
+        self.solutions.insert(i, solution)
+        self.partitions.insert(i, self._partition(solution))
