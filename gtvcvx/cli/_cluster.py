@@ -27,6 +27,8 @@ from gtvcvx.solution import Solution
 
 # The solver stops a little below a tolerance that is given: the certificate rounds outwards.
 _SOLVER_SHARE = 0.9
+# Where none is given, one accurate solution costs little once lambda is found.
+_SOLVER_RTOL = 1e-9
 _ROW = "row"
 
 
@@ -40,10 +42,10 @@ def run(args: Namespace) -> int:
     notes = _fit(args, estimator, points, graph)
     problem, solution = _named(estimator, points)
     solution.info.update(points.info())
-    # Centres are drawn towards one another: the rows' own means tell clusters apart.
-    clusters = find_clusters(replace(solution, w=points.table.X), estimator.labels_)
-    centres = clusters.averages(points.in_original_units(solution.w))
-    write_partition(args.output, args.node or _ROW, solution, clusters.labels)
+    clusters = _clusters(estimator, points, solution)
+    centres = points.in_original_units(estimator.cluster_centers_)
+    outliers = [points.nodes[i] for i in estimator.outliers_.nonzero()[0].tolist()]
+    write_partition(args.output, args.node or _ROW, solution, estimator.labels_)
     if args.solution is not None:
         problem.save(str(written["--problem"]))
         solution.save(args.solution)
@@ -58,6 +60,7 @@ def run(args: Namespace) -> int:
         *(entry("Note", note) for note in notes),
         entry("Clusters", f"{len(clusters.members)}; columns are means of the rows"),
         *clusters.lines(points.features),
+        *_outlier_lines(args, estimator, outliers),
         entry("Written", ", ".join(path for path in written.values() if path)),
     ]
     data = {
@@ -68,6 +71,8 @@ def run(args: Namespace) -> int:
         "notes": notes,
         "certificate": certificate_data(certificate),
         "clusters": _clusters_data(clusters, centres),
+        "min_cluster_size": estimator.min_cluster_size_,
+        "outliers": outliers,
         "written": {name.removeprefix("--"): path for name, path in written.items()},
     }
     emit(args, lines, data)
@@ -150,10 +155,15 @@ def _estimator(args: Namespace) -> Any:
     # Loaded here, since scikit-learn may be missing.
     from gtvcvx.estimators import ConvexClustering
 
-    options = {"n_neighbors": args.neighbours, "rtol": args.rtol and _SOLVER_SHARE * args.rtol}
+    options = {
+        "n_neighbors": args.neighbours,
+        "rtol": _SOLVER_RTOL if args.rtol is None else _SOLVER_SHARE * args.rtol,
+    }
     return ConvexClustering(
         lam=args.lam,
         n_clusters=args.n_clusters,
+        min_cluster_size=args.min_cluster_size,
+        noise=args.noise,
         penalty=args.penalty,
         max_iter=args.max_iter,
         time_limit=args.time_limit,
@@ -210,7 +220,26 @@ def _why(args: Namespace) -> str:
         return "as given"
     if args.n_clusters is not None:
         return f"for {counted(args.n_clusters, 'cluster')}"
-    return "for the number of clusters that lasts longest"
+    return "for the most stable number of clusters"
+
+
+def _clusters(estimator: Any, points: Points, solution: Solution) -> Clusters:
+    """Clusters by the means of their rows, for centres are drawn towards one another."""
+    kept = np.flatnonzero(estimator.labels_ >= 0)
+    rows = replace(solution, w=points.table.X[kept], nodes=[points.nodes[i] for i in kept.tolist()])
+    return find_clusters(rows, estimator.labels_[kept])
+
+
+def _outlier_lines(args: Namespace, estimator: Any, outliers: list[Any]) -> list[str]:
+    """Return what became of the rows whose centres coincide with few others."""
+    if not outliers:
+        return []
+    fate = "labelled -1" if args.noise else "in the cluster whose centre is nearest"
+    size = estimator.min_cluster_size_
+    return [
+        entry("Outliers", f"{len(outliers)}, less than {size} together; {fate}"),
+        entry("", listed(outliers)),
+    ]
 
 
 def _clusters_data(clusters: Clusters, centres: FloatArray) -> list[dict[str, Any]]:

@@ -62,7 +62,8 @@ def test_defaults_and_report(cluster):
     assert "12 points; features metres, euros" in outcome.out
     assert "scaled to mean 0 and variance 1" in outcome.out
     assert "10 nearest neighbours of each point, and a spanning tree" in outcome.out
-    assert "for the number of clusters that lasts longest" in outcome.out
+    assert "for the most stable number of clusters" in outcome.out
+    assert "Outliers" not in outcome.out
     assert "CERTIFIED" in outcome.out
     assert cluster("--quiet").out == ""
 
@@ -99,8 +100,27 @@ def test_a_number_of_clusters_that_is_not_there_is_told(files, cluster):
     files.write("points.csv", ["name", "x"], [["a", 0], ["b", 1], ["c", 2]])
     outcome = cluster("--n-clusters", 2)
     assert outcome.status == 0
-    assert "found no lambda with n_clusters=2 clusters" in outcome.out
+    assert "found no lambda with n_clusters=2 clusters; took" in outcome.out
     assert outcome.err == ""
+
+
+def test_outliers(files, cluster, points):
+    far = [[NAMES[k], *x] for k, x in enumerate(points.tolist())] + [["far", -1e4, 1e7]]
+    files.write("points.csv", ["name", "metres", "euros"], far)
+    options = ("--n-clusters", 3, "--neighbours", 4, "--min-cluster-size", 3)
+    outcome = cluster(*options, "--json")
+    assert outcome.status == 0
+    outliers = outcome.json["outliers"]
+    assert "far" in outliers
+    assert len(outliers) <= 3
+    assert outcome.json["min_cluster_size"] == 3
+    assert sum(part["size"] for part in outcome.json["clusters"]) == 13
+    assert set(read_labels(files.folder / "l.csv").values()) == {0, 1, 2}
+    outcome = cluster(*options, "--noise")
+    assert f"{len(outliers)}, less than 3 together; labelled -1" in outcome.out
+    labels = read_labels(files.folder / "l.csv")
+    assert [name for name, label in labels.items() if label == -1] == outliers
+    assert np.bincount([label for label in labels.values() if label >= 0]).min() >= 3
 
 
 def test_limits_are_not_proved(cluster):

@@ -180,6 +180,29 @@ class TestWeights:
         graph = knn_graph(X, 1, weights="exponential")
         assert graph.weights.tolist() == [1.0, 1.0, 1.0, np.exp(-1.0)]
 
+    def test_local_bandwidths(self):
+        """Naively: h_i is the median length of the edges at i, those of length 0 left out."""
+        X = np.random.default_rng(5).standard_normal((25, 2)) ** 3
+        X[3] = X[4]
+        graph = knn_graph(X, 3, bandwidth="local", floor=0.0)
+        lengths = np.linalg.norm(X[graph.edges[:, 0]] - X[graph.edges[:, 1]], axis=1)
+        width = [
+            np.median(lengths[(graph.edges == i).any(axis=1) & (lengths > 0)]) for i in range(25)
+        ]
+        at = np.array(width)[graph.edges]
+        np.testing.assert_allclose(graph.weights, np.exp(-0.5 * lengths**2 / at.prod(axis=1)))
+
+    def test_local_bandwidths_of_joining_edges_and_lonely_points(self):
+        X = [[0.0], [1.0], [10.0], [12.0], [12.0]]
+        graph = knn_graph(X, 1, weights="exponential", bandwidth="local", connect=True)
+        assert graph.edges.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]
+        # Node 4 has no edge of positive length; the others' are 1 and 2, which 1 - 2 joins.
+        np.testing.assert_allclose(
+            graph.weights, np.exp([-1.0, -9.0 / np.sqrt(2.0), -1.0, 0.0]), rtol=1e-12
+        )
+        tiny = knn_graph(1e-150 * np.array(X), 1, weights="exponential", bandwidth="local")
+        np.testing.assert_allclose(tiny.weights[0], np.exp(-1.0), rtol=1e-9)
+
     def test_floor(self):
         X = [[0.0], [1.0], [100.0]]
         assert knn_graph(X, 1, bandwidth=1.0).weights[1] == 1e-6

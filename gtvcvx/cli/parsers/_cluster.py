@@ -17,10 +17,11 @@ Convex clustering of the rows of DATA:
 
   minimize  sum_i ||w_i - x_i||^2  +  lam sum_{i,j} A_ij phi(w_i - w_j)
 
-over a graph of nearest neighbours, or that of EDGES. Rows whose centres w_i coincide are a cluster.
+over a graph of nearest neighbours, or that of EDGES. Rows whose centres w_i coincide are a cluster
+if they are enough; others are outliers, and join the cluster whose centre is nearest.
 DATA is a CSV file with a header and one row a point. Columns count as they are: unless they have
-the same unit, --standardize them. Without --n-clusters and --lam, the number of clusters is the one
-that lasts longest along lambda.
+the same unit, --standardize them. Without --n-clusters and --lam, the number of clusters is the
+most stable one along lambda.
 
 LABELS is a CSV file of each row's name and cluster. Exit status 0 if the solution is certified, so
 that its centres are as close to the optimal ones as the report says."""
@@ -49,9 +50,19 @@ def add_parser(commands: Any) -> None:
     )
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument(
-        "--n-clusters", type=positive_int, metavar="K", help="take the smallest lambda with K"
+        "--n-clusters", type=positive_int, metavar="K", help="take a lambda with K clusters"
     )
     choice.add_argument("--lam", type=positive, help="lambda, > 0")
+    parser.add_argument(
+        "--min-cluster-size",
+        type=positive_int,
+        metavar="SIZE",
+        help="rows whose centres coincide are a cluster if there are so many (default: a fifth of "
+        "the mean size; without --n-clusters a twentieth of all rows; 1 with --lam)",
+    )
+    parser.add_argument(
+        "--noise", action="store_true", help="label outliers -1, and have them join no cluster"
+    )
     graph = parser.add_mutually_exclusive_group()
     graph.add_argument(
         "--neighbours",
