@@ -16,7 +16,7 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
 # In the units of `point_graph` (times `unit` for other graphs), real and generated data have their
-# clusters between 1 and 1e4 (docs/decisions/clustering-defaults.md); the search goes up and down
+# clusters between 1 and 1e5 (docs/decisions/clustering-defaults.md); the search goes up and down
 # from here.
 START = 16.0
 # Steps of lambda. Clusters that live on half of it are seen, and bisection finds shorter lives.
@@ -149,7 +149,7 @@ class Search:
             i = self.numbered(wanted.k, least)
             if i is not None:
                 return i, least
-        return self.nearest(wanted.k, wanted.sizes[-1]), wanted.sizes[-1]
+        return self.nearest(wanted.k, wanted.sizes)
 
     def numbered(self, k: int, least: int) -> int | None:
         """Position of a lambda with k clusters of at least ``least`` points, if there is one.
@@ -169,9 +169,15 @@ class Search:
                 return None
             self._bisect(place)
 
-    def nearest(self, k: int, least: int) -> int:
-        """Position of the largest lambda seen whose number of clusters is nearest to k."""
-        return int(np.argmin([abs(found.clusters - k) for found in self._counts(least)]))
+    def nearest(self, k: int, sizes: list[int]) -> tuple[int, int]:
+        """Position of the largest lambda seen whose number of clusters is nearest to k.
+
+        With the first of the least sizes for which it is, and that size: the search for a smaller
+        one may have met what the one for a larger one did not see.
+        """
+        away = [[abs(found.clusters - k) for found in self._counts(least)] for least in sizes]
+        row, i = divmod(int(np.argmin(away)), len(self.lams))
+        return i, sizes[row]
 
     def stable(self, least: int) -> int:
         """Position of the largest lambda with the most stable number of clusters.

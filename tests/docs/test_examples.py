@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import os
 import re
 import struct
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 import gtvcvx as gtv
 
 FOLDER = Path(__file__).parents[2] / "examples"
+MULTIPLIER = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
@@ -43,7 +45,10 @@ def number_after(label, text):
 
 
 def test_every_example_is_tested_and_says_what_the_reader_learns():
-    tested = {"exact_small_instance", "federated_states", "state_incomes", "partition_check"}
+    tested = {
+        *("clustering_table", "exact_small_instance"),
+        *("federated_states", "state_incomes", "partition_check"),
+    }
     elsewhere = {"theorem2_on_the_papers_graphs"}  # test_example_theorem2.py
     assert {path.stem for path in FOLDER.glob("*.py")} == tested | elsewhere
     for name in tested:
@@ -291,3 +296,39 @@ def test_federated_states_certifies_every_run_and_beats_pooled_and_local(tmp_pat
         assert number_after(name, out) == pytest.approx(best, abs=1e-4)
     assert out.count("1 of 1") == 3
     assert (tmp_path / "gaps.png").read_bytes().startswith(PNG_SIGNATURE)
+
+
+# clustering_table
+
+
+@pytest.mark.parametrize("real", [["iris", "wine"], *([["digits"]] if MULTIPLIER > 1 else [])])
+def test_clustering_table_is_true(tmp_path, real):
+    """Its figures are those of the methods, and it wins where its docstring says so."""
+    pytest.importorskip("sklearn")
+    out = run("clustering_table", tmp_path, "--real", *real, "--generated", "moons", "--seeds", 2)
+    rows = {
+        name: re.findall(r"(-?\d\.\d{3})(\*?) +[\d.]+ s", row)
+        for name, row in re.findall(r"^(\w+(?:, \w+)?)  +(.*s)$", out, re.MULTILINE)
+    }
+    assert list(rows) == [f"{name}, {how}" for name in real for how in ("raw", "standardized")] + [
+        "moons"
+    ]
+    for cells in rows.values():
+        values = [float(value) for value, _ in cells]
+        assert len(values) == 5
+        assert [star == "*" for _, star in cells[:3]] == [v == max(values[:3]) for v in values[:3]]
+    for name in real:
+        best = [
+            max(float(rows[f"{name}, {how}"][i][0]) for how in ("raw", "standardized"))
+            for i in range(3)
+        ]
+        # k-means of two seeds is at the mercy of chance on wine.
+        assert best[0] >= max(best[1:]) - 0.02
+    example = load("clustering_table")
+    X, y = example.GENERATED["moons"](1000)
+    X2, y2 = example.GENERATED["moons"](1001)
+    ward = np.mean(
+        [example.scores([(X, y)], "Ward", 1)[0], example.scores([(X2, y2)], "Ward", 1)[0]]
+    )
+    assert float(rows["moons"][2][0]) == pytest.approx(ward, abs=6e-4)
+    assert float(rows["moons"][0][0]) > 0.9

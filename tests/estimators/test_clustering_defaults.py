@@ -204,6 +204,13 @@ class TestOddData:
         assert same(model.labels_[:-1], y)
         assert model.outliers_.nonzero()[0].tolist() == [len(y)]
 
+    def test_one_cloud(self):
+        """There is no cluster but one; as many as wanted are found all the same."""
+        X = np.random.default_rng(SEED).standard_normal((300, 3))
+        model = ConvexClustering(n_clusters=3).fit(X)
+        assert np.bincount(model.labels_).shape == (3,)
+        assert ConvexClustering().fit(X).n_clusters_ == 1
+
     def test_many_columns(self):
         rng = np.random.default_rng(SEED)
         y = np.repeat([0, 1, 2], 30)
@@ -296,6 +303,7 @@ class TestSearch:
                 assert found.n_clusters_ == k
 
     def test_gives_up(self, monkeypatch):
+        """Of all that was seen, for any least size, the nearest is taken."""
         monkeypatch.setattr("gtvcvx.estimators._search.MOST_SOLVES", 5)
         seen = []
         visit = Search._visit
