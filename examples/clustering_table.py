@@ -6,11 +6,12 @@ is the adjusted Rand index with the classes: 1 if they are found, 0 as by chance
 random: its mean over seeds is shown. Generated data are drawn anew for each seed.
 
 What you learn: told the number of clusters, convex clustering finds the classes of wines, irises,
-digits and tumours at least as well as k-means and Ward, in whatever units these do best, and moons
-and rings as well, which they cannot. It loses on standardized irises, whose two kinds touch where
-they are dense, and by some points on round blobs that overlap or differ in size, which is what
-k-means is made for. Not told it, it often finds another number. And the units of columns matter
-more than the method: no default scales them.
+digits and tumours at least as well as k-means and Ward, in whatever units these do best, and moons,
+which they cannot. It loses on standardized irises, whose two kinds touch where they are dense, and
+by some points on round blobs that overlap or differ in size, which k-means is made for. Rings break
+before they are told apart in half of the samples; HDBSCAN finds them all. Not told the number, it
+often finds another one. And the units of columns matter more than the method: no default scales
+them.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import datasets
 from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import scale
 
@@ -75,7 +79,11 @@ def scores(samples: Iterable[tuple[Points, Labels]], name: str, seeds: int) -> t
     for X, y in samples:
         for seed in range(seeds if name == RANDOM else 1):
             start = time.process_time()
-            labels = METHODS[name](len(set(y.tolist())), seed).fit_predict(X)  # type: ignore[attr-defined]
+            method: Any = METHODS[name](len(set(y.tolist())), seed)
+            with warnings.catch_warnings():
+                # Convex clustering says so where no lambda has k clusters; the index counts it.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                labels = method.fit_predict(X)
             seconds.append(time.process_time() - start)
             found.append(adjusted_rand_score(y, labels))
     return float(np.mean(found)), float(np.mean(seconds))
@@ -91,7 +99,7 @@ def rows(
         yield f"{name}, standardized", [(scale(X), y)]
     for name in generated:
         # Seeds that no default was chosen with.
-        yield name, [GENERATED[name](1000 + seed) for seed in range(seeds)]
+        yield name, [GENERATED[name](2000 + seed) for seed in range(seeds)]
 
 
 def table(real: Sequence[str], generated: Sequence[str], seeds: int) -> None:

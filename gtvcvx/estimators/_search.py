@@ -23,8 +23,13 @@ START = 16.0
 RATIO = 0.7
 # Where nothing changes, steps double up to this many at a time, a factor of 17.
 LONGEST_STRIDE = 8
-# Neighbouring values of lambda are not brought closer together than this ratio.
+# Neighbouring values of lambda are not brought closer together than this ratio ...
 FINEST = 1.001
+# ... and not closer than this one before smaller clusters were tried: a number that lives so
+# shortly is an accident, often of a cluster that is a point or two short of the least size, ...
+BRIEF = 1.1
+# ... but no smaller ones than a quarter, which would be outliers.
+TRIED = 3
 # No search solves more often: this covers a range of 1e20 and ten bisections to the end.
 MOST_SOLVES = 120
 # Of a stable number of clusters at least this share of all points are in clusters; with less, data
@@ -145,15 +150,17 @@ class Search:
         """Position of the lambda that is looked for, or the nearest to it, and the least size."""
         if wanted.k is None:
             return self.stable(wanted.sizes[0]), wanted.sizes[0]
-        for least in wanted.sizes:
-            i = self.numbered(wanted.k, least)
+        attempts = [(least, BRIEF) for least in wanted.sizes[:TRIED]]
+        for least, finest in [*attempts, *((least, FINEST) for least in wanted.sizes)]:
+            i = self.numbered(wanted.k, least, finest)
             if i is not None:
                 return i, least
         return self.nearest(wanted.k, wanted.sizes)
 
-    def numbered(self, k: int, least: int) -> int | None:
+    def numbered(self, k: int, least: int, finest: float = FINEST) -> int | None:
         """Position of a lambda with k clusters of at least ``least`` points, if there is one.
 
+        More points are in clusters than not, or what is left of a structure would count as one.
         Of those that were seen it is the largest; where it leaves no point out a larger one would
         give the same clusters.
         """
@@ -161,10 +168,12 @@ class Search:
         self._descend(least, lambda end: end.clusters >= k or end.below < k)
         while True:
             counts = self._counts(least)
-            exact = [i for i, found in enumerate(counts) if found.clusters == k]
+            exact = [
+                i for i, found in enumerate(counts) if found.clusters == k and self._most(found)
+            ]
             if exact:
                 return exact[0]
-            place = self._place_between(counts, k, least)
+            place = self._place_between(counts, k, least, finest)
             if place is None:
                 return None
             self._bisect(place)
@@ -175,7 +184,11 @@ class Search:
         With the first of the least sizes for which it is, and that size: the search for a smaller
         one may have met what the one for a larger one did not see.
         """
-        away = [[abs(found.clusters - k) for found in self._counts(least)] for least in sizes]
+        n = len(self.partitions[0])
+        away = [
+            [abs(found.clusters - k) + n * (not self._most(found)) for found in self._counts(least)]
+            for least in sizes
+        ]
         row, i = divmod(int(np.argmin(away)), len(self.lams))
         return i, sizes[row]
 
@@ -204,6 +217,9 @@ class Search:
         sizes = np.arange(1, len(total))
         best = 1 + int(np.argmax(total[1:] / np.sqrt(np.log1p(1.0 / sizes))))
         return int(np.argmax(number == best))
+
+    def _most(self, found: Counts) -> bool:
+        return 2 * found.outside <= len(self.partitions[0])
 
     def _counts(self, least: int) -> list[Counts]:
         return [Counts.of(partition, least) for partition in self.partitions]
@@ -237,7 +253,7 @@ class Search:
             same = np.array_equal(before, self.partitions[end])
             stride = min(2 * stride, LONGEST_STRIDE) if same else 1
 
-    def _place_between(self, counts: list[Counts], k: int, least: int) -> int | None:
+    def _place_between(self, counts: list[Counts], k: int, least: int, finest: float) -> int | None:
         """Where to bisect for k clusters: where they are passed by, else where they may be."""
         if len(self.lams) >= MOST_SOLVES:
             return None
@@ -245,7 +261,7 @@ class Search:
         best: int | None = None
         for i in range(len(counts) - 1):
             high, low = counts[i], counts[i + 1]
-            if ratios[i] <= FINEST or min(high.below, low.above) < k:
+            if ratios[i] <= finest or min(high.below, low.above) < k:
                 continue
             if high.clusters < k < low.clusters:
                 return i

@@ -325,8 +325,8 @@ def test_clustering_table_is_true(tmp_path, real):
         # k-means of two seeds is at the mercy of chance on wine.
         assert best[0] >= max(best[1:]) - 0.02
     example = load("clustering_table")
-    X, y = example.GENERATED["moons"](1000)
-    X2, y2 = example.GENERATED["moons"](1001)
+    X, y = example.GENERATED["moons"](2000)
+    X2, y2 = example.GENERATED["moons"](2001)
     ward = np.mean(
         [example.scores([(X, y)], "Ward", 1)[0], example.scores([(X2, y2)], "Ward", 1)[0]]
     )

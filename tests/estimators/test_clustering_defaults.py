@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.cluster import AgglomerativeClustering, KMeans
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs, make_moons
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_iris,
+    load_wine,
+    make_blobs,
+    make_circles,
+    make_moons,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import scale
@@ -138,6 +145,25 @@ class TestOutliers:
             model = ConvexClustering(n_clusters=2, min_cluster_size=40).fit(X)
         assert model.n_clusters_ == 1
         assert not model.converged_
+
+    def test_a_cluster_just_below_the_default_size(self, monkeypatch):
+        """17 points, where 18 are asked for: smaller sizes come before numbers of brief life."""
+        X, y = make_blobs(
+            [200, 60, 20], centers=[[0, 0], [6, 0], [0, 6]], cluster_std=1.2, random_state=1002
+        )
+        model = ConvexClustering(n_clusters=3).fit(X)
+        assert adjusted_rand_score(y, model.labels_) > 0.9
+        assert model.min_cluster_size_ == 9
+        monkeypatch.setattr("gtvcvx.estimators._search.BRIEF", 1.001)
+        worse = ConvexClustering(n_clusters=3).fit(X)
+        assert adjusted_rand_score(y, worse.labels_) < 0.6
+
+    def test_remainders_are_no_clusters(self):
+        """Of rings that broke, two arcs are left where most points are alone."""
+        X, _ = make_circles(300, noise=0.05, factor=0.4, random_state=2003)
+        with pytest.warns(ConvergenceWarning, match="n_clusters=2 clusters; took"):
+            model = ConvexClustering(n_clusters=2).fit(X)
+        assert 2 * model.outliers_.sum() <= 300
 
 
 class TestInvariance:
