@@ -26,7 +26,7 @@ from gtvcvx.federated.privacy import (
 from gtvcvx.federated.programs import LocalLoss, View, stacked_locals
 from gtvcvx.federated.wire import Message
 from gtvcvx.losses import StackedLoss, stacked_from_terms
-from gtvcvx.losses.batched._terms import ROW_KINDS
+from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT
 from verify._display import COLUMNS, clipped
 
 
@@ -183,10 +183,10 @@ def _split(model: LocalLoss) -> tuple[StackedLoss, LocalLoss | None]:
     rows = [term for term in model.terms if term["kind"] in ROW_KINDS]
     rest = [term for term in model.terms if term["kind"] not in ROW_KINDS]
     smooth = model.given is None and model.smooth and all(t["kind"] == "ridge" for t in rest)
-    if len(rows) != 1 or not smooth:
+    if len(rows) != 1 or not smooth or WEIGHT in rows[0]:
         raise ValueError(
-            f"{model!r}: a differentiable loss of rows of one kind is expected, with ridge terms "
-            "beside it at most"
+            f"{model!r}: a differentiable loss of rows of one kind is expected, without weights, "
+            "with ridge terms beside it at most"
         )
     each = [{**rows[0], "node": np.arange(len(rows[0]["y"]))}]
     return stacked_from_terms(each, model.dim), LocalLoss(rest, model.dim) if rest else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,13 +12,8 @@ from gtvcvx.federated.programs import LocalLoss
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._from_terms import parts_of_terms
-from gtvcvx.losses.batched._terms import FIELDS, ROW_KINDS, Term
+from gtvcvx.losses.batched._terms import FIELDS, Term, multiplied
 from gtvcvx.problem import GTVProblem
-
-# c h(x.w - y) is h of the same rows times c, or times sqrt(c), with their widths delta.
-_LINEAR, _QUADRATIC = ("absolute", "quantile"), ("squared", "huber", "pseudohuber")
-# Relative difference of weights that are equal but for rounding.
-_EQUAL = 1e-12
 
 
 class NotPlainError(ValueError):
@@ -121,61 +115,12 @@ def check_plain(net: Network) -> None:
 
 
 def _summed(losses: Sequence[LocalLoss], weights: FloatArray) -> list[Term]:
-    """Return the terms of a weighted sum."""
+    """Return the terms of a weighted sum, at node 0."""
     out: list[Term] = []
-    fixed: dict[str, list[tuple[Term, float]]] = {}
     for loss, weight in zip(losses, weights, strict=True):
-        for term in loss.terms:
-            if weight == 1.0:
-                out.append(term)
-            elif term["kind"] in ROW_KINDS and term["kind"] not in (*_LINEAR, *_QUADRATIC):
-                fixed.setdefault(term["kind"], []).append((term, float(weight)))
-            elif weight > 0.0:
-                out.append(_scaled(term, float(weight)))
-    return out + [_joined(kind, terms) for kind, terms in fixed.items()]
-
-
-def _scaled(term: Term, weight: float) -> Term:
-    """Return a term times a weight."""
-    kind = term["kind"]
-    if kind == "point":
-        return _point_as_rows(term, weight)
-    scaled: dict[str, tuple[tuple[str, ...], float]] = {
-        "ridge": (("mu",), weight),
-        "l1": (("kappa",), weight),
-        "absolute": (("X", "y"), weight),
-        "quantile": (("X", "y"), weight),
-    }
-    scaled |= {name: (("X", "y", "delta"), float(np.sqrt(weight))) for name in _QUADRATIC}
-    names, factor = scaled.get(kind, ((), 1.0))
-    return {key: value * factor if key in names else value for key, value in term.items()}
-
-
-def _point_as_rows(term: Term, weight: float) -> Term:
-    """Return ``weight ||w - a||^2`` as the mean over d rows of squared errors."""
-    (a,) = term["a"]
-    d = len(a)
-    factor = np.sqrt(d * weight)
-    node = np.zeros(d, np.int64)
-    return {"kind": "squared", "node": node, "X": factor * np.eye(d), "y": factor * a}
-
-
-def _joined(kind: str, terms: Sequence[tuple[Term, float]]) -> Term:
-    """Return a weighted sum of terms whose rows cannot be scaled: one mean over all rows.
-
-    Raises
-    ------
-    NotPlainError
-        Rows weigh differently, or not one over their number.
-    """
-    rows = np.array([len(term["node"]) for term, _ in terms])
-    weights = np.array([weight for _, weight in terms])
-    if not np.allclose(weights / rows * rows.sum(), 1.0, rtol=_EQUAL, atol=0.0):
-        raise NotPlainError(f"a {kind} loss times a number is no {kind} loss")
-    fields: dict[str, Any] = {
-        name: np.concatenate([term[name] for term, _ in terms]) for name in FIELDS[kind]
-    }
-    return {"kind": kind, "node": np.zeros(int(rows.sum()), np.int64), **fields}
+        factor = np.array([weight])
+        out += loss.terms if weight == 1.0 else [multiplied(term, factor) for term in loss.terms]
+    return [term for term in out if len(term["node"])]
 
 
 def row_weights(net: Network) -> FloatArray:

@@ -15,7 +15,7 @@ from gtvcvx.federated.privacy._node_step import node_step
 from gtvcvx.federated.privacy._rows import clipped_rows
 from gtvcvx.losses import StackedLoss, stacked_from_terms
 from gtvcvx.losses.batched._base import BatchedLoss
-from gtvcvx.losses.batched._terms import ROW_KINDS, Term
+from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term
 
 _ADMITTED = (
     "logistic, hinge, absolute, quantile, Huber and pseudo-Huber losses with clipped rows, and the "
@@ -236,6 +236,8 @@ def _parts(loss: Any, place: str) -> tuple[Term, list[Term]]:
         raise ValueError(f"{place} has no rows, so that nothing is to be protected; {_said()}")
     if len(rows) > 1:
         raise ValueError(f"{place} is a sum of two losses of rows, one is expected; {_said()}")
+    if WEIGHT in rows[0]:
+        raise ValueError(f"{place} is weighted, the mean over its rows is expected; {_said()}")
     return rows[0], others
 
 

@@ -12,7 +12,7 @@ from gtvcvx._arrays import FloatArray, finite_array, is_number
 from gtvcvx.federated.privacy._rows import clipped_rows
 from gtvcvx.losses import SquaredLoss, stacked_from_terms
 from gtvcvx.losses._row_loss import RowLoss
-from gtvcvx.losses.batched._terms import ROW_KINDS
+from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT
 
 
 def linearized_step(
@@ -117,6 +117,8 @@ def sample_gradients(loss: Any, w: ArrayLike) -> FloatArray:
         for term in kind.batch([loss], loss.dim).terms(np.zeros(1, dtype=np.int64))
         if term["kind"] in ROW_KINDS
     )
+    if WEIGHT in rows:
+        raise ValueError(f"loss: {loss!r} is weighted, the mean over its rows is expected")
     each = stacked_from_terms([{**rows, "node": np.arange(count)}], loss.dim)
     return each.gradient(np.tile(point, (count, 1)))
 

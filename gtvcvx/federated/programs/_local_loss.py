@@ -12,7 +12,7 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.losses import Loss, StackedLoss
 from gtvcvx.losses.batched._base import BatchedLoss
 from gtvcvx.losses.batched._from_terms import parts_of_terms
-from gtvcvx.losses.batched._terms import FIELDS, ROW_KINDS, Term, terms_by_node
+from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term, fields_of, terms_by_node
 from gtvcvx.losses.batched._zero import BatchedZero
 
 # h'' at most, for rows of each kind: mean of h(x.w - y), or of h(x.w, y). No entry: no bound.
@@ -134,6 +134,9 @@ class LocalLoss:
     def sampled(self, rows: IntArray) -> LocalLoss:
         """Return the loss of some of the rows, repetitions included: their mean.
 
+        Rows with weights keep them, times the share of the rows that are not taken, so that the
+        loss of rows drawn at random is that of all on average.
+
         Raises
         ------
         ValueError
@@ -143,7 +146,9 @@ class LocalLoss:
         if len(rowwise) != 1:
             raise ValueError("mini-batches need a loss of rows of one kind")
         (term,) = rowwise
-        fields = {name: term[name][rows] for name in FIELDS[term["kind"]]}
+        fields = {name: term[name][rows] for name in fields_of(term)}
+        if WEIGHT in fields:
+            fields[WEIGHT] = fields[WEIGHT] * (len(term["node"]) / len(rows))
         chosen = {"kind": term["kind"], "node": np.zeros(len(rows), np.int64), **fields}
         others = [other for other in self.terms if other is not term]
         return LocalLoss([chosen, *others], self.dim)
@@ -153,11 +158,14 @@ def _curvature(term: Term) -> float:
     """Lipschitz constant of the gradient of one term at node 0, from above."""
     kind = term["kind"]
     if kind in _CURVATURES:
-        spread = np.linalg.norm(term["X"], 2) ** 2 / len(term["y"])
+        if WEIGHT in term:
+            spread = np.linalg.norm(np.sqrt(term[WEIGHT])[:, None] * term["X"], 2) ** 2
+        else:
+            spread = np.linalg.norm(term["X"], 2) ** 2 / len(term["y"])
         return float(_CURVATURES[kind] * spread)
     if kind == "ridge":
         return float(np.max(term["mu"]))
-    return 2.0 if kind == "point" else np.inf
+    return 2.0 * float(np.max(term.get(WEIGHT, 1.0))) if kind == "point" else np.inf
 
 
 def local_losses(losses: StackedLoss | Sequence[Loss], n: int, dim: int) -> list[LocalLoss]:

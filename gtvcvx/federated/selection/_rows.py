@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from scipy.special import expit
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.losses.batched._terms import ROW_KINDS, Term
+from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term
 
 # Less than this in a direction of length one is rounding of the linear program.
 _SEPARATED = 1e-7
@@ -53,6 +53,8 @@ def smooth_rows(terms: list[Term], ridge: float, place: str) -> SmoothRows:
             f"{place}: one loss of rows among {', '.join(_SLOPES)}, with or without a ridge term, "
             f"is expected, got {found}"
         )
+    if WEIGHT in rows[0]:
+        raise ValueError(f"{place}: the mean over the rows is expected, the loss is weighted")
     total = np.full(rows[0]["X"].shape[1], float(ridge))
     for term in terms:
         if term["kind"] == "ridge":

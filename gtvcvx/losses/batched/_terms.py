@@ -42,6 +42,7 @@ WEIGHT = "weight"
 WEIGHTED_KINDS = frozenset({*ROW_KINDS, "point"})
 #: Fields that a factor of the loss multiplies where there is no weight to take it.
 _MULTIPLIED = {"ridge": "mu", "l1": "kappa"}
+_CONSTRAINTS = frozenset({"box", "simplex"})
 # Weights below have too few digits, and the inverse of some is infinite.
 LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
 #: Terms whose sums are quadratic, and those whose sums are finite with a gradient everywhere.
@@ -133,8 +134,10 @@ def multiplied(term: Term, factor: FloatArray) -> Term:
         else:
             weight = _product(factor, term.get(WEIGHT, np.ones(len(node))), node)
         return {**term, WEIGHT: weight}
-    if kind not in _MULTIPLIED:
+    if kind in _CONSTRAINTS:
         return term
+    if kind not in _MULTIPLIED:
+        raise TypeError(f"factor: a loss of kind {kind!r} cannot be multiplied")
     name = _MULTIPLIED[kind]
     return {**term, name: _product(factor, term[name], node)}
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.losses.batched._terms import WEIGHT
 from gtvcvx.problem import GTVProblem
 
 # Python integers of any size, dtype object: Numpy adds and multiplies them exactly.
@@ -134,31 +135,42 @@ def _read(term: dict[str, Any]) -> _Term:
 
 
 def _squared(term: dict[str, Any]) -> _Term:
-    """(1/m) ||X w - y||^2, with Q = (2/m) X^T X and b = (2/m) X^T y."""
+    """(1/m) ||X w - y||^2, with Q = (2/m) X^T X and b = (2/m) X^T y; c_r in place of 1/m."""
     d = term["X"].shape[1]
     nodes, first, counts = np.unique(term["node"], return_index=True, return_counts=True)
     rows, k = dyadic(np.column_stack([term["X"], term["y"]]))
-    common = math.lcm(*counts.tolist())
+    shares, common = _shares(term, counts)
     quadratic, linear = integers((len(nodes), d, d)), integers((len(nodes), d))
     constant = 0
     for j, (start, count) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
         X, y = rows[start : start + count, :d], rows[start : start + count, d]
-        share = common // count
-        quadratic[j] = 2 * share * (X.T @ X)
-        linear[j] = 2 * share * (X.T @ y)
-        constant += share * int(y @ y)
+        share = shares[start : start + count]
+        quadratic[j] = 2 * (X.T @ (share[:, None] * X))
+        linear[j] = 2 * (X.T @ (share * y))
+        constant += int(y @ (share * y))
     scale = common << (2 * k)
     return _Term(nodes, scale, quadratic, linear, Fraction(constant, scale))
 
 
+def _shares(term: dict[str, Any], counts: IntArray) -> tuple[Integers, int]:
+    """Return what each row counts, its weight or 1/m, as integers over a common scale."""
+    if WEIGHT in term:
+        weights, k = dyadic(term[WEIGHT])
+        return weights, 1 << k
+    common = math.lcm(*counts.tolist())
+    return np.repeat(np.array([common // m for m in counts.tolist()], dtype=object), counts), common
+
+
 def _point(term: dict[str, Any]) -> _Term:
-    """||w - a||^2, with Q = 2 I and b = 2 a."""
+    """C ||w - a||^2, with Q = 2 c I and b = 2 c a."""
     points, k = dyadic(term["a"])
     count, d = points.shape
+    weights, k_c = dyadic(term.get(WEIGHT, np.ones(count)))
     quadratic = integers((count, d, d))
-    quadratic[:, np.arange(d), np.arange(d)] = 2 << k
-    constant = Fraction(int((points**2).sum()), 1 << (2 * k))
-    return _Term(np.asarray(term["node"]), 1 << k, quadratic, 2 * points, constant)
+    quadratic[:, np.arange(d), np.arange(d)] = (2 * weights * (1 << k))[:, None]
+    linear = 2 * weights[:, None] * points
+    constant = Fraction(int((weights[:, None] * points**2).sum()), 1 << (2 * k + k_c))
+    return _Term(np.asarray(term["node"]), 1 << (k + k_c), quadratic, linear, constant)
 
 
 _READERS = {"squared": _squared, "point": _point}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
-from gtvcvx.losses.batched._terms import ROW_KINDS, Term, row_counts
+from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term, coefficients, row_counts
 from gtvcvx.solvers.interior_point._program import Linear, Program, Rows, interleaved
 
 #: Reads the slopes (N,) of a term's rows from the multipliers of all constraints.
@@ -35,7 +35,7 @@ def add_losses(
             read.append(_reader(program, add_kinks(program, variables, kinks), kinks))
         elif kind in ROW_KINDS:
             forms = _rows(term["X"], at)
-            read.append(_ROWS[kind](program, term, forms, row_weights(term["node"])))
+            read.append(_ROWS[kind](program, term, forms, coefficients(term)))
         elif kind in _OTHERS:
             _OTHERS[kind](program, term, at)
     return read
@@ -52,14 +52,9 @@ def _rows(X: FloatArray, at: IntArray) -> Linear:
     return Linear(np.repeat(np.arange(N), d), at.ravel(), X.ravel(), N)
 
 
-def row_weights(node: IntArray) -> FloatArray:
-    """Weights 1 / m_i of the rows: losses are means over those of a node."""
-    return 1.0 / row_counts(node, int(node.max()) + 1)[node]
-
-
 def _add_squared(program: Program, term: Term, variables: IntArray) -> None:
     """Residuals as variables: Hessians would have the squares of the rows' condition numbers."""
-    root = np.sqrt(row_weights(term["node"]))
+    root = np.sqrt(coefficients(term))
     group, first = _groups(variables)
     X, y, group = reduced_rows(term["X"] * root[:, None], term["y"] * root, group[term["node"]])
     r = program.variables(len(y))
@@ -126,7 +121,7 @@ class Kinks(NamedTuple):
     def of(term: Term) -> Kinks:
         """Return the rows of a term of one of `KINKED`."""
         low, high = _SLOPES[term["kind"]](term)
-        return Kinks(term["X"], term["y"], term["node"], row_weights(term["node"]), low, high)
+        return Kinks(term["X"], term["y"], term["node"], coefficients(term), low, high)
 
     def residuals(self, w: FloatArray) -> FloatArray:
         """Residuals (N,) at w (n, d)."""
@@ -243,8 +238,9 @@ def _exponents(program: Program, rows: Rows, multipliers: FloatArray) -> FloatAr
 
 
 def _point(program: Program, term: Term, at: IntArray) -> None:
-    program.square_cost(at.ravel(), 2.0)
-    program.linear_cost(at.ravel(), -2.0 * term["a"].ravel())
+    twice = 2.0 * _spread(term.get(WEIGHT, np.ones(len(at))), at)
+    program.square_cost(at.ravel(), twice)
+    program.linear_cost(at.ravel(), -twice * term["a"].ravel())
 
 
 def _spread(values: FloatArray, at: IntArray) -> FloatArray:

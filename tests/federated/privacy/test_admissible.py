@@ -236,6 +236,12 @@ REFUSED = {
     "twice the same": (gtv.LogisticLoss(X2, Y2) + gtv.LogisticLoss(X2, Y2), {}, "sum of two"),
     "huber and poisson": (gtv.HuberLoss(X2, Y2, 1.0) + gtv.PoissonLoss(X2, Y2), {}, "bounded"),
     "delta by row": (gtv.HuberLoss(X2, Y2, [1.0, 1.0, 1e9]), {}, "delta must be one number"),
+    "weights of rows": (
+        gtv.LogisticLoss(X2, Y2, sample_weight=[1.0, 9.0, 1.0]),
+        {},
+        "is weighted; |weighted, ",
+    ),
+    "a multiple": (2.0 * gtv.LogisticLoss(X2, Y2), {}, "weighted, the mean over its rows"),
     "two nodes": (gtv.LogisticLoss.stack([X2, X2], [Y2, Y2]), {}, "2 nodes"),
     "not a loss": (lambda w: w @ w, {}, "no rows"),
 }

@@ -74,6 +74,9 @@ def test_bad_input_is_refused_by_name(change, name):
 def test_losses_without_rows_have_no_sample_gradients():
     with pytest.raises(TypeError, match="loss of rows"):
         sample_gradients(gtv.PointLoss([1.0]), [1.0])
+    weighted = gtv.SquaredLoss([[1.0], [2.0]], [1.0, 1.0], sample_weight=[1.0, 2.0])
+    with pytest.raises(ValueError, match=r"^loss: SquaredLoss.* is weighted"):
+        sample_gradients(weighted, [1.0])
     with pytest.raises(ValueError, match=r"^w: "):
         sample_gradients(gtv.SquaredLoss([[1.0]], [1.0]), [1.0, 2.0])
     with pytest.raises(ValueError, match=r"^n_samples: "):

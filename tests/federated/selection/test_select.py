@@ -269,6 +269,7 @@ REFUSED = {
     "no data": (gtv.ZeroLoss(), "got no rows"),
     "points": (gtv.PointLoss(np.zeros(3)), "got point"),
     "two losses": (gtv.SquaredLoss(X6, Y6) + gtv.SquaredLoss(X6, Y6), "several losses"),
+    "weights": (gtv.SquaredLoss(X6, Y6, sample_weight=np.arange(1.0, 7.0)), "is weighted"),
     "a cvxpy loss": (gtv.CvxpyLoss(cp.sum_squares, dim=3), "expected, got"),
 }
 

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.losses.batched._terms import ROW_KINDS, Term
-from gtvcvx.solvers.interior_point._losses import KINKED, Kinks, row_weights
+from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term, coefficients
+from gtvcvx.solvers.interior_point._losses import KINKED, Kinks
 from gtvcvx.solvers.interior_point.blockwise._smooth_rows import SmoothRows
 
 
@@ -122,7 +122,7 @@ def rows_matrix(X: FloatArray, node: IntArray, n: int) -> sp.csr_array:
 
 
 def _squared(out: NodeTerms, term: Term, d: int) -> None:
-    root = np.sqrt(row_weights(term["node"]))
+    root = np.sqrt(coefficients(term))
     X, y = term["X"] * root[:, None], term["y"] * root
     np.add.at(out.P, term["node"], 2.0 * X[:, :, None] * X[:, None, :])
     np.add.at(out.q, term["node"], -2.0 * y[:, None] * X)
@@ -130,9 +130,10 @@ def _squared(out: NodeTerms, term: Term, d: int) -> None:
 
 
 def _point(out: NodeTerms, term: Term, d: int) -> None:
-    out.P[term["node"]] += 2.0 * np.eye(d)
-    out.q[term["node"]] -= 2.0 * term["a"]
-    out.constant += float(np.sum(term["a"] ** 2))
+    weight = np.asarray(term.get(WEIGHT, np.ones(len(term["node"]))))[:, None]
+    out.P[term["node"]] += 2.0 * weight[:, :, None] * np.eye(d)
+    out.q[term["node"]] -= 2.0 * weight * term["a"]
+    out.constant += float(np.sum(weight * term["a"] ** 2))
 
 
 def _ridge(out: NodeTerms, term: Term, d: int) -> None:
@@ -152,7 +153,7 @@ def _kinks(term: Term, d: int) -> Slopes:
 
 def _huber(term: Term, d: int) -> Slopes:
     """Return rows of weights c: their slopes are ``2 c r``, and ``2 c delta`` at most."""
-    weight = row_weights(term["node"])
+    weight = coefficients(term)
     most = 2.0 * weight * term["delta"]
     return Slopes(term["X"], term["y"], -most, most, 0.5 / weight, term["node"])
 
