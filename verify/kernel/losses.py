@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from verify.kernel import numbers, work
-from verify.kernel.numbers import TEN50, Bounds, Number, by_denominator, exactly, quotients, whole
+from verify.kernel.numbers import TEN50, Bounds, Number, by_denominator, exactly, quotients
 from verify.kernel.verdict import Verdict, false
 
 Table = list[list[Number]]
@@ -195,7 +195,7 @@ class RuleTerm(Term):
     Where a term has weights c, they are in the place of 1/m: integers in units 2^-k_c, one a block.
     """
 
-    c: list[Number] | None = None
+    c: list[int] | None = None
     k_c = 0
 
     def __init__(self, data: Mapping[str, Any], d: int) -> None:
@@ -214,22 +214,22 @@ class RuleTerm(Term):
         if self.kind == "point":
             self.modulus = [[2] * self.d] * len(self.node), 0
         self.y, self.extra = pair if self.kind == "point" else pair[::-1]
-        self.m: list[Any] = [1] * self.size
+        self.m = [1] * self.size
 
     def read_weights(self, weight: Any) -> None:
-        """Read c of every block, and m = 1/c as a rational."""
+        """Read c of every block."""
         found, self.k_c = numbers.scaled(weight)
         blocks = len(self.m) // max(1, len(found))
-        self.c = [c for c in found for _ in range(blocks)]
-        self.m = [Fraction(1 << self.k_c) / c for c in self.c]
+        self.c = [int(c) for c in found for _ in range(blocks)]
         if self.kind == "point":
             self.modulus = [[2 * c] * self.d for c in found], self.k_c
 
     def charge(self, rational: int, width: int, sums: int) -> None:
-        """Count the work of one pass over the blocks; with weights, p = r/c are rationals."""
+        """Count the work of one pass over the blocks; weights make numbers longer, and divide."""
         super().charge(rational, width, sums)
         if self.c is not None:
-            work.fractions(8 * len(self.c))
+            work.operations(16 * len(self.c))
+            work.fractions(2 * len(self.c))
 
     def images(self, w: Table) -> list[Number]:
         """Return the numbers B w_i."""
@@ -262,20 +262,24 @@ class RuleTerm(Term):
         """Return an upper bound of h*(r), r with one number a block, in units 2^-k."""
         fine = max(k, self.k_y, self.least)
         a, b, one = 1 << (fine - k), 1 << (fine - self.k_y), 1 << fine
-        columns = zip(self.m, r, self.y, self.extra, strict=True)
-        found = [
-            self.rule.upper_conjugate(m * a * v, b * y, b * extra, one)
-            for m, v, y, extra in columns
-        ]
+        if self.c is None:
+            columns = zip(self.m, r, self.y, self.extra, strict=True)
+            found = [
+                self.rule.upper_conjugate(m * a * v, b * y, b * extra, one)
+                for m, v, y, extra in columns
+            ]
+        else:  # p = r/c is an integer in units 2^-fine/c, in which the result is c^2 f*(p)
+            a <<= self.k_c
+            columns = zip(self.c, r, self.y, self.extra, strict=True)
+            found = [
+                self.rule.upper_conjugate(a * v, c * b * y, c * b * extra, c * one)
+                for c, v, y, extra in columns
+            ]
         bounds = [x for x in found if x is not None]
         if len(bounds) < len(found):
             raise self.outside(name, found.index(None) * len(self.node) // len(self.m))
-        if self.c is not None:
-            # c f*(p) = c^2 f*(p) / c: where r is an integer, the numerators are.
-            pairs = zip(self.c, bounds, strict=True)
-            parts = by_denominator((int(c), whole(c * c * x)) for c, x in pairs)
-            return quotients(parts, 2 * fine + 2 + self.k_c).hi
-        return quotients(by_denominator(zip(self.m, bounds, strict=True)), 2 * fine + 2).hi
+        parts = by_denominator(zip(self.c or self.m, bounds, strict=True))
+        return quotients(parts, 2 * fine + 2 + self.k_c).hi
 
 
 class RowTerm(RuleTerm):

@@ -25,7 +25,9 @@ def value_model(parts: Parts, w: cp.Expression) -> Model:
         if at.size:
             costs.append(of(parts.operator[at] @ flat, parts.rows[at]))
     for node, a, weight in parts.points:
-        costs.append(cp.sum_squares(cp.multiply(np.sqrt(weight)[:, None], w[node, :] - a)))
+        away = w[node, :] - a
+        plain = bool(np.all(weight == 1.0))
+        costs.append(cp.sum_squares(away if plain else cp.multiply(np.sqrt(weight)[:, None], away)))
     if parts.ridge.any():
         costs.append(cp.sum_squares(cp.multiply(np.sqrt(0.5 * parts.ridge), w)))
     if c["kappa"].any():
