@@ -47,6 +47,18 @@ def test_the_independent_model_has_the_values_of_the_problem(loss, penalty, scal
         assert all(constraint.value(1e-9) for constraint in model.constraints)
 
 
+def test_weights_of_rows_and_nodes_are_among_them():
+    """Every fifth draw has some; values agree with the formula."""
+    truth, fuzz = module("truth"), module("fuzz")
+    drawn = [replace(fuzz.draw(1, k), n=6, shape="cycle", scale="unit") for k in range(60)]
+    some = [d for d in (d.instance() for d in drawn) if d.rows[0].weight is not None]
+    assert 5 <= len(some) <= 20
+    for instance in some:
+        w = truth.feasible(instance, np.full((instance.n, instance.dim), 0.25))
+        value, digits = truth.value(instance, w)
+        assert value == pytest.approx(instance.problem().value(w), rel=1e-13, abs=digits)
+
+
 def test_draws_are_the_same_again_and_cover_what_they_should():
     fuzz, graphs = module("fuzz"), module("fuzz_graphs")
     drawn = [fuzz.draw(1, k) for k in range(400)]

@@ -95,9 +95,22 @@ class Draw:
             weights=weights(len(edges), rng),
             penalty=_penalty(self.penalty, self.dim, rng),
             lam=self.lam,
-            rows=data.mixed(labelled) if kind == "mixed" else [data.rows(kind, labelled)],
+            rows=[
+                self._weighted(rows)
+                for rows in (
+                    data.mixed(labelled) if kind == "mixed" else [data.rows(kind, labelled)]
+                )
+            ],
             extras=_extras(extra, labelled, self.n, rng),
         )
+
+    def _weighted(self, rows: Rows) -> Rows:
+        """Return rows with weights in every fifth instance, where they can have any."""
+        rng = np.random.default_rng([self.seed, self.index, 2])
+        if rng.random() > 0.2 or rows.kind in ("point", "custom"):
+            return rows
+        weight = 10.0 ** rng.uniform(-3, 3, len(rows.node))
+        return replace(rows, weight=weight, factor=10.0 ** rng.uniform(-1, 1, self.n)[rows.node])
 
     def tiny(self) -> Draw:
         """Return the same kind of instance with few nodes, to compile what it needs."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import cvxpy as cp
@@ -21,6 +20,8 @@ PARAMETERS = {"huber": "delta", "pseudohuber": "delta", "quantile": "level"}
 class Rows:
     """Data points of one kind of loss: the loss of a node is the mean over its rows.
 
+    With weights it is the weighted mean, times a factor of the node.
+
     Two kinds are no means: "point", (y_r - w_i)^2 summed with a row of y for each node, and
     "custom", the norm ||X w - y||_2 of the rows of a node, which users write with CVXPY.
     """
@@ -30,17 +31,21 @@ class Rows:
     X: np.ndarray  # (N, d); for points (N, 0)
     y: np.ndarray  # (N,); for points (N, d)
     parameter: float = np.nan
+    weight: np.ndarray | None = None  # (N,), > 0
+    factor: np.ndarray | None = None  # (N,), > 0, equal at the rows of a node
 
-    def by_node(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """Return each node with its X and y."""
+    def by_node(self) -> list[tuple[int, np.ndarray]]:
+        """Return each node with the numbers of its rows."""
         nodes, first = np.unique(self.node, return_index=True)
-        parts = zip(np.split(self.X, first[1:]), np.split(self.y, first[1:]), strict=True)
-        return [(int(i), X, y) for i, (X, y) in zip(nodes, parts, strict=True)]
+        parts = np.split(np.arange(len(self.node)), first[1:])
+        return [(int(i), rows) for i, rows in zip(nodes, parts, strict=True)]
 
     @property
     def share(self) -> np.ndarray:
-        """One over the number of rows of the row's node, (N,)."""
-        return 1.0 / np.bincount(self.node)[self.node]
+        """What each row counts: one over the number of rows of its node, without weights, (N,)."""
+        if self.weight is None or self.factor is None:
+            return 1.0 / np.bincount(self.node)[self.node]
+        return self.factor * self.weight / np.bincount(self.node, self.weight)[self.node]
 
 
 @dataclass(frozen=True)
@@ -83,9 +88,8 @@ class Instance:
         """Return the instance as a user of gtvcvx writes it."""
         parts: dict[int, list[Any]] = {}
         for rows in self.rows:
-            make = partial(_loss, rows.kind, rows.parameter)
-            for i, X, y in rows.by_node():
-                parts.setdefault(i, []).append(make(X, y))
+            for i, at in rows.by_node():
+                parts.setdefault(i, []).append(_loss(rows, at))
         for extra in self.extras:
             for i in extra.node:
                 parts.setdefault(int(i), []).append(EXTRAS[extra.kind](*extra.values))
@@ -126,11 +130,15 @@ EXTRAS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _loss(kind: str, parameter: float, X: np.ndarray, y: np.ndarray) -> Any:
+def _loss(rows: Rows, at: np.ndarray) -> Any:
+    """Return the loss of one node, whose rows have these numbers."""
+    kind, X, y = rows.kind, rows.X[at], rows.y[at]
     if kind == "point":
         return losses.PointLoss(y[0])
-    given = {PARAMETERS[kind]: parameter} if kind in PARAMETERS else {}
-    return _LOSSES[kind](X, y, **given)
+    given: dict[str, Any] = {PARAMETERS[kind]: rows.parameter} if kind in PARAMETERS else {}
+    if rows.weight is None or rows.factor is None:
+        return _LOSSES[kind](X, y, **given)
+    return rows.factor[at[0]] * _LOSSES[kind](X, y, sample_weight=rows.weight[at], **given)
 
 
 def _penalty(penalty: str | tuple[str, Any]) -> Any:

@@ -5,7 +5,6 @@ import pytest
 
 import gtvcvx as gtv
 import verify
-from gtvcvx.model_selection import cross_validate
 from gtvcvx.solvers.driver import Limits, Run
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise, planned
@@ -118,22 +117,3 @@ def test_problems_with_weights_are_saved(tmp_path):
     data["terms"][0]["weight"] = -data["terms"][0]["weight"]
     with pytest.raises(ValueError, match=r"weight: entry \(0,\) is -.* a normal number > 0"):
         gtv.GTVProblem.from_data(data)
-
-
-@pytest.mark.parametrize("over", ["points", "nodes"])
-def test_cross_validation_counts_rows_as_they_weigh(over):
-    """A row of weight two is two copies of it in one fold, with as much weight at every node."""
-    X, y, node, _ = table("absolute")
-    s = np.tile([1, 4, 2, 1], N)
-    rows = np.repeat(np.arange(N * M), s)
-    of_rows = np.tile([0, 1], N * M // 2)
-    cv = (of_rows, of_rows[rows]) if over == "points" else (np.arange(N) % 2,) * 2
-    weighted = gtv.AbsoluteLoss.from_rows(X, y, node, N, sample_weight=s / 3)
-    repeated = gtv.AbsoluteLoss.from_rows(X[rows], y[rows], node[rows], N)
-    found = [
-        cross_validate(gtv.GTVProblem(GRAPH, losses, "l1"), [0.1, 1.0], cv=k, over=over, rtol=1e-8)
-        for losses, k in zip((weighted, repeated), cv, strict=True)
-    ]
-    assert found[0].fold_errors == pytest.approx(found[1].fold_errors, rel=1e-3)
-    assert found[0].mean_errors == pytest.approx(found[1].mean_errors, rel=1e-3)
-    assert found[0].fold_sizes.sum() == N * M
