@@ -284,7 +284,8 @@ class GTVProblem:
 
         Keys: ``schema``, ``n_nodes``, ``dim``, ``edges`` (m, 2), ``weights`` (m,), ``lam``,
         ``penalty`` (dict), ``terms`` (list of dicts; the local losses as sums of blocks) and
-        ``nodes`` (labels). The arrays are copies.
+        ``nodes`` (labels). The arrays are copies. Terms of rows are means over the rows of a node;
+        those with ``weight`` (N,) are sums in which each row is taken so many times.
         """
         return {
             "schema": SCHEMA,

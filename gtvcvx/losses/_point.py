@@ -21,6 +21,11 @@ class PointLoss(Loss):
     ----------
     a : array_like, shape (d,)
         The node's point; a number stands for d = 1.
+
+    Notes
+    -----
+    A point with a weight is a multiple: ``2.0 * PointLoss(a)``, or ``PointLoss.stack(a) * c`` for
+    weights c (n,).
     """
 
     def __init__(self, a: ArrayLike) -> None:
