@@ -79,7 +79,8 @@ def inner(kind: str) -> list[Fraction]:
 
 
 def test_every_kind_with_weights_is_here() -> None:
-    assert set(FIELDS) == set(ENDS) == set(ROWS) & set(WEIGHTED)
+    # Rows with several classes have a rule and tests of their own.
+    assert set(FIELDS) == set(ENDS) == set(ROWS) & set(WEIGHTED) - {"multinomial"}
     assert set(WEIGHTED) - set(ROWS) == {"point"}
 
 
@@ -193,7 +194,7 @@ def changed(document: Data, kind: str, factor: float) -> Data:
 
 
 @pytest.mark.parametrize("factor", [0.25, 4.0])
-@pytest.mark.parametrize("kind", WEIGHTED)
+@pytest.mark.parametrize("kind", [*FIELDS, "point"])
 def test_other_weights_are_not_certified(document: Data, kind: str, factor: float) -> None:
     assert verify.check(document).status == "CERTIFIED"
     assert verify.check(changed(document, kind, factor)).status != "CERTIFIED"
