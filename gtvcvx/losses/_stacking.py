@@ -17,7 +17,13 @@ Losses = StackedLoss | Sequence[Loss] | Mapping[Any, Loss]
 
 
 def stacked(losses: Losses, graph: EmpiricalGraph) -> StackedLoss:
-    """Bring what a user gives for `losses` into batches that cover all nodes of the graph."""
+    """Bring what a user gives for `losses` into batches that cover all nodes of the graph.
+
+    Parameters
+    ----------
+    losses : list of Loss, dict of node label to Loss, or StackedLoss
+    graph : EmpiricalGraph
+    """
     if isinstance(losses, StackedLoss):
         return losses.of_graph(graph.n_nodes)
     if isinstance(losses, Mapping):

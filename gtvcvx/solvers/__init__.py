@@ -61,7 +61,17 @@ def solve(
     stop: str | None = None,
     **own: Any,
 ) -> Solution:
-    """Choose the solver by its name; see `GTVProblem.solve`."""
+    """Choose the solver by its name.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    solver, rtol, max_iter, time_limit, warm_start, callback, verbose, stop, **own
+        As in `GTVProblem.solve`.
+    atol : float, optional
+        Absolute gap that is good enough, too. Whoever gives it warns of small objectives, and of
+        nodes that all agree, by `warn_if_small` and `warn_if_consensus`.
+    """
     if not isinstance(solver, str):
         raise TypeError(f"solver: a name is expected, got {type(solver).__name__}")
     name = solver.upper()

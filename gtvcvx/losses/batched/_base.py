@@ -20,27 +20,46 @@ FLOW_TOLERANCE = 1e-10
 
 
 class AffineProx(NamedTuple):
-    """The proximal operator of a quadratic loss, ``prox(v)_i = matrix_i v_i + offset_i``."""
+    """The proximal operator of a quadratic loss, ``prox(v)_i = matrix_i v_i + offset_i``.
 
-    matrix: FloatArray  # (k, d, d); in places that say so (k, d), the diagonals
-    offset: FloatArray  # (k, d)
+    Attributes
+    ----------
+    matrix : ndarray, shape (k, d, d)
+        In places that say so (k, d), the diagonals.
+    offset : ndarray, shape (k, d)
+    """
+
+    matrix: FloatArray
+    offset: FloatArray
 
 
 class QuadraticForm(NamedTuple):
-    """QuadraticForm losses, ``L_i(w) = (1/2) w^T hessian_i w - linear_i^T w`` plus a constant."""
+    """Quadratic losses, ``L_i(w) = (1/2) w^T hessian_i w - linear_i^T w`` plus a constant.
 
-    hessian: FloatArray  # (k, d, d)
-    linear: FloatArray  # (k, d)
+    Attributes
+    ----------
+    hessian : ndarray, shape (k, d, d)
+    linear : ndarray, shape (k, d)
+    """
+
+    hessian: FloatArray
+    linear: FloatArray
 
 
 class ScalarForm(NamedTuple):
-    """QuadraticForm losses that are sums over the coordinates, their Hessians diagonal.
+    """Quadratic losses that are sums over the coordinates, their Hessians diagonal.
 
     Both are zero where a node has no data for a coordinate.
+
+    Attributes
+    ----------
+    curvature : ndarray, shape (k, d)
+        Diagonals of the Hessians, >= 0.
+    linear : ndarray, shape (k, d)
     """
 
-    curvature: FloatArray  # (k, d), >= 0
-    linear: FloatArray  # (k, d)
+    curvature: FloatArray
+    linear: FloatArray
 
 
 class DualDomain(NamedTuple):
@@ -48,14 +67,26 @@ class DualDomain(NamedTuple):
 
     ``dom L_i* = {s : T_i s = sum_q b_q g_q, low_q <= b_q <= high_q}`` up to its boundary, the sum
     over the generators g_q that node i owns. Zero is in it, as losses are bounded below.
+
+    Attributes
+    ----------
+    projector : ndarray, shape (k, d, d), or float
+        T_i: off the directions in which s_i is free.
+    owner : ndarray of int, shape (Q,)
+        Node of each generator.
+    vectors : ndarray, shape (Q, d)
+        g_q = T_i g_q, nonzero.
+    low, high : ndarray, shape (Q,)
+    scale : ndarray, shape (Q,)
+        Length of the interval, or what is typical where it is infinite.
     """
 
-    projector: FloatArray | float  # T_i, (k, d, d): off the directions in which s_i is free
-    owner: IntArray  # (Q,), node of each generator
-    vectors: FloatArray  # (Q, d), g_q = T_i g_q, nonzero
-    low: FloatArray  # (Q,)
-    high: FloatArray  # (Q,)
-    scale: FloatArray  # (Q,), length of the interval, or what is typical where it is infinite
+    projector: FloatArray | float
+    owner: IntArray
+    vectors: FloatArray
+    low: FloatArray
+    high: FloatArray
+    scale: FloatArray
 
 
 class BatchedLoss(ABC):

@@ -373,6 +373,12 @@ def stacked_from_terms(terms: Sequence[dict[str, Any]], dim: int) -> StackedLoss
 
     Terms that name the same node are added up.
 
+    Parameters
+    ----------
+    terms : sequence of dict
+    dim : int
+        Dimension d of the parameters.
+
     Raises
     ------
     ValueError
