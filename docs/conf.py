@@ -20,6 +20,7 @@ extensions = [
     "myst_nb",
     "sphinx_design",
     "docstrings",
+    "gallery",
     "mathml",
     "repository",
     "reference",

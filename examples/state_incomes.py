@@ -21,6 +21,8 @@ about as good as GTV with the squared penalty and a little better than with the 
 takes a kind of median, and not always a unique one.
 """
 
+# gallery: --years 3 30 --splits 3
+
 from __future__ import annotations
 
 import argparse
