@@ -51,3 +51,15 @@ html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_show_sourcelink = False
 html_copy_source = False
+html_css_files = ["custom.css"]
+html_title = "gtvcvx"
+html_theme_options = {
+    "logo": {"text": f"gtvcvx {release}"},
+    "header_links_before_dropdown": 7,
+    "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+# The start page has its own links.
+html_sidebars = {"index": []}

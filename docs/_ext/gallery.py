@@ -1,7 +1,7 @@
 """Sphinx extension: a page for each script of examples/, with what it prints and draws.
 
-A script is run with the arguments of its line ``# gallery: ARGUMENTS``, in a folder of its own, when
-it has changed since its page was made. Pictures are the PNG files that it writes.
+A script is run with the arguments of its line ``# gallery: ARGUMENTS``, in a folder of its own,
+when it has changed since its page was made. Pictures are the PNG files that it writes.
 """
 
 from __future__ import annotations
@@ -142,7 +142,8 @@ def _card(script: Path, folder: Path) -> str:
     title = (ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").partition("\n")[0]
     picture = f"{script.stem}-0.png"
     image = f":img-top: {picture}\n" if (folder / picture).exists() else ""
-    return f":::{{grid-item-card}} {script.stem}\n:link: {script.stem}\n:link-type: doc\n{image}\n{title}\n:::\n"
+    lines = [f"{{grid-item-card}} {script.stem}", f":link: {script.stem}", ":link-type: doc"]
+    return ":::" + "\n".join(lines) + f"\n{image}\n{title}\n:::\n"
 
 
 def _write(path: Path, text: str) -> None:

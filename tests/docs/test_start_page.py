@@ -1,0 +1,51 @@
+"""The start page of the site: its blocks run, and its picture is made by a script of ours."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+import pytest
+from _documents import ROOT, run_page
+
+DOCS = ROOT / "docs"
+TEXT = (DOCS / "index.md").read_text(encoding="utf-8")
+
+
+def test_page_runs_and_prints_what_it_says(tmp_path):
+    # The demo is run with README.md.
+    without_installation = TEXT.replace("python -m pip install . && gtvcvx demo", ":")
+    assert without_installation != TEXT
+    (tmp_path / "index.md").write_text(without_installation, encoding="utf-8")
+    assert run_page(tmp_path / "index.md", tmp_path) == 1
+
+
+def test_cards_and_pictures_lead_to_files():
+    targets = re.findall(r"^:link: (\S+)$", TEXT, re.MULTILINE)
+    assert len(targets) >= 8
+    made = {"gallery/index", "reference/index"}
+    assert made < set(targets)
+    assert [n for n in targets if n not in made and not (DOCS / f"{n}.md").exists()] == []
+    for picture in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", TEXT):
+        assert (DOCS / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_picture_shows_what_is_said_about_it(tmp_path):
+    pytest.importorskip("matplotlib")
+    spec = importlib.util.spec_from_file_location("make_pictures", DOCS / "make_pictures.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.main([str(tmp_path)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {
+        path.name for path in script.FOLDER.iterdir()
+    }
+    few = script.Few()
+    errors = [
+        few.error(w)
+        for w in (
+            few.problem.solve(rtol=1e-8).w,
+            few.problem.losses.minimizer(few.problem.graph.n_nodes),
+            few.pooled(),
+        )
+    ]
+    assert errors[0] < 0.9 * errors[1] < 0.9 * errors[2]
