@@ -19,3 +19,13 @@ def test_hooks_use_the_tools_that_are_installed():
     count = HOOKS.count("- id: ")
     assert re.findall(r"repo: (.+)", HOOKS) == ["local"]
     assert HOOKS.count("language: system") == HOOKS.count("pass_filenames: false") == count == 3
+
+
+def test_the_site_is_built_strictly_and_its_links_are_checked():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"<!-- docs-command -->\n```\n(.*)\n```", text)
+    assert "marked_command CONTRIBUTING.md docs-command" in SCRIPT
+    build, check = command.split(" && ")
+    assert " -nWq " in build
+    folder = build.split()[-1]
+    assert check == f"python docs/check_links.py {folder}"

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from verify.kernel import Result, check
+from verify.kernel import __version__ as __version__
 
 _LAZY = {
     "Certificate": "verify.certificates._certificate",

@@ -57,6 +57,7 @@ def _resolved(name: str) -> Callable[..., Any]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="verify", description="Exact checks of GTV solutions.")
+    parser.add_argument("--version", action="version", version=f"verify {verify.__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     command = commands.add_parser(
         "check",

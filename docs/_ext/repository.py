@@ -19,7 +19,8 @@ PAGES = {
     "README.md": "index",
     "verify/SCHEMA.md": "schema",
 }
-_LINK = re.compile(r"(\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
+# [text](file#place); on the site a text that is the file's name gives way to the title of the page.
+_LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s:]+)((?:#[^)\s]*)?)\)")
 
 
 def on_site(target: str, file: Path, root: Path) -> str:
@@ -37,6 +38,15 @@ def on_site(target: str, file: Path, root: Path) -> str:
     return f"/{path.relative_to(root / 'docs').as_posix()}" if name.startswith("docs/") else target
 
 
+def rewritten(link: re.Match[str], file: Path, root: Path) -> str:
+    """Return a link as it has to be on the site."""
+    text, target, place = link.groups()
+    there = on_site(target, file, root)
+    if text.endswith(".md") and there.endswith(".md"):
+        text = ""
+    return f"[{text}]({there}{place})"
+
+
 def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
     """Put the file in the place of its stub, and rewrite the links of a page."""
     docs = Path(app.srcdir)
@@ -49,7 +59,7 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = file.read_text("utf-8")
         app.env.note_dependency(str(file))
     text = source[0]
-    source[0] = _LINK.sub(lambda m: m[1] + on_site(m[2], file, docs.parent) + m[3], text)
+    source[0] = _LINK.sub(lambda link: rewritten(link, file, docs.parent), text)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -7,4 +7,7 @@ partitions; numbers, data, losses, matrices and constants are what both are made
 from verify.kernel.documents import check
 from verify.kernel.result import Result
 
+# That of the distribution: whoever has the checker alone can say which one it is.
+__version__ = "0.1.0"
+
 __all__ = ["Result", "check"]

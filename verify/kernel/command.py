@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from verify.kernel import __version__
 from verify.kernel.checker import RTOL
 from verify.kernel.documents import check
 from verify.kernel.result import INTERNAL, MALFORMED, Result
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=STATUSES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"gtv-check {__version__}")
     add_arguments(parser)
     return run(parser.parse_args(arguments))
 
