@@ -61,5 +61,5 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-# The start page has its own links.
-html_sidebars = {"index": []}
+# Pages with nothing below them.
+html_sidebars = {"index": [], "tutorial": []}

@@ -1,13 +1,17 @@
-"""Draw what README.md and the start page show, from real solves: ``python docs/make_pictures.py``.
+"""Draw what pages show, from real solves: ``python docs/make_pictures.py`` in a checkout.
 
-Writes docs/pictures/overview.png: trends of income of the US states, each fitted to four years of
-its own, and then with their neighbours; and the errors of both, and of one trend for all, on the
-years that nobody was shown. It is in the repository, so that README.md has it wherever it is read.
+Writes docs/pictures/tutorial-*.png, pictures that the tutorial's own blocks draw, and overview.png,
+of README.md and the start page: trends of income of the US states, each fitted to four years of its
+own, and then with their neighbours; and the errors of both, and of one trend for all, on the years
+that nobody was shown. All are in the repository, to be seen wherever pages are read.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -110,13 +114,26 @@ def overview() -> Figure:
     return figure
 
 
+def tutorial(folder: Path) -> None:
+    """Run the tutorial and keep the pictures that the page shows."""
+    sys.path.append(str(FOLDER.parents[1] / "tests"))
+    from _documents import run_page  # not a package: found by the line above
+
+    page = "tutorial.md"
+    shown = set(re.findall(r"\(pictures/tutorial-(\w+)\.png\)", (FOLDER.parent / page).read_text()))
+    with tempfile.TemporaryDirectory() as scratch:
+        run_page(page, Path(scratch))
+        for name in sorted(shown):
+            shutil.copy(Path(scratch) / f"{name}.png", folder / f"tutorial-{name}.png")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the picture into the folder given, docs/pictures by default."""
+    """Write the pictures into the folder given, docs/pictures by default."""
     given = sys.argv[1:] if arguments is None else arguments
     folder = Path(given[0]) if given else FOLDER
     folder.mkdir(exist_ok=True)
-    figure = overview()
-    figure.savefig(folder / "overview.png", dpi=DOTS)
+    overview().savefig(folder / "overview.png", dpi=DOTS)
+    tutorial(folder)
     return 0
 
 

@@ -20,7 +20,7 @@ def display(writer: Any, node: nodes.math_block) -> None:
     formula = node.astext()
     if "\\\\" in formula or "&" in formula:
         formula = rf"\begin{{aligned}}{formula}\end{{aligned}}"
-    writer.body.append(f'<div class="math">{convert(formula, display="block")}</div>\n')
+    writer.body.append(f'<div class="formula">{convert(formula, display="block")}</div>\n')
     raise nodes.SkipNode
 
 
