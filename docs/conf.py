@@ -32,6 +32,7 @@ default_role = "name"
 # Docstrings give types with shapes; annotations would say the same with less.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 # An object is described under the one name that users import it by.
 autosummary_ignore_module_all = False
