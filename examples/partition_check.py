@@ -15,6 +15,8 @@ same. A set of nodes whose demands do not fit through its cut says where the con
 has all demands of a cluster meet in one node. On a star that is how it is, and the theorem exact.
 """
 
+# gallery: -o margins.png
+
 from __future__ import annotations
 
 import argparse
@@ -45,8 +47,9 @@ def planted_problem(
     return gtv.GTVProblem(graph, losses, "l2", LAMBDAS[0]), planted
 
 
-def lambda_table(problem: gtv.GTVProblem, planted: NDArray[np.int64]) -> None:
-    """Print the three answers for every lambda."""
+def lambda_table(problem: gtv.GTVProblem, planted: NDArray[np.int64]) -> list[tuple[float, float]]:
+    """Print the three answers for every lambda; return slacks and least margins."""
+    answers = []
     print(f"  {'lambda':>8}{'found':>7}{'recovered':>11}{'slack':>9}{'Theorem 2':>11}   margins")
     for lam in LAMBDAS:
         at_lam = problem.with_lam(lam)
@@ -58,6 +61,8 @@ def lambda_table(problem: gtv.GTVProblem, planted: NDArray[np.int64]) -> None:
             f"  {lam:8g}{found:7d}{_yes(exact.holds):>11}{exact.slack:9.3g}"
             f"{_yes(report.holds):>11}   {margins}"
         )
+        answers.append((exact.slack, min(c.margin for c in report.clusters.values())))
+    return answers
 
 
 def explain_failure(problem: gtv.GTVProblem, planted: NDArray[np.int64], lam: float) -> None:
@@ -106,14 +111,14 @@ def least_recovered_lam(problem: gtv.GTVProblem, planted: NDArray[np.int64]) -> 
     return high
 
 
-def check_blocks(size: int, p_in: float, p_out: float, seed: int) -> None:
-    """Print the account of one stochastic block model."""
+def check_blocks(size: int, p_in: float, p_out: float, seed: int) -> list[tuple[float, float]]:
+    """Print the account of one stochastic block model; return what `lambda_table` does."""
     problem, planted = planted_problem(size, p_in, p_out, seed)
     ends = planted[problem.graph.edges]
     between = int((ends[:, 0] != ends[:, 1]).sum())
     print(f"Stochastic block model {size} + {size}, p_in {p_in:g}, p_out {p_out:g}:", end=" ")
     print(f"{problem.graph.n_edges} edges, {between} of them between the clusters")
-    lambda_table(problem, planted)
+    answers = lambda_table(problem, planted)
     explain_failure(problem, planted, LAMBDAS[2])
     exact = least_recovered_lam(problem, planted)
     theorem = verify.well_connected(problem, planted).lam_min
@@ -122,6 +127,33 @@ def check_blocks(size: int, p_in: float, p_out: float, seed: int) -> None:
         print(f"  well-connected from lambda {theorem:.3g}: {theorem / exact:.3g} times as large\n")
     else:
         print("  well-connected for no lambda\n")
+    return answers
+
+
+def draw(path: str, accounts: dict[float, list[tuple[float, float]]]) -> None:
+    """Draw, for each p_out, the exact test and Theorem 2 side by side: both hold above zero."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SystemExit('drawing needs matplotlib: pip install "gtvcvx[plot]"') from None
+
+    figure = Figure(figsize=(8.0, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2, sharex=True)
+    for p_out, answers in accounts.items():
+        slacks, margins = zip(*answers, strict=True)
+        left.semilogx(LAMBDAS, slacks, "o-", label=f"p_out {p_out:g}")
+        right.loglog(LAMBDAS, margins, "o-", label=f"p_out {p_out:g}")
+    left.set_ylim(bottom=-1)
+    left.set_title("exact test: recovered above 0")
+    left.set_ylabel("slack")
+    right.set_title("Theorem 2: well-connected above 1")
+    right.set_ylabel("least margin of a cluster")
+    for ax, threshold in ((left, 0.0), (right, 1.0)):
+        ax.axhline(threshold, color="black", linewidth=0.8)
+        ax.set_xlabel("lambda")
+        ax.grid(True, linewidth=0.4, alpha=0.6)
+    left.legend()
+    figure.savefig(path, dpi=120)
 
 
 def check_star(n_leaves: int, seed: int) -> None:
@@ -161,10 +193,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--leaves", type=int, default=10, help="leaves of the star")
     parser.add_argument("--seed", type=int, default=2)
+    parser.add_argument("-o", "--output", metavar="PICTURE", help="draw slacks and margins, too")
     args = parser.parse_args(argv)
-    for p_out in args.p_out:
-        check_blocks(args.size, args.p_in, p_out, args.seed)
+    accounts = {p: check_blocks(args.size, args.p_in, p, args.seed) for p in args.p_out}
     check_star(args.leaves, args.seed)
+    if args.output:
+        draw(args.output, accounts)
     return 0
 
 

@@ -21,7 +21,7 @@ about as good as GTV with the squared penalty and a little better than with the 
 takes a kind of median, and not always a unique one.
 """
 
-# gallery: --years 3 30 --splits 3
+# gallery: --years 3 30 --splits 3 -o errors.png
 
 from __future__ import annotations
 
@@ -159,8 +159,13 @@ def one_split(
     return errors, fits
 
 
-def report(table: Table, years: int, penalties: Sequence[str], seeds: Sequence[int]) -> bool:
-    """Print one table for a number of years per state; return whether every fit is certified."""
+def report(
+    table: Table, years: int, penalties: Sequence[str], seeds: Sequence[int]
+) -> tuple[bool, dict[str, FloatArray]]:
+    """Print one table for a number of years per state.
+
+    Returns whether every fit is certified, and the mean errors by method (2,).
+    """
     splits = [one_split(table, years, penalties, seed) for seed in seeds]
     print(f"{years} years of each labelled state, {len(seeds)} random splits")
     print(f"  {'':14}" + "".join(f"{column:>24}" for column in COLUMNS))
@@ -178,7 +183,28 @@ def report(table: Table, years: int, penalties: Sequence[str], seeds: Sequence[i
     certified = sum(certificate.status == "CERTIFIED" for *_, certificate in fits)
     worst = max(certificate.rel_gap for *_, certificate in fits)
     print(f"  certified to {RTOL:g}: {certified} of {len(fits)} fits, worst gap {worst:.1e}\n")
-    return bool(certified == len(fits))
+    means = {name: np.mean([split[0][name] for split in splits], axis=0) for name in splits[0][0]}
+    return bool(certified == len(fits)), means
+
+
+def draw(path: str, years: Sequence[int], means: Sequence[dict[str, FloatArray]]) -> None:
+    """Draw the mean errors of all methods, one panel for each number of years."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SystemExit('drawing needs matplotlib: pip install "gtvcvx[plot]"') from None
+
+    figure = Figure(figsize=(4.5 * len(years), 3.2), layout="constrained")
+    panels = figure.subplots(1, len(years), sharex=True, sharey=True, squeeze=False)[0]
+    for ax, count, errors in zip(panels, years, means, strict=True):
+        for k, column in enumerate(COLUMNS):
+            ax.plot([error[k] for error in errors.values()], list(errors), "os"[k], label=column)
+        ax.set_title(f"{count} years of each labelled state")
+        ax.set_xlabel("root mean squared error")
+        ax.grid(True, linewidth=0.4, alpha=0.6)
+    panels[0].invert_yaxis()
+    panels[-1].legend()
+    figure.savefig(path, dpi=120)
 
 
 def positive(text: str) -> int:
@@ -203,14 +229,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--penalties", nargs="+", default=["l2", "squared"])
     parser.add_argument("--splits", type=positive, default=5, help="number of random splits")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first split")
+    parser.add_argument("-o", "--output", metavar="PICTURE", help="draw the errors, too")
     args = parser.parse_args(argv)
     table = read(args.edges, args.data)
     seeds = range(args.seed, args.seed + args.splits)
     graph = table.graph
     print(f"{graph.n_nodes} states, {graph.n_edges} borders, {len(table.y)} data points")
     print("root mean squared error of relative log income (0.1 is about 10 %), mean +- deviation\n")
-    certified = [report(table, years, args.penalties, seeds) for years in args.years]
-    return 0 if all(certified) else 1
+    reports = [report(table, years, args.penalties, seeds) for years in args.years]
+    if args.output:
+        draw(args.output, args.years, [means for _, means in reports])
+    return 0 if all(certified for certified, _ in reports) else 1
 
 
 if __name__ == "__main__":

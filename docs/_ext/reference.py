@@ -27,6 +27,8 @@ FOLDER = "reference"
 _ALIASES = {"gtv": "gtvcvx", "fed": "gtvcvx.federated", "flower": "gtvcvx.federated.flower"}
 _NAME = re.compile(r"~?([A-Za-z_][\w.]*)(?:\(.*\))?", re.DOTALL)
 _KIND = "known"
+_KINDS = {"class", "data", "exception", "function"}
+_MEMBERS = {"attribute", "method", "property"}
 
 
 def write_pages(app: Sphinx, _: Any = None) -> None:
@@ -117,8 +119,12 @@ def _lookup(env: BuildEnvironment, name: str, module: str, inside: str) -> str |
         return full
     if not re.search(r"[A-Z_.]", name):
         return None  # a word such as `path`: too little to go by
+    # A name alone may be that of a class or function; methods and attributes are many of a name.
+    kinds = _KINDS | (_MEMBERS if dot else set())
     endings = {
-        key for key, entry in objects.items() if key.endswith(f".{name}") and not entry.aliased
+        key
+        for key, entry in objects.items()
+        if key.endswith(f".{name}") and entry.objtype in kinds and not entry.aliased
     }
     return endings.pop() if len(endings) == 1 else None
 

@@ -143,6 +143,14 @@ def test_state_incomes_prints_certified_fits_and_errors(tmp_path, states):
     assert not list(tmp_path.iterdir())
 
 
+def test_state_incomes_draws_the_errors(tmp_path):
+    pytest.importorskip("matplotlib")
+    example = load("state_incomes")
+    means = [{"pooled": np.array([0.2, 0.3])}, {"pooled": np.array([0.1, np.nan])}]
+    example.draw(str(tmp_path / "errors.png"), [3, 81], means)
+    assert (tmp_path / "errors.png").read_bytes().startswith(PNG_SIGNATURE)
+
+
 def test_state_incomes_splits_hide_a_fifth_of_the_states(states):
     example, table = states
     labelled, train = example.draw_split(table, 3, 5)
@@ -208,7 +216,12 @@ def test_state_incomes_reads_other_tables_and_names_an_unknown_node(tmp_path):
 
 @pytest.fixture(scope="module")
 def partition_output(tmp_path_factory):
-    return run("partition_check", tmp_path_factory.mktemp("partition"))
+    folder = tmp_path_factory.mktemp("partition")
+    if importlib.util.find_spec("matplotlib") is None:
+        return run("partition_check", folder)
+    printed = run("partition_check", folder, "-o", "margins.png")
+    assert (folder / "margins.png").read_bytes().startswith(PNG_SIGNATURE)
+    return printed
 
 
 def blocks(output):
