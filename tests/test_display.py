@@ -96,9 +96,7 @@ def shown(n: int) -> list[object]:
         interop.to_frames(solution, problem),
         interop.Rows(wide, wide[0], np.arange(n), names(n), 0),
         estimators.NetworkLinearRegression(graph=problem.graph),
-        estimators.NetworkLogisticRegression(),
-        estimators.NetworkLasso(),
-        estimators.ConvexClustering(),
+        *(getattr(estimators, name)() for name in estimators.__all__),
         verify.certify(data, solution.w, solution.u),
         verify.check(verify.certify(data, solution.w, solution.u).document),
         verify.Result("CERTIFIED", "relative gap 0.1", exact, exact),
@@ -167,7 +165,17 @@ def cross_validation(path: gtv.LambdaPath, n: int) -> gtv.CrossValidation:
     sizes = np.ones(5, int)
     many = np.tile(errors, (5, 1))
     return gtv.CrossValidation(
-        path.lams, many, sizes, many, errors, errors / 9, np.arange(n), "points", "min", path
+        path.lams,
+        many,
+        sizes,
+        sizes * 1.0,
+        many,
+        errors,
+        errors / 9,
+        np.arange(n),
+        "points",
+        "min",
+        path,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,25 +11,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx._callbacks import CrossValidationCallback, CrossValidationProgress
+from gtvcvx._callbacks import CrossValidationCallback
 from gtvcvx._compiling import announced
-from gtvcvx._deadline import now
-from gtvcvx._logging import room_logger
 from gtvcvx._progress import ProgressDisplay
-from gtvcvx.model_selection._errors import own_errors, targets_and_predictions
+from gtvcvx.model_selection._fold_paths import (
+    Fold,
+    Scoring,
+    Shares,
+    Steps,
+    complete_path,
+    errors_of_folds,
+    worker_count,
+)
 from gtvcvx.model_selection._folds import Folds
-from gtvcvx.path import LambdaPath, lambda_path
+from gtvcvx.path import LambdaPath
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import warn_if_small
 from verify._display import aligned, few, fitted, html_block, html_curve, html_table
 
-_LOG = room_logger("model_selection")
-Scoring = Callable[[FloatArray, FloatArray], float]
-
 RULES = ("min", "1se")
-# What is left for a path when the time is over: its first solution, as it starts.
-_LEAST_SECONDS = 1e-3
 _HEADER = ("lambda", "mean error", "std. error", "")
 
 
@@ -42,13 +43,15 @@ class CrossValidation:
     lams : ndarray, shape (k,)
         Values of lambda, decreasing.
     fold_errors : ndarray, shape (K, k)
-        Mean error of the data that each fold holds out.
+        Mean error of the data that each fold holds out, by their weights if they have any.
     fold_sizes : ndarray of int64, shape (K,)
         Number of data points that each fold holds out.
+    fold_weights : ndarray, shape (K,)
+        Their weights: numbers of data points, unless these have weights.
     fold_rel_gaps : ndarray, shape (K, k)
         Relative gaps of the solutions that the errors are of.
     mean_errors : ndarray, shape (k,)
-        Means of ``fold_errors`` over the folds, weighted by ``fold_sizes``.
+        Means of ``fold_errors`` over the folds, weighted by ``fold_weights``.
     std_errors : ndarray, shape (k,)
         Their standard errors.
     folds : ndarray of int64
@@ -62,6 +65,7 @@ class CrossValidation:
     lams: FloatArray
     fold_errors: FloatArray
     fold_sizes: IntArray
+    fold_weights: FloatArray
     fold_rel_gaps: FloatArray
     mean_errors: FloatArray
     std_errors: FloatArray
@@ -163,6 +167,8 @@ def cross_validate(
     callback: CrossValidationCallback | None = None,
     verbose: bool | None = None,
     atol: float | None = None,
+    n_jobs: int | None = None,
+    error_weight: ArrayLike | None = None,
 ) -> CrossValidation:
     """Choose lambda by K-fold cross-validation.
 
@@ -177,8 +183,9 @@ def cross_validate(
     lams : array_like, optional
         Values of lambda. Default: the grid of `lambda_path` for ``n_lams`` and ``min_ratio``.
     cv : int or array_like of int
-        Number of folds K, or the fold 0..K-1 of each data point, in the order of the rows in the
-        terms of ``problem.to_data()``, or of each node; -1 holds it out in no fold.
+        Number of folds K, over which classes are spread evenly, or the fold 0..K-1 of each data
+        point, in the order of the rows in the terms of ``problem.to_data()``, or of each node; -1
+        holds it out in no fold.
     over : {"points", "nodes"}
         "points": each node's rows are spread over the folds; a node all of whose rows are held out
         is unlabelled in that fold. "nodes": nodes with data are held out, with all their rows
@@ -199,12 +206,21 @@ def cross_validate(
         Of each solve; see `GTVProblem.solve`.
     time_limit : float, optional
         Seconds for all of it. The paths of all data and of the folds have equal shares of what is
-        left; values of lambda that some of them did not reach are left out of all.
+        left (with several processes, of what each of them has to do); values of lambda that some
+        of them did not reach are left out of all.
     callback : callable, optional
-        Sees a `CrossValidationProgress` after every solve. It cannot stop the work but by an
-        exception: errors of some of the folds would mislead.
+        Sees a `CrossValidationProgress` after every solve (with several processes, when its fold
+        is done). It cannot stop the work but by an exception: errors of some of the folds would
+        mislead.
     verbose : bool, optional
         Show progress. Default: only on a terminal.
+    n_jobs : int, optional
+        Number of processes that work on folds at the same time, -1 for one a core; the result is
+        the same. Needs joblib, which comes with the extra ``ml``. Default: 1.
+    error_weight : array_like, optional
+        How much the error of each data point counts, > 0: of all rows and points, in the order of
+        the terms of ``problem.to_data()``. Default: rows that are weighted count by their weight
+        in the loss times the number of rows of their node, all others 1.
 
     Returns
     -------
@@ -221,40 +237,52 @@ def cross_validate(
     whole = problem if isinstance(problem, GTVProblem) else GTVProblem.from_data(problem)
     if rule not in RULES:
         raise ValueError(f"rule: one of {RULES} is expected, got {rule!r}")
-    folds = Folds(whole, cv, over, np.random.default_rng(seed))
+    folds = Folds(whole, cv, over, np.random.default_rng(seed), error_weight)
+    workers = worker_count(n_jobs, folds.count)
     options: dict[str, Any] = {"rtol": rtol, "solver": solver, "max_iter": max_iter}
     options["atol"] = rtol if atol is None else atol
-    shares = _Shares(time_limit, folds.count + 1)
+    shares = Shares(time_limit)
     total = (folds.count + 1) * (n_lams if lams is None else np.size(lams))
     display = ProgressDisplay("cross-validation", verbose=verbose, total=total)
-    steps = _Steps(folds.count, total, display, callback)
-    paths = _Paths(options, shares, steps)
     with announced(verbose), display:
-        path = paths.solve(whole, lams=lams, n_lams=n_lams, min_ratio=min_ratio)
-        reached = len(path)
-        errors = np.empty((folds.count, len(path)))
-        rel_gaps = np.empty_like(errors)
-        sizes = np.empty(folds.count, dtype=np.int64)
-        for k in range(folds.count):
-            held_out = folds.held_out(k)
-            steps.begin(k)
-            sizes[k] = sum(len(term["node"]) for term in held_out)
-            _LOG.info("fold %d of %d: %d data held out", k + 1, folds.count, sizes[k])
-            found = paths.solve(folds.training(k), lams=path.lams, warm_start=path[0])
-            reached = min(reached, len(found))
-            rel_gaps[k, : len(found)] = found.rel_gaps
-            for i, solution in enumerate(found):
-                errors[k, i] = _mean_error(held_out, solution.w, scoring, k)
+        steps = Steps(folds.count, total, display, callback)
+        path = complete_path(
+            whole,
+            shares.of(1 + math.ceil(folds.count / workers)),
+            steps.take,
+            lams=lams,
+            n_lams=n_lams,
+            min_ratio=min_ratio,
+            **options,
+        )
+        tasks = (
+            Fold(
+                k,
+                folds.training(k),
+                folds.held_out(k),
+                folds.weights(k),
+                path.lams,
+                path[0],
+                scoring,
+                options,
+            )
+            for k in range(folds.count)
+        )
+        found = list(errors_of_folds(tasks, folds.count, workers, shares, steps))
     if atol is None:
         warn_if_small(whole, path, rtol)
-    path, errors, rel_gaps = _first(path, reached), errors[:, :reached], rel_gaps[:, :reached]
-    mean = sizes @ errors / sizes.sum()
-    variance = sizes @ (errors - mean) ** 2 / sizes.sum()
+    reached = min(len(path), *(len(fold.errors) for fold in found))
+    path = _first(path, reached)
+    errors = np.stack([fold.errors[:reached] for fold in found])
+    weights = folds.total_weights
+    mean = weights @ errors / weights.sum()
+    variance = weights @ (errors - mean) ** 2 / weights.sum()
     return CrossValidation(
         lams=path.lams,
         fold_errors=errors,
-        fold_sizes=sizes,
-        fold_rel_gaps=rel_gaps,
+        fold_sizes=folds.sizes,
+        fold_weights=weights,
+        fold_rel_gaps=np.stack([fold.rel_gaps[:reached] for fold in found]),
         mean_errors=mean,
         std_errors=np.sqrt(variance / (folds.count - 1)),
         folds=folds.assignment,
@@ -270,106 +298,3 @@ def _first(path: LambdaPath, count: int) -> LambdaPath:
         return path
     missing = np.concatenate([path.lams[count:], path.missing])
     return LambdaPath(path.lams[:count], path.solutions[:count], missing, "time_limit")
-
-
-class _Shares:
-    """Shares out what is left of a time limit."""
-
-    def __init__(self, time_limit: float | None, count: int) -> None:
-        if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
-            raise ValueError(
-                f"time_limit: a positive finite number is expected, got {time_limit!r}"
-            )
-        self._end = None if time_limit is None else now() + time_limit
-        self._count = count
-
-    def next(self) -> float | None:
-        """Return the seconds of the next; None if there is no limit."""
-        self._count -= 1
-        if self._end is None:
-            return None
-        return max((self._end - now()) / (self._count + 1), _LEAST_SECONDS)
-
-
-class _Steps:
-    """Counts the solves of all paths, and tells display and callback."""
-
-    def __init__(
-        self,
-        n_folds: int,
-        total: int,
-        display: ProgressDisplay,
-        callback: CrossValidationCallback | None,
-    ) -> None:
-        self._n_folds, self._total = n_folds, total
-        self._display, self._callback = display, callback
-        self._done = self._position = 0
-        self._fold: int | None = None
-
-    def begin(self, fold: int) -> None:
-        """Go on to the path of a fold."""
-        self._fold, self._position = fold, 0
-
-    def take(self, solution: Solution) -> None:
-        """Count a solve."""
-        self._done += 1
-        self._display.update(self._done, solution.rel_gap)
-        if self._callback is not None:
-            self._callback(
-                CrossValidationProgress(
-                    fold=self._fold,
-                    n_folds=self._n_folds,
-                    position=self._position,
-                    done=self._done,
-                    total=self._total,
-                    solution=solution,
-                )
-            )
-        self._position += 1
-
-
-class _Paths:
-    """Solves paths with common options."""
-
-    def __init__(self, options: dict[str, Any], shares: _Shares, steps: _Steps) -> None:
-        self._options, self._shares, self._steps = options, shares, steps
-
-    def solve(self, problem: GTVProblem, **options: Any) -> LambdaPath:
-        """Solve a whole path; one that Ctrl-C cut short is of no use."""
-        path = lambda_path(
-            problem,
-            **options,
-            **self._options,
-            time_limit=self._shares.next(),
-            callback=self._steps.take,
-            verbose=False,
-        )
-        if path.status == "interrupted":
-            raise KeyboardInterrupt("interrupted during cross-validation")
-        return path
-
-
-def _mean_error(
-    held_out: Sequence[Mapping[str, Any]], w: FloatArray, scoring: Scoring | None, fold: int
-) -> float:
-    total, count = 0.0, 0
-    for term in held_out:
-        size = len(term["node"])
-        if scoring is None:
-            total += float(np.sum(own_errors(term, w)))
-        else:
-            total += size * _scored(scoring(*targets_and_predictions(term, w)))
-        count += size
-    mean = total / count
-    if not math.isfinite(mean):
-        raise ValueError(
-            f"scoring: the mean error of fold {fold} is {mean}, a finite number is expected"
-        )
-    return mean
-
-
-def _scored(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"scoring: a number is expected, got {value!r}") from error

@@ -58,6 +58,8 @@ ROW_ERRORS: dict[str, Callable[[FloatArray, Term], FloatArray]] = {
     "quantile": _quantile,
     "hinge": _hinge,
 }
+#: Kinds whose targets are classes.
+CLASSES = frozenset({"logistic", "hinge"})
 #: Terms that hold no data: they stay when data are held out.
 REGULARIZERS = frozenset({"ridge", "l1", "box", "simplex"})
 

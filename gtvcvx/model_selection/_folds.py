@@ -7,9 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import BoolArray, IntArray, integer_array, is_integer
+from gtvcvx._arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    finite_array,
+    integer_array,
+    is_integer,
+)
 from gtvcvx.losses import stacked_from_terms
-from gtvcvx.model_selection._errors import REGULARIZERS, ROW_ERRORS
+from gtvcvx.losses.batched._terms import WEIGHT
+from gtvcvx.model_selection._errors import CLASSES, REGULARIZERS, ROW_ERRORS
 from gtvcvx.problem import GTVProblem
 
 Term = dict[str, Any]
@@ -19,6 +27,13 @@ OVER = ("points", "nodes")
 
 class Folds:
     """Assignment of a problem's data to folds.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    cv, over, error_weight
+        See `cross_validate`.
+    rng : numpy.random.Generator
 
     Attributes
     ----------
@@ -30,7 +45,12 @@ class Folds:
     """
 
     def __init__(
-        self, problem: GTVProblem, cv: int | ArrayLike, over: str, rng: np.random.Generator
+        self,
+        problem: GTVProblem,
+        cv: int | ArrayLike,
+        over: str,
+        rng: np.random.Generator,
+        error_weight: ArrayLike | None = None,
     ) -> None:
         if over not in OVER:
             raise ValueError(f"over: one of {OVER} is expected, got {over!r}")
@@ -48,6 +68,7 @@ class Folds:
             self.assignment = np.full(problem.graph.n_nodes, -1)
             self.assignment[self._owners] = of_items
         self._rows = self._folds_of_rows()
+        self._weights = self._weights_of_rows(error_weight)
 
     def _items(self) -> IntArray:
         """Nodes of the items that are dealt out: of each data point, or each node with data."""
@@ -68,8 +89,9 @@ class Folds:
     def _dealt(self, cv: int, rng: np.random.Generator) -> IntArray:
         """Deal out the items node by node, component by component, like cards.
 
-        So a node's rows, and a component's nodes, are spread evenly over the folds. A component
-        with a single item keeps it: nothing would be left to predict it from.
+        So a node's rows, and a component's nodes, are spread evenly over the folds; of classes,
+        the rows of each class. A component with a single item keeps it: nothing would be left to
+        predict it from.
         """
         if cv < 2:
             raise ValueError(f"cv: at least 2 folds are expected, got {cv}")
@@ -85,12 +107,22 @@ class Folds:
             (
                 rng.random(len(items)),
                 rng.permutation(self._problem.graph.n_nodes)[owner],
+                self._classes()[items],
                 rng.permutation(component.max() + 1)[component[items]],
             )
         )
         folds = np.full(len(self._owners), -1)
         folds[items[order]] = np.arange(len(items)) % cv
         return folds
+
+    def _classes(self) -> FloatArray:
+        """Class of each item, zero where it has none."""
+        if self._over == "nodes":
+            return np.zeros(len(self._owners))
+        terms = [term for term in self._terms if self._is_held_out(term)]
+        return np.concatenate(
+            [t["y"] if t["kind"] in CLASSES else np.zeros(len(t["node"])) for t in terms]
+        )
 
     def _given(self, cv: Any) -> IntArray:
         folds = integer_array(cv, "cv").astype(np.int64)
@@ -125,9 +157,13 @@ class Folds:
                 )
 
     def training(self, fold: int) -> GTVProblem:
-        """Return the problem without what the fold holds out; lambda is that of the problem."""
+        """Return the problem without what the fold holds out; lambda is that of the problem.
+
+        The losses of nodes weigh what they did: means are those of fewer rows, and the weights of
+        weighted rows that are left add up to the same.
+        """
         kept = [
-            _selected(term, rows != fold)
+            _reweighted(term, _selected(term, rows != fold))
             for term, rows in zip(self._terms, self._rows, strict=True)
         ]
         problem = self._problem
@@ -141,6 +177,40 @@ class Folds:
             for term, rows in zip(self._terms, self._rows, strict=True)
         ]
         return [term for term in found if len(term["node"])]
+
+    def weights(self, fold: int) -> list[FloatArray]:
+        """Return how much each error counts, for the rows of each term of `held_out`."""
+        found = [
+            weights[rows == fold] for weights, rows in zip(self._weights, self._rows, strict=True)
+        ]
+        return [weights for weights in found if len(weights)]
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of data points that each fold holds out, (K,)."""
+        return np.array([sum(map(len, self.weights(k))) for k in range(self.count)])
+
+    @property
+    def total_weights(self) -> FloatArray:
+        """Weight of the errors of each fold, (K,)."""
+        return np.array([float(sum(w.sum() for w in self.weights(k))) for k in range(self.count)])
+
+    def _weights_of_rows(self, given: ArrayLike | None) -> list[FloatArray]:
+        """Weights of the errors of each row or point of each term; of other terms, anything."""
+        if given is None:
+            return [_own_weights(term) for term in self._terms]
+        data = [term["kind"] in (*ROW_ERRORS, "point") for term in self._terms]
+        sizes = [len(t["node"]) if d else 0 for t, d in zip(self._terms, data, strict=True)]
+        weights = finite_array(given, "error_weight", 1)
+        if weights.shape != (sum(sizes),) or not np.all(weights > 0.0):
+            raise ValueError(
+                f"error_weight: a number > 0 for each of {sum(sizes)} data points is expected"
+            )
+        pieces = np.split(weights, np.cumsum(sizes)[:-1])
+        return [
+            piece if d else np.ones(len(term["node"]))
+            for piece, d, term in zip(pieces, data, self._terms, strict=True)
+        ]
 
     def _folds_of_rows(self) -> list[IntArray]:
         """Fold of each row of each term."""
@@ -177,3 +247,23 @@ def _selected(term: Term, chosen: BoolArray) -> Term:
         name: value[chosen] if isinstance(value, np.ndarray) else value
         for name, value in term.items()
     }
+
+
+def _own_weights(term: Term) -> FloatArray:
+    """Weights of the rows of a term, in units in which those of a mean weigh one each."""
+    node = term["node"]
+    if WEIGHT not in term:
+        return np.ones(len(node))
+    if term["kind"] not in ROW_ERRORS:
+        return np.asarray(term[WEIGHT])
+    return np.asarray(term[WEIGHT] * np.bincount(node)[node])
+
+
+def _reweighted(term: Term, kept: Term) -> Term:
+    """Give rows that were kept the weight that each node's rows of the term had in all."""
+    if WEIGHT not in term or term["kind"] not in ROW_ERRORS:
+        return kept
+    node = kept["node"]
+    before = np.bincount(term["node"], term[WEIGHT])
+    after = np.bincount(node, kept[WEIGHT], len(before))
+    return {**kept, WEIGHT: kept[WEIGHT] * (before[node] / after[node])}

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 import signal
+import subprocess
+import sys
+import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -143,6 +148,7 @@ class TestRules:
             lams=np.geomspace(1.0, 0.1, k),
             fold_errors=np.zeros((2, k)),
             fold_sizes=np.array([3, 3]),
+            fold_weights=np.array([3.0, 3.0]),
             fold_rel_gaps=np.zeros((2, k)),
             mean_errors=np.array(means),
             std_errors=np.array(errors),
@@ -202,6 +208,56 @@ class TestScoring:
     def test_no_number(self, score, error, message):
         with pytest.raises(error, match=message):
             cross_validate(squared(*rows()), LAMS, cv=3, scoring=lambda y, z: score)
+
+
+class TestWeights:
+    """Rows that weigh differently: weighted means of what is left, and of the errors."""
+
+    weight = np.random.default_rng(9).uniform(0.2, 3.0, 22)
+
+    def check(self, error_weight_of_row, **options):
+        X, y, node = rows()
+        losses = gtv.SquaredLoss.from_rows(X, y, node, sample_weight=self.weight)
+        problem = gtv.GTVProblem(small_graph(), losses)
+        # The only row of node 2 has no weight to speak of: it comes first, with the other means.
+        order = np.lexsort((np.arange(22), node, node != 2))
+        weights = None if error_weight_of_row is None else error_weight_of_row[order]
+        found = cross_validate(problem, LAMS, cv=3, rtol=1e-9, error_weight=weights, **options)
+        fold = np.empty(22, dtype=int)
+        fold[order] = found.folds
+        if error_weight_of_row is None:
+            total = np.bincount(node, self.weight)[node]
+            error_weight_of_row = self.weight / total * np.bincount(node)[node]
+        for k in range(3):
+            out = fold == k
+            own = gtv.SquaredLoss.from_rows(
+                X[~out], y[~out], node[~out], sample_weight=self.weight[~out]
+            )
+            w = gtv.GTVProblem(small_graph(), own, "l2", LAMS[1]).solve("CLARABEL", rtol=1e-10).w
+            errors = (np.sum(X[out] * w[node[out]], axis=1) - y[out]) ** 2
+            mean = np.average(errors, weights=error_weight_of_row[out])
+            assert found.fold_errors[k, 1] == pytest.approx(mean, rel=1e-3)
+            assert found.fold_weights[k] == pytest.approx(error_weight_of_row[out].sum())
+        expected = np.average(found.fold_errors[:, 1], weights=found.fold_weights)
+        assert found.mean_errors[1] == pytest.approx(expected)
+
+    def test_of_the_losses(self):
+        self.check(None)
+
+    def test_of_the_errors(self):
+        self.check(self.weight)
+
+    def test_bad_weights(self):
+        for weights in (np.ones(21), np.zeros(22)):
+            with pytest.raises(ValueError, match="error_weight: a number > 0 for each of 22 data"):
+                cross_validate(squared(*rows()), LAMS, cv=3, error_weight=weights)
+
+    def test_equal_weights_change_nothing(self, by_points):
+        found = cross_validate(
+            squared(*rows()), LAMS, cv=3, rtol=1e-8, error_weight=np.full(22, 2.0)
+        )
+        np.testing.assert_allclose(found.fold_errors, by_points.fold_errors, rtol=1e-12)
+        np.testing.assert_allclose(found.mean_errors, by_points.mean_errors, rtol=1e-12)
 
 
 class TestPoints:
@@ -284,3 +340,76 @@ def test_a_time_limit_leaves_the_same_values_of_lambda_for_all_folds(monkeypatch
     assert 1 <= sizes[0] < sizes[2] == 12
     with pytest.raises(ValueError, match="time_limit"):
         cross_validate(squared(*rows()), lams, cv=3, time_limit=0.0)
+
+
+class TestProcesses:
+    def test_the_same_bit_for_bit(self, by_points):
+        options = {"lams": LAMS, "cv": 3, "rtol": 1e-8}
+        found = cross_validate(squared(*rows()), n_jobs=2, **options)
+        for name in ("lams", "fold_errors", "fold_rel_gaps", "fold_sizes", "mean_errors", "folds"):
+            assert getattr(found, name).tobytes() == getattr(by_points, name).tobytes()
+
+    def test_errors_arrive(self):
+        with pytest.raises(ValueError, match="scoring: the mean error of fold 0 is nan"):
+            cross_validate(squared(*rows()), [0.1], cv=2, n_jobs=2, scoring=lambda y, z: np.nan)
+
+    def test_progress_and_limit(self, capsys):
+        found = cross_validate(
+            squared(*rows()), LAMS, cv=2, n_jobs=2, verbose=True, time_limit=60.0
+        )
+        assert len(found.lams) == 3
+        assert "cross-validation: iteration 9/9, gap " in capsys.readouterr().err
+
+    def test_a_callback_sees_all_solves(self):
+        seen, alone = [], []
+        for n_jobs, calls in ((2, seen), (1, alone)):
+            cross_validate(squared(*rows()), LAMS, cv=2, n_jobs=n_jobs, callback=calls.append)
+        assert [(p.fold, p.position, p.done) for p in seen] == [
+            (p.fold, p.position, p.done) for p in alone
+        ]
+        for one, other in zip(seen, alone, strict=True):
+            np.testing.assert_array_equal(one.solution.w, other.solution.w)
+
+    @pytest.mark.parametrize("n_jobs", [0, 1.5, "all", True])
+    def test_bad_number(self, n_jobs):
+        with pytest.raises(ValueError, match="n_jobs: a number of processes"):
+            cross_validate(squared(*rows()), LAMS, cv=2, n_jobs=n_jobs)
+
+    def test_joblib_is_named_when_missing(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "joblib", None)
+        with pytest.raises(ImportError, match=r"several processes need joblib: .* extra 'ml'"):
+            cross_validate(squared(*rows()), LAMS, cv=2, n_jobs=2)
+        assert cross_validate(squared(*rows()), LAMS, cv=2, n_jobs=1).lam in LAMS
+
+    def test_interrupt(self, tmp_path):
+        """Ctrl-C ends it while workers are busy, and they end, too."""
+        code = """
+            import pathlib, sys, time
+            begun = sys.argv[1]  # workers have arguments of their own
+            import numpy as np
+            import gtvcvx as gtv
+
+            def scoring(y, z):
+                pathlib.Path(begun).touch()
+                time.sleep(100.0)
+
+            losses = gtv.SquaredLoss.stack(np.ones((4, 2, 1)), np.eye(4, 2))
+            problem = gtv.GTVProblem(gtv.generators.chain(2, 1.0), losses)
+            gtv.cross_validate(problem, [0.1], cv=2, n_jobs=2, scoring=scoring)
+        """
+        begun = tmp_path / "begun"
+        with subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code), begun],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            end = time.monotonic() + 60.0
+            while not begun.exists() and time.monotonic() < end and process.poll() is None:
+                time.sleep(0.05)
+            os.killpg(process.pid, signal.SIGINT)
+            # Workers hold the pipe: all of them have ended when it does.
+            message = process.communicate(timeout=50.0)[1]
+        assert begun.exists()
+        assert process.returncode != 0
+        assert message.endswith("KeyboardInterrupt\n")

@@ -59,6 +59,17 @@ class TestFolds:
             together = np.concatenate([kept[0]["y"], out[0]["y"]])
             assert sorted(together.tolist()) == sorted(problem.losses.terms()[0]["y"].tolist())
 
+    def test_classes_are_spread_evenly(self):
+        """A rare class is in every training fold."""
+        y = np.zeros(22)
+        y[[1, 9, 20]] = 1.0
+        losses = gtv.LogisticLoss.from_rows(np.ones((22, 1)), y, NODE, ridge=0.1)
+        problem = gtv.GTVProblem(CHAIN, losses)
+        for seed in range(5):
+            folds = Folds(problem, 3, "points", np.random.default_rng(seed)).assignment
+            assert sorted(folds[y == 1.0].tolist()) == [0, 1, 2]
+            assert np.ptp(np.bincount(folds)) <= 1
+
     def test_nodes_are_held_out_whole(self):
         problem = problem_on(CHAIN, NODE)
         folds = Folds(problem, 3, "nodes", np.random.default_rng(0))
