@@ -7,6 +7,9 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._lazy import cp
+from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.losses import stacked_from_terms
+from gtvcvx.losses.batched._terms import ROW_KINDS, merged, multiplied
 from gtvcvx.problem import GTVProblem
 
 # Newton steps on the sums of losses; a quadratic one is solved by the first, up to rounding.
@@ -56,12 +59,35 @@ def consensus(problem: GTVProblem, components: Components) -> FloatArray:
     quadratic = losses.is_quadratic
     v = np.zeros((components.count, problem.dim))
     if not quadratic:
-        v = _by_cvxpy(problem, components)
+        found = _by_rows(problem, components)
+        v = _by_cvxpy(problem, components) if found is None else found
     if losses.smooth:
         v = _by_newton(problem, components, v, 1.0 if quadratic else 1e-6)
         return v[components.of]
     # The solver may leave constraints by as much as its tolerance.
     return losses.project_domain(v[components.of])
+
+
+def _by_rows(problem: GTVProblem, components: Components) -> FloatArray | None:
+    """Minimize as one node for each component, which has the rows of all its nodes.
+
+    In any units, and without CVXPY. None where losses are no rows and regularizers, or where there
+    may be no minimum.
+    """
+    terms = problem.losses.terms()
+    if any(term["kind"] not in (*ROW_KINDS, "ridge", "l1") for term in terms):
+        return None
+    joined = [
+        multiplied(term, np.ones(problem.graph.n_nodes)) if term["kind"] in ROW_KINDS else term
+        for term in terms
+    ]
+    moved = [{**term, "node": components.of[term["node"]]} for term in joined]
+    losses = stacked_from_terms(merged(moved, problem.dim), problem.dim)
+    nothing = np.empty((0, 2), dtype=np.int64)
+    alone = GTVProblem(EmpiricalGraph(components.count, nothing), losses)
+    start = alone.value(np.zeros((components.count, problem.dim)))
+    solution = alone.solve(rtol=TOLERANCE, atol=TOLERANCE * min(1.0, start or 1.0), verbose=False)
+    return solution.w if solution.status == "optimal" else None
 
 
 def _by_cvxpy(problem: GTVProblem, components: Components) -> FloatArray:

@@ -25,6 +25,18 @@ from verify._interrupts import noticed
 _LOG = room_logger("path")
 
 
+class NoLambdaMax(ValueError):
+    """Every lambda > 0 has the same solution, so that there is no grid of values.
+
+    Parameters
+    ----------
+    message : str
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
 def lambda_path(
     problem: GTVProblem,
     lams: ArrayLike | None = None,
@@ -199,7 +211,7 @@ def _grid(
         )
     found = critical(problem, verbose=verbose, end=end)
     if found.upper == 0:
-        raise ValueError(
+        raise NoLambdaMax(
             "lams: lambda_max is 0, since one parameter vector per component is optimal for every "
             "lambda; give values"
         )
