@@ -54,7 +54,8 @@ GTVCVX = (
     ("federated/flower",),  # the same programs on nodes of Flower
     ("federated",),
     ("path", "interop", "plotting", "graph_construction"),
-    ("model_selection", "estimators"),
+    ("model_selection",),
+    ("estimators",),
     ("__init__",),
     ("cli",),
     ("__main__",),

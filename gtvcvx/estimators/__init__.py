@@ -14,15 +14,38 @@ from gtvcvx._extras import extra_module
 # Before the classes are imported, whose base classes are scikit-learn's.
 extra_module("sklearn", "ml", "estimators")
 
-from gtvcvx.estimators._classification import NetworkLogisticRegression  # noqa: E402
+from gtvcvx.estimators._classification import (  # noqa: E402
+    NetworkLogisticRegression,
+    NetworkLogisticRegressionCV,
+)
 from gtvcvx.estimators._clustering import ConvexClustering  # noqa: E402
-from gtvcvx.estimators._regression import NetworkLasso, NetworkLinearRegression  # noqa: E402
+from gtvcvx.estimators._counts import (  # noqa: E402
+    NetworkPoissonRegression,
+    NetworkPoissonRegressionCV,
+)
+from gtvcvx.estimators._regression import (  # noqa: E402
+    NetworkLasso,
+    NetworkLinearRegression,
+    NetworkLinearRegressionCV,
+)
+from gtvcvx.estimators._robust import (  # noqa: E402
+    NetworkHuberRegression,
+    NetworkHuberRegressionCV,
+    NetworkQuantileRegression,
+)
 
 __all__ = [
     "ConvexClustering",
+    "NetworkHuberRegression",
+    "NetworkHuberRegressionCV",
     "NetworkLasso",
     "NetworkLinearRegression",
+    "NetworkLinearRegressionCV",
     "NetworkLogisticRegression",
+    "NetworkLogisticRegressionCV",
+    "NetworkPoissonRegression",
+    "NetworkPoissonRegressionCV",
+    "NetworkQuantileRegression",
 ]
 
 

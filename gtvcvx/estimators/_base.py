@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -11,7 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, is_number
-from gtvcvx.estimators._rows import Rows, feature_names, node_positions, split_rows
+from gtvcvx.estimators._rows import (
+    Data,
+    Rows,
+    feature_names,
+    node_positions,
+    row_weights,
+    split_rows,
+)
 from gtvcvx.estimators._solving import Solving
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
@@ -20,24 +28,30 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import warn_if_consensus
 
+WEIGHTING = ("nodes", "rows")
+
 
 # A dataclass writes the constructor that scikit-learn asks for: it stores its keywords, unchanged.
 @dataclass(kw_only=True, repr=False, eq=False)
 class NetworkModel(BaseEstimator):
-    """Linear models <x, w_i> + b_i, one for each node i of a graph."""
+    """Linear models <x, w_i> + b_i, one for each node i of a graph.
 
-    lam: float = 0.1
+    Subclasses say which losses the rows have, and where lambda comes from.
+    """
+
     penalty: str | Penalty = "l2"
     graph: EmpiricalGraph | None = None
     node_column: int | str | None = None
     fit_intercept: bool = True
     ridge: float = 0.0
+    weighting: str = "nodes"
     solver: str = "AUTO"
     rtol: float = 1e-6
     max_iter: int | None = None
     time_limit: float | None = None
     verbose: bool = False
 
+    lam_: float = field(init=False)
     graph_: EmpiricalGraph = field(init=False)
     problem_: GTVProblem = field(init=False)
     solution_: Solution = field(init=False)
@@ -48,20 +62,36 @@ class NetworkModel(BaseEstimator):
     dual_gap_: float = field(init=False)
     n_iter_: int = field(init=False)
 
-    def fit(self, X: Any, y: Any, *, graph: EmpiricalGraph | None = None, node: Any = None) -> Self:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        graph: EmpiricalGraph | None = None,
+        node: Any = None,
+    ) -> Self:
         """Fit the models of all nodes.
 
         Parameters
         ----------
-        X : array_like or data frame, shape (N, d), or (N, d + 1) with a node column
-            One row a data point.
+        X : array_like, sparse matrix or data frame, (N, d), or (N, d + 1) with a node column; None
+            One row a data point. None or no column but that of the nodes: models are intercepts.
         y : array_like, shape (N,)
-            Targets, NaN where there is none; of a classifier classes, of two different values,
-            NaN or None where it is missing.
+            Targets, NaN where there is none; of a classifier classes, NaN or None where missing.
+        sample_weight : array_like, shape (N,), optional
+            Weights >= 0 of the rows, see ``weighting``; those of weight 0 are as if absent.
         graph : EmpiricalGraph, optional
             Instead of the parameter ``graph``.
         node : array_like, shape (N,), optional
             Label of the node of each row, unless ``node_column`` names the column that holds it.
+            May be left out if there are as many rows as nodes: row i belongs to
+            ``graph.nodes[i]``.
 
         Returns
         -------
@@ -72,10 +102,17 @@ class NetworkModel(BaseEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None"
             )
-        design, at = self._prepare(X, graph, node)
+        design, at = self._prepare(X, graph, node, y)
         targets, known = self._targets(y)
         check_consistent_length(design, known)
-        self._minimize(self._losses(design[known], targets, at[known]))
+        kept, weights = self._kept(known, sample_weight)
+        data = Data(design[kept], self._numbers(targets[kept[known]]), at[kept], weights)
+        problem = GTVProblem(self.graph_, self._weighed(self._losses(data), data), self.penalty)
+        solving = self._solving(problem)
+        solution = self._solved(problem, solving, data, kept, at)
+        self._keep(solution)
+        solving.warn(solution, type(self).__name__, stacklevel=2)
+        warn_if_consensus(self.problem_, solution, stacklevel=2)
         return self
 
     def predict(self, X: Any, *, node: Any = None) -> NDArray[Any]:
@@ -83,10 +120,10 @@ class NetworkModel(BaseEstimator):
 
         Parameters
         ----------
-        X : array_like or data frame
+        X : array_like, sparse matrix, data frame or None
             Columns as in ``fit``.
         node : array_like, shape (N,), optional
-            As in ``fit``.
+            As in ``fit``; with X None, too, it is every node once.
         """
         return self._answers(self._linear_predictor(X, node))
 
@@ -94,8 +131,21 @@ class NetworkModel(BaseEstimator):
         """Return the targets that are there, and which of the rows have one (N,)."""
         raise NotImplementedError
 
-    def _losses(self, design: FloatArray, targets: NDArray[Any], at: IntArray) -> StackedLoss:
-        """Losses of rows (N, d) with targets (N,) at nodes (N,)."""
+    def _numbers(self, targets: NDArray[Any]) -> NDArray[Any]:
+        """Return the numbers that losses take for targets."""
+        return targets
+
+    def _losses(self, data: Data) -> StackedLoss:
+        """Losses of rows with targets; means over the rows of each node."""
+        raise NotImplementedError
+
+    def _solved(
+        self, problem: GTVProblem, solving: Solving, data: Data, kept: BoolArray, at: IntArray
+    ) -> Solution:
+        """Choose lambda and solve; set ``lam_`` and ``problem_``.
+
+        ``kept`` (N,) says which of the rows are in the data, ``at`` (N,) where all of them are.
+        """
         raise NotImplementedError
 
     def _answers(self, predictor: FloatArray) -> NDArray[Any]:
@@ -112,15 +162,50 @@ class NetworkModel(BaseEstimator):
         weights = None if sample_weight is None else np.asarray(sample_weight)[known]
         return targets, predicted[known], weights
 
+    def _kept(
+        self, known: BoolArray, sample_weight: ArrayLike | None
+    ) -> tuple[BoolArray, FloatArray | None]:
+        """Return which rows count (N,), and the weights of those, if they are not all equal."""
+        weights = row_weights(sample_weight, len(known))
+        if weights is None:
+            return known, None
+        kept = known & (weights > 0.0)
+        if not kept.any():
+            raise ValueError("sample_weight: the weights of all rows that have a target are zero")
+        chosen = weights[kept]
+        return kept, None if np.ptp(chosen) == 0.0 else chosen
+
+    def _weighed(self, losses: StackedLoss, data: Data) -> StackedLoss:
+        """Multiply the losses of nodes by what their rows weigh, if they are to count."""
+        if self.weighting not in WEIGHTING:
+            raise ValueError(f"weighting: one of {WEIGHTING} is expected, got {self.weighting!r}")
+        if self.weighting == "rows":
+            return losses * node_weights(data, self.graph_.n_nodes)
+        if data.weight is not None:
+            most, least = np.full((2, self.graph_.n_nodes), np.nan)
+            np.fmax.at(most, data.node, data.weight)
+            np.fmin.at(least, data.node, data.weight)
+            if np.array_equal(most, least, equal_nan=True):
+                warnings.warn(
+                    "sample_weight: all rows of each node weigh the same, so that weights cancel "
+                    "in the means of nodes; weighting='rows' makes nodes count by their rows",
+                    stacklevel=3,
+                )
+        return losses
+
     def _prepare(
-        self, X: Any, graph: EmpiricalGraph | None, node: Any
+        self, X: Any, graph: EmpiricalGraph | None, node: Any, y: Any
     ) -> tuple[FloatArray, IntArray]:
         """Check what is given to fit; return the design (N, d) and the node of each row (N,)."""
-        rows = split_rows(self, X, self.node_column, reset=True)
+        placed = graph is not None or self.graph is not None
+        count = np.size(np.asarray(y)) if X is None else 0
+        rows = split_rows(self, X, self.node_column, reset=True, n_rows=count, empty=placed)
         self.graph_ = self._chosen_graph(graph, node)
         design = rows.X
         if self.fit_intercept:
             design = np.column_stack([design, np.ones(len(design))])
+        elif not design.shape[1]:
+            raise ValueError("fit_intercept: a model without features is its intercept")
         return design, self._positions(rows, node)
 
     def _chosen_graph(self, graph: EmpiricalGraph | None, node: Any) -> EmpiricalGraph:
@@ -137,19 +222,19 @@ class NetworkModel(BaseEstimator):
         return chosen
 
     def _positions(self, rows: Rows, node: Any) -> IntArray:
-        count = len(rows.X)
+        count, n_nodes = len(rows.X), self.graph_.n_nodes
         if rows.labels is not None:
             if node is not None:
                 raise ValueError("node: rows name their nodes already, in node_column")
             return node_positions(self.graph_, rows.labels, count, "node_column")
         if node is not None:
             return node_positions(self.graph_, node, count, "node")
-        if self.graph_.n_nodes > 1:
+        if n_nodes > 1 and count != n_nodes:
             raise ValueError(
-                f"node: the node of each row is expected, as the graph has {self.graph_.n_nodes} "
-                "nodes; or name the column of X that holds it by node_column"
+                f"node: the node of each row is expected, as the graph has {n_nodes} nodes and "
+                f"there are {count} rows; or name the column of X that holds it by node_column"
             )
-        return np.zeros(count, dtype=np.int64)
+        return np.zeros(count, dtype=np.int64) if n_nodes == 1 else np.arange(count)
 
     def _strength(self, name: str) -> float:
         """Return the parameter of a regularizer, a finite number >= 0."""
@@ -164,36 +249,42 @@ class NetworkModel(BaseEstimator):
         """Column of ones in the design of d columns."""
         return d - 1 if self.fit_intercept else None
 
-    def _minimize(self, losses: StackedLoss) -> None:
-        """Solve the problem of these losses and set the attributes that come of it."""
-        self.problem_ = GTVProblem(self.graph_, losses, self.penalty, self.lam)
-        solving = Solving(
-            self.problem_,
-            np.zeros((self.graph_.n_nodes, self.problem_.dim)),
+    def _solving(self, problem: GTVProblem) -> Solving:
+        return Solving(
+            problem,
+            np.zeros((self.graph_.n_nodes, problem.dim)),
             rtol=self.rtol,
             solver=self.solver,
             max_iter=self.max_iter,
             verbose=self.verbose,
             time_limit=self.time_limit,
         )
-        self.solution_ = solving.solve(self.problem_)
+
+    def _keep(self, solution: Solution) -> None:
+        """Set the attributes that come of the solution."""
+        self.solution_ = solution
         names = feature_names(self, self.node_column)
         if names is not None:
-            self.solution_.info["features"] = names + ["intercept"] * bool(self.fit_intercept)
-        w = self.solution_.w
+            solution.info["features"] = names + ["intercept"] * bool(self.fit_intercept)
+        w = solution.w
         self.coef_ = w[:, :-1].copy() if self.fit_intercept else w.copy()
         self.intercept_ = w[:, -1].copy() if self.fit_intercept else np.zeros(len(w))
-        self.flows_ = self.solution_.u
-        self.labels_ = self.solution_.clusters()
-        self.dual_gap_ = self.solution_.gap
+        self.flows_ = solution.u
+        self.labels_ = solution.clusters()
+        self.dual_gap_ = solution.gap
         # Without edges there is nothing to iterate: each node's fit counts as one.
-        self.n_iter_ = max(self.solution_.n_iter, 1)
-        solving.warn(self.solution_, type(self).__name__, stacklevel=3)
-        warn_if_consensus(self.problem_, self.solution_, stacklevel=3)
+        self.n_iter_ = max(solution.n_iter, 1)
 
     def _linear_predictor(self, X: Any, node: Any) -> FloatArray:
         """Return <x, w_i> + b_i for each row, shape (N,)."""
         check_is_fitted(self)
-        rows = split_rows(self, X, self.node_column, reset=False)
+        count = self.graph_.n_nodes if node is None else np.size(node)
+        rows = split_rows(self, X, self.node_column, reset=False, n_rows=count, empty=True)
         at = self._positions(rows, node)
         return np.einsum("nd,nd->n", rows.X, self.coef_[at]) + self.intercept_[at]
+
+
+def node_weights(data: Data, n_nodes: int) -> FloatArray:
+    """Sum of the weights of each node's rows (n,), in units of the mean over nodes with rows."""
+    total = np.bincount(data.node, data.weight, n_nodes)
+    return np.asarray(total / total[total > 0.0].mean())

@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
-from gtvcvx._arrays import FloatArray, IntArray, is_integer
+from gtvcvx._arrays import FloatArray, IntArray, finite_array, is_integer
 from gtvcvx.graph import EmpiricalGraph
+
+# Sparse features are filled up: every node has dense parameters for them anyway, and a node's rows
+# are few. Beyond so many bytes that is hardly what somebody wants; the copies of a fit come on top.
+LARGEST_DENSE = 2**30
 
 
 class Rows(NamedTuple):
@@ -18,13 +23,40 @@ class Rows(NamedTuple):
     labels: list[Any] | None
 
 
-def split_rows(estimator: Any, X: Any, node_column: Any, *, reset: bool) -> Rows:
+class Data(NamedTuple):
+    """Rows with targets, and the nodes that hold them."""
+
+    X: FloatArray  # (N, d), the column of ones of an intercept included
+    y: FloatArray  # (N,)
+    node: IntArray  # (N,), positions in the graph
+    weight: FloatArray | None  # (N,) > 0; None if all weigh the same
+
+
+def split_rows(
+    estimator: Any, X: Any, node_column: Any, *, reset: bool, n_rows: int, empty: bool
+) -> Rows:
     """Check X (N, columns) as scikit-learn does, and take the node column out of it.
 
-    ``reset``: remember the number of columns and their names, instead of comparing them.
+    Parameters
+    ----------
+    estimator : object
+        That remembers the columns.
+    X : array_like, sparse matrix, data frame or None
+        None: ``n_rows`` rows without features.
+    node_column : int, str or None
+    reset : bool
+        Remember the number of columns and their names, instead of comparing them.
+    n_rows : int
+    empty : bool
+        Whether there may be no feature at all.
     """
+    if X is None:
+        return _without_features(estimator, node_column, reset, n_rows)
+    X = _dense(X)
+    least = 0 if empty else 1
     if node_column is None:
-        return Rows(validate_data(estimator, X, dtype=np.float64, reset=reset), None)
+        options = {"dtype": np.float64, "reset": reset, "ensure_min_features": least}
+        return Rows(validate_data(estimator, X, **options), None)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     position = _position(estimator, node_column)
     if hasattr(X, "iloc"):
@@ -34,9 +66,36 @@ def split_rows(estimator: Any, X: Any, node_column: Any, *, reset: bool) -> Rows
         table = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
         labels = table[:, position].tolist()
         features = np.delete(table, position, axis=1)
+    if empty and features.shape[1] == 0:
+        return Rows(np.empty((len(labels), 0)), labels)
     return Rows(
         check_array(features, dtype=np.float64, estimator=estimator, input_name="X"), labels
     )
+
+
+def _without_features(estimator: Any, node_column: Any, reset: bool, n_rows: int) -> Rows:
+    if node_column is not None:
+        raise ValueError("node_column: X is expected, which has the column; it is None")
+    if reset:
+        estimator.n_features_in_ = 0
+    elif estimator.n_features_in_:
+        raise ValueError(
+            f"X: {estimator.n_features_in_} features are expected, as in fit, but it is None"
+        )
+    return Rows(np.empty((n_rows, 0)), None)
+
+
+def _dense(X: Any) -> Any:
+    if not sp.issparse(X):
+        return X
+    size = 8 * int(np.prod(X.shape, dtype=object))
+    if size > LARGEST_DENSE:
+        raise ValueError(
+            f"X: a sparse matrix is filled up, and shape {X.shape} takes {size / 2**30:.1f} GiB "
+            f"of at most {LARGEST_DENSE / 2**30:g}; every node has parameters for all of its "
+            f"{X.shape[1]} columns: take fewer, as by TruncatedSVD or SelectKBest"
+        )
+    return X.toarray()
 
 
 def _position(estimator: Any, node_column: Any) -> int:
@@ -87,3 +146,21 @@ def node_positions(graph: EmpiricalGraph, node: Any, n_rows: int, name: str) -> 
         k = int(unknown[0])
         raise ValueError(f"{name}: row {k} names node {labels[k]!r}, which the graph does not have")
     return positions
+
+
+def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
+    """Check weights >= 0 of rows, shape (N,); None if there are none."""
+    if sample_weight is None:
+        return None
+    weights = finite_array(sample_weight, "sample_weight", 1)
+    if len(weights) != n_rows:
+        raise ValueError(
+            f"sample_weight: one number for each of the {n_rows} rows is expected, got "
+            f"{len(weights)}"
+        )
+    wrong = np.flatnonzero(weights < 0.0)
+    if wrong.size:
+        raise ValueError(
+            f"sample_weight: row {wrong[0]} has {weights[wrong[0]]}, a number >= 0 is expected"
+        )
+    return weights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -36,6 +37,13 @@ class Solving:
         See `GTVProblem.solve`.
     time_limit : float, optional
         Seconds for all solves, counted from now on; each has what is left.
+
+    Attributes
+    ----------
+    end : float
+        When the time is over, by `gtvcvx._deadline.now`; infinity without a limit.
+    tolerances : dict
+        ``rtol`` and ``atol`` of each solve.
     """
 
     def __init__(
@@ -55,22 +63,26 @@ class Solving:
             raise ValueError(
                 f"time_limit: a positive finite number is expected, got {time_limit!r}"
             )
-        self._end = None if time_limit is None else now() + time_limit
+        self.end = math.inf if time_limit is None else now() + time_limit
         noise = len(start) * (ROUNDING * float(np.abs(start).max())) ** 2
         self._unit = min(1.0, max(problem.value(start), noise)) or 1.0
         self._rtol = float(rtol)
+        self.tolerances = {"rtol": self._rtol * self._unit, "atol": self._rtol * self._unit}
         self._options: dict[str, Any] = {
             "solver": solver,
-            "rtol": self._rtol * self._unit,
-            "atol": self._rtol * self._unit,
+            **self.tolerances,
             "max_iter": max_iter,
             "verbose": bool(verbose),
         }
 
     def solve(self, problem: GTVProblem, warm_start: Solution | None = None) -> Solution:
         """Solve, whether or not the tolerance is reached."""
-        left = None if self._end is None else max(self._end - now(), LEAST_SECONDS)
-        return problem.solve(**self._options, time_limit=left, warm_start=warm_start)
+        return problem.solve(**self._options, time_limit=self.left, warm_start=warm_start)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left; None without a limit."""
+        return None if math.isinf(self.end) else max(self.end - now(), LEAST_SECONDS)
 
     def _rel_gap(self, solution: Solution) -> float:
         return solution.gap / max(self._unit, abs(solution.value))

@@ -22,19 +22,30 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gtvcvx as gtv
+from gtvcvx import estimators
 from gtvcvx.estimators import (
     ConvexClustering,
+    NetworkHuberRegression,
+    NetworkHuberRegressionCV,
     NetworkLasso,
     NetworkLinearRegression,
+    NetworkLinearRegressionCV,
     NetworkLogisticRegression,
+    NetworkLogisticRegressionCV,
+    NetworkPoissonRegression,
+    NetworkPoissonRegressionCV,
+    NetworkQuantileRegression,
 )
 
-ESTIMATORS = (
-    NetworkLinearRegression,
-    NetworkLasso,
-    NetworkLogisticRegression,
-    ConvexClustering,
+CLASSIFIERS = (NetworkLogisticRegression, NetworkLogisticRegressionCV)
+COUNTS = (NetworkPoissonRegression, NetworkPoissonRegressionCV)
+CHOOSING = (
+    NetworkLinearRegressionCV,
+    NetworkLogisticRegressionCV,
+    NetworkPoissonRegressionCV,
+    NetworkHuberRegressionCV,
 )
+ESTIMATORS = tuple(getattr(estimators, name) for name in estimators.__all__)
 
 
 # All checks apply, those that need SCIPY_ARRAY_API in the environment are skipped without it.
@@ -45,6 +56,12 @@ ESTIMATORS = (
         NetworkLinearRegression(ridge=0.1, fit_intercept=False),
         NetworkLasso(),
         NetworkLogisticRegression(),
+        NetworkPoissonRegression(),
+        NetworkHuberRegression(),
+        # Data with several best quantiles are among the checks.
+        NetworkQuantileRegression(ridge=0.1),
+        NetworkLinearRegressionCV(cv=2),
+        NetworkLogisticRegressionCV(cv=2),
         ConvexClustering(n_lams=8),
     ],
 )
@@ -72,7 +89,8 @@ class TestParameters:
     @pytest.mark.parametrize("kind", ESTIMATORS)
     def test_clone_and_set(self, kind):
         graph = gtv.EmpiricalGraph(3, [[0, 1], [1, 2]])
-        model = kind(lam=0.3, penalty="l1", rtol=1e-4, max_iter=50)
+        name = "min_ratio" if kind in CHOOSING else "lam"
+        model = kind(penalty="l1", rtol=1e-4, max_iter=50).set_params(**{name: 0.3})
         if kind is not ConvexClustering:
             model.set_params(graph=graph, node_column=1)
         copy = clone(model)
@@ -80,8 +98,8 @@ class TestParameters:
         given, found = model.get_params(), copy.get_params()
         assert list(given) == sorted(given)
         assert {**found, "graph": None} == {**given, "graph": None}
-        assert copy.set_params(lam=2.0).lam == 2.0
-        assert model.lam == 0.3
+        assert getattr(copy.set_params(**{name: 2.0}), name) == 2.0
+        assert getattr(model, name) == 0.3
 
     @pytest.mark.parametrize("kind", ESTIMATORS)
     def test_only_by_keyword(self, kind):
@@ -227,8 +245,12 @@ class TestPickling:
         if kind is ConvexClustering:
             model.set_params(n_lams=5).fit(X)
         else:
-            target = y > np.median(y) if kind is NetworkLogisticRegression else y
-            model.fit(X, target, graph=graph, node=frame["station"])
+            if kind in CHOOSING:
+                model.set_params(cv=2, lams=3)
+            if kind in (*CLASSIFIERS, *COUNTS):
+                # In units in which exponentials stay finite.
+                X, y = (X - [0.0, 100.0]) / [1.0, 20.0], y > np.median(y)
+            model.fit(X, y, graph=graph, node=frame["station"])
         file = io.BytesIO()
         joblib.dump(model, file)
         file.seek(0)
