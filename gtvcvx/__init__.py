@@ -33,6 +33,7 @@ __all__ = [
     "LocalUpdate",
     "LogisticLoss",
     "Loss",
+    "MultinomialLogisticLoss",
     "NetworkFlowProblem",
     "Nonnegative",
     "PNorm",
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
         LassoLoss,
         LogisticLoss,
         Loss,
+        MultinomialLogisticLoss,
         Nonnegative,
         PointLoss,
         PoissonLoss,
@@ -149,8 +151,8 @@ else:
         "gtvcvx.graph": "DoubledEdgesWarning EmpiricalGraph",
         "gtvcvx.losses": """
             L1 AbsoluteLoss Box CvxpyLoss HingeLoss HuberLoss LassoLoss LogisticLoss Loss
-            Nonnegative PointLoss PoissonLoss PseudoHuberLoss QuantileLoss Ridge Simplex
-            SquaredLoss StackedLoss SumLoss ZeroLoss multi_output
+            MultinomialLogisticLoss Nonnegative PointLoss PoissonLoss PseudoHuberLoss QuantileLoss
+            Ridge Simplex SquaredLoss StackedLoss SumLoss ZeroLoss multi_output
         """,
         "gtvcvx.model_selection": """
             CrossValidation CrossValidationCallback CrossValidationProgress cross_validate

@@ -26,7 +26,7 @@ GTVCVX = (
     ("losses/node",),  # the convex problem of one node, compiled
     ("losses/batched/_base", "losses/batched/_terms"),
     ("losses/batched/_squared",),  # what quadratic models of others are made of
-    ("losses/batched/composite",),  # sums of terms
+    ("losses/batched/composite", "losses/batched/multinomial"),  # sums of terms
     ("losses/batched",),  # the losses of many nodes at once
     ("losses",),  # what users write
     ("duality",),  # flows repaired, valid bounds

@@ -58,6 +58,7 @@ def shown(n: int) -> list[object]:
     losses = [
         gtv.SquaredLoss(wide, y),
         gtv.LogisticLoss(wide, ones),
+        gtv.MultinomialLogisticLoss(wide, ones, n_classes=30),
         gtv.HuberLoss(wide, y, delta=1),
     ]
     losses += [gtv.AbsoluteLoss(wide, y), gtv.PoissonLoss(wide, ones), gtv.HingeLoss(wide, ones)]

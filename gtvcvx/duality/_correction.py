@@ -35,7 +35,7 @@ from gtvcvx.duality._settings import CORRECTION
 from gtvcvx.duality._systems import Metric, Systems
 from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
-from gtvcvx.losses.batched._terms import FIELDS, ROW_KINDS, Term
+from gtvcvx.losses.batched._terms import FIELDS, MULTINOMIAL, ROW_KINDS, Term
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node import _batch as compiled
 from gtvcvx.losses.node._scalar import row_slope
@@ -83,7 +83,8 @@ class Certain(NamedTuple):
 def correctable(terms: list[Term], penalty: Penalty, shape: tuple[int, int], m: int) -> bool:
     """Say whether losses (n, d) are known by their rows, and systems are not too large."""
     n, d = shape
-    known = all(term["kind"] in FIELDS for term in terms)
+    # Multipliers of rows with several classes are not numbers in intervals.
+    known = all(term["kind"] in FIELDS and term["kind"] != MULTINOMIAL for term in terms)
     small = n * d <= CORRECTION.most_coordinates and m * d * d <= CORRECTION.most_entries
     return known and small and penalty.to_data()["kind"] in WEIGHTED_PENALTIES
 

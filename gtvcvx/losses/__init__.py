@@ -13,6 +13,7 @@ from gtvcvx.losses._catalogue import (
 from gtvcvx.losses._cvxpy import CvxpyLoss
 from gtvcvx.losses._loss import Loss, SumLoss
 from gtvcvx.losses._multi_output import multi_output
+from gtvcvx.losses._multinomial import MultinomialLogisticLoss
 from gtvcvx.losses._point import PointLoss
 from gtvcvx.losses._regularizers import L1, Box, Nonnegative, Ridge, Simplex
 from gtvcvx.losses._squared import SquaredLoss
@@ -41,6 +42,7 @@ __all__ = [
     "LogisticLoss",
     "Loss",
     "Losses",
+    "MultinomialLogisticLoss",
     "Nonnegative",
     "PointLoss",
     "PoissonLoss",

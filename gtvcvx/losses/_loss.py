@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import FloatArray, finite_array
 from gtvcvx.losses.batched._base import BatchedLoss
 from gtvcvx.losses.batched._factors import positive_factor
-from gtvcvx.losses.batched._from_terms import parts_of_terms
+from gtvcvx.losses.batched._from_terms import composite, multinomial, parts_of_terms
 from gtvcvx.losses.batched._quadratic import BatchedQuadratic
 from gtvcvx.losses.batched._stacked import StackedLoss
 from gtvcvx.losses.batched._terms import (
     FIELDS,
+    MULTINOMIAL,
     QUADRATIC_KINDS,
     Term,
     fields_of,
@@ -121,24 +122,23 @@ class PlainLoss(Loss):
 
     @property
     def kind(self) -> Hashable:
-        """Quadratic sums make one batch, all others make another."""
-        return PlainLoss, self.kinds <= QUADRATIC_KINDS
+        """Quadratic sums make one batch, those with several classes another, all others a third."""
+        return PlainLoss, self.kinds <= QUADRATIC_KINDS, MULTINOMIAL in self.kinds
 
     @classmethod
     def batch(cls, losses: Sequence[PlainLoss], dim: int) -> BatchedLoss:
-        """Join losses of dimension dim, all of them quadratic or none."""
+        """Join losses of dimension dim and of one `kind`."""
         terms = [
             {**term, "node": np.full(len(term["node"]), i)}
             for i, loss in enumerate(losses)
             for term in loss.plain_terms(dim)
         ]
         joined = merged(terms, dim)
-        if {term["kind"] for term in joined} <= QUADRATIC_KINDS:
+        kinds = {term["kind"] for term in joined}
+        if kinds <= QUADRATIC_KINDS:
             return BatchedQuadratic(joined, len(losses), dim)
-        # Compiled: quadratic losses do without numba, which takes a third of a second to load.
-        from gtvcvx.losses.batched.composite._batch import BatchedComposite
-
-        return BatchedComposite(joined, len(losses), dim)
+        of = multinomial if MULTINOMIAL in kinds else composite
+        return of(joined, len(losses), dim)
 
     def everywhere(self, n_nodes: int, dim: int | None = None) -> StackedLoss:
         """Return the same loss at n_nodes nodes, as a stacked loss that others can be added to.

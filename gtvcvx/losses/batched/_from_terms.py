@@ -12,6 +12,8 @@ from gtvcvx.losses.batched._point import BatchedPoint
 from gtvcvx.losses.batched._quadratic import BatchedQuadratic
 from gtvcvx.losses.batched._squared import BatchedSquared
 from gtvcvx.losses.batched._terms import (
+    BESIDE_MULTINOMIAL,
+    MULTINOMIAL,
     QUADRATIC_KINDS,
     WEIGHT,
     Term,
@@ -21,8 +23,8 @@ from gtvcvx.losses.batched._terms import (
 )
 
 # Which batch a node belongs to: no loss, one mean of squares, one point without or with a weight,
-# quadratic, anything else.
-_ZERO, _SQUARED, _POINT, _WEIGHTED_POINT, _QUADRATIC, _COMPOSITE = range(6)
+# quadratic, anything else, and with several classes.
+_ZERO, _SQUARED, _POINT, _WEIGHTED_POINT, _QUADRATIC, _COMPOSITE, _MULTINOMIAL = range(7)
 
 
 def parts_of_terms(terms: Sequence[Term], dim: int) -> list[tuple[IntArray, BatchedLoss]]:
@@ -30,7 +32,7 @@ def parts_of_terms(terms: Sequence[Term], dim: int) -> list[tuple[IntArray, Batc
     terms = merged(terms, dim)
     forms = _forms(terms)
     parts = []
-    for form in (_SQUARED, _POINT, _WEIGHTED_POINT, _QUADRATIC, _COMPOSITE):
+    for form in (_SQUARED, _POINT, _WEIGHTED_POINT, _QUADRATIC, _COMPOSITE, _MULTINOMIAL):
         nodes = np.flatnonzero(forms == form)
         if not len(nodes):
             continue
@@ -54,6 +56,8 @@ def _forms(terms: Sequence[Term]) -> IntArray:
 def _form(term: Term) -> int:
     """Return which batch a node with such a term alone belongs to."""
     kind, weighted = term["kind"], WEIGHT in term
+    if kind == MULTINOMIAL:
+        return _MULTINOMIAL
     if kind not in QUADRATIC_KINDS:
         return _COMPOSITE
     if kind == "point":
@@ -70,7 +74,33 @@ def _batch(form: int, terms: list[Term], n_nodes: int, dim: int) -> BatchedLoss:
         return BatchedPoint(terms[0]["a"], terms[0].get(WEIGHT))
     if form == _QUADRATIC:
         return BatchedQuadratic(terms, n_nodes, dim)
+    of = multinomial if form == _MULTINOMIAL else composite
+    return of(terms, n_nodes, dim)
+
+
+def composite(terms: Sequence[Term], n_nodes: int, dim: int) -> BatchedLoss:
+    """Return the batch of sums of terms that are not quadratic, without several classes."""
     # Compiled: quadratic losses do without numba, which takes a third of a second to load.
     from gtvcvx.losses.batched.composite._batch import BatchedComposite
 
     return BatchedComposite(terms, n_nodes, dim)
+
+
+def multinomial(terms: Sequence[Term], n_nodes: int, dim: int) -> BatchedLoss:
+    """Return the batch of sums of terms with several classes.
+
+    Raises
+    ------
+    TypeError
+        A node has a term that cannot be added to one with several classes.
+    """
+    for term in terms:
+        if term["kind"] not in BESIDE_MULTINOMIAL:
+            raise TypeError(
+                "losses: ridge terms and points alone can be added to MultinomialLogisticLoss, not "
+                f"one of kind {term['kind']!r}"
+            )
+    # Compiled, as the other.
+    from gtvcvx.losses.batched.multinomial._batch import BatchedMultinomial
+
+    return BatchedMultinomial(terms, n_nodes, dim)

@@ -1,8 +1,9 @@
 """Local losses as plain data: sums of terms, each a dict of arrays (`GTVProblem.to_data`).
 
 Terms of rows (``X`` (N, d), ``y`` (N,), ``node`` (N,)) are means over the rows of a node in that
-term; the others have one entry a node. Rows and points may have weights, ``weight`` (N,): a term of
-rows is then a sum in which each is taken so many times, and no mean.
+term; the others have one entry a node. Multinomial rows have features (N, p), d = p K. Rows and
+points may have weights, ``weight`` (N,): a term of rows is then a sum in which each is taken so
+many times, and no mean.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ ROW_KINDS: Mapping[str, tuple[str, ...]] = {
 #: Fields of all terms that can be added up and read back, in the order they are written in.
 FIELDS: Mapping[str, tuple[str, ...]] = {
     **{kind: ("X", "y", *parameters) for kind, parameters in ROW_KINDS.items()},
+    "multinomial": ("X", "y"),
     "point": ("a",),
     "ridge": ("mu",),
     "l1": ("kappa",),
@@ -39,7 +41,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 #: Optional field of rows and points, see above.
 WEIGHT = "weight"
 #: Kinds that may have it.
-WEIGHTED_KINDS = frozenset({*ROW_KINDS, "point"})
+WEIGHTED_KINDS = frozenset({*ROW_KINDS, "multinomial", "point"})
 #: Fields that a factor of the loss multiplies where there is no weight to take it.
 _MULTIPLIED = {"ridge": "mu", "l1": "kappa"}
 _CONSTRAINTS = frozenset({"box", "simplex"})
@@ -48,6 +50,10 @@ LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
 #: Terms whose sums are quadratic, and those whose sums are finite with a gradient everywhere.
 QUADRATIC_KINDS = frozenset({"squared", "point", "ridge"})
 SMOOTH_KINDS = QUADRATIC_KINDS | {"logistic", "huber", "pseudohuber", "poisson"}
+#: Terms whose rows have one score for each class, features (N, p) and parameters (p, K), d = p K;
+#: and those that may be added to them.
+MULTINOMIAL = "multinomial"
+BESIDE_MULTINOMIAL = frozenset({MULTINOMIAL, "ridge", "point"})
 _TARGETS = {
     "logistic": ("0 or 1", lambda y: (y == 0.0) | (y == 1.0)),
     "poisson": ("a number >= 0", lambda y: y >= 0.0),
@@ -58,6 +64,7 @@ _PARAMETERS = {
     "level": ("a number strictly between 0 and 1", lambda x: (x > 0.0) & (x < 1.0)),
     "total": ("a number > 0", lambda x: x > 0.0),
     "mu": ("a number >= 0", lambda x: x >= 0.0),
+    "ridge": ("a number >= 0", lambda x: x >= 0.0),
     "kappa": ("a number >= 0", lambda x: x >= 0.0),
     WEIGHT: ("a normal number > 0", lambda x: x >= LEAST_WEIGHT),
 }
@@ -67,6 +74,12 @@ def check_targets(kind: str, y: FloatArray) -> None:
     """Refuse targets that a kind of row has no loss for."""
     if kind in _TARGETS:
         _check("y", y, *_TARGETS[kind])
+
+
+def check_classes(y: FloatArray, n_classes: int) -> None:
+    """Refuse labels that are none of 0, ..., n_classes - 1."""
+    expected = f"a class 0..{n_classes - 1}"
+    _check("y", y, expected, lambda y: (y == np.floor(y)) & (y >= 0.0) & (y < n_classes))
 
 
 def check_parameter(name: str, values: FloatArray) -> None:
@@ -128,7 +141,7 @@ def multiplied(term: Term, factor: FloatArray) -> Term:
         term = _restricted(term, factor[term["node"]] > 0.0)
     node = term["node"]
     if kind in WEIGHTED_KINDS:
-        if WEIGHT not in term and kind in ROW_KINDS:
+        if WEIGHT not in term and kind != "point":
             weight = factor[node] / row_counts(node, len(factor))[node]
             _check_product(weight, np.ones_like(weight), node)
         else:
@@ -189,6 +202,8 @@ def checked(term: Mapping[str, Any], dim: int) -> Term:
             axes = 2 if name in ("X", "a") or np.ndim(term[name]) == 2 else 1
             out[name] = finite_array(term[name], name, axes)
         shape = (len(node), dim)[: out[name].ndim]
+        if kind == MULTINOMIAL and name == "X":
+            shape = len(node), _features(out["X"], dim)
         if out[name].shape != shape:
             if name in ("X", "a"):
                 raise ValueError(
@@ -200,11 +215,23 @@ def checked(term: Mapping[str, Any], dim: int) -> Term:
             check_parameter(name, out[name])
     if kind in ROW_KINDS:
         check_targets(kind, out["y"])
+    elif kind == MULTINOMIAL:
+        check_classes(out["y"], dim // out["X"].shape[1])
     elif len(np.unique(node)) < len(node):
         raise ValueError(f"node: a node occurs twice in a term of kind {kind!r}")
     if kind == "box":
         check_bounds(out["lower"], out["upper"])
     return out
+
+
+def _features(X: FloatArray, dim: int) -> int:
+    """Return the number of features p of rows (N, p) with two classes or more, d = p K."""
+    p = X.shape[1]
+    if p == 0 or dim % p or dim < 2 * p:
+        raise ValueError(
+            f"X: p columns with d = {dim} = p K for K >= 2 classes are expected, got {p}"
+        )
+    return p
 
 
 def terms_by_node(terms: Sequence[Term], n_nodes: int) -> list[list[Term]]:
@@ -250,11 +277,11 @@ def merged(terms: Sequence[Term], dim: int) -> list[Term]:
     """
     of_kind = {kind: [t for t in terms if t["kind"] == kind and len(t["node"])] for kind in FIELDS}
     out: list[Term] = []
-    for kind in (*ROW_KINDS, "point"):
+    for kind in (*ROW_KINDS, MULTINOMIAL, "point"):
         plain = [t for t in of_kind[kind] if WEIGHT not in t]
         weighted = [t for t in of_kind[kind] if WEIGHT in t]
         out += _merged_rows(plain)
-        out += _merged_rows(weighted, apart=kind not in ROW_KINDS)
+        out += _merged_rows(weighted, apart=kind == "point")
     for name, key in (("ridge", "mu"), ("l1", "kappa")):
         out += _added(name, key, of_kind[name], dim)
     return [
@@ -270,6 +297,8 @@ def _merged_rows(terms: list[Term], apart: bool = True) -> list[Term]:
     if len(terms) < 2:
         return [_sorted(term) for term in terms]
     kind, fields = terms[0]["kind"], fields_of(terms[0])
+    if kind == MULTINOMIAL and len({term["X"].shape[1] for term in terms}) > 1:
+        raise ValueError("losses: one number of classes for all nodes is expected")
     joined = {name: np.concatenate([t[name] for t in terms]) for name in ("node", *fields)}
     if not apart:
         return [_sorted({"kind": kind, **joined})]

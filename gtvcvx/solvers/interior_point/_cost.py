@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gtvcvx.block_cholesky._plan import Plan
-from gtvcvx.losses.batched._terms import ROW_KINDS
+from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Method, missing
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
@@ -250,14 +250,16 @@ class Alternative:
     def _fewest(self) -> int:
         if not self._kinds.isdisjoint(KINKED):
             return STALLING.fewest_kinked
-        replaced = not self._problem.losses.is_quadratic and self._kinds.isdisjoint(SMOOTH)
+        replaced = not self._problem.losses.is_quadratic and self._kinds.isdisjoint(
+            {*SMOOTH, MULTINOMIAL}
+        )
         if not (self._blockwise and replaced):
             return STALLING.fewest
         return STALLING.fewest_shrunk if "l1" in self._kinds else STALLING.fewest_modelled
 
     @cached_property
     def _rounds(self) -> float:
-        if not self._kinds.isdisjoint({"logistic", "poisson"}):
+        if not self._kinds.isdisjoint({"logistic", "poisson", MULTINOMIAL}):
             return self._prices.exponential_rounds
         only_equations = self._smooth_penalty and self._problem.losses.is_quadratic
         return 1.0 if only_equations else self._prices.rounds
@@ -286,7 +288,7 @@ def _edge_price(problem: GTVProblem, prices: Prices) -> float:
 def row_entries(problem: GTVProblem) -> float:
     """Return the number of entries of the data of all rows."""
     terms = problem.losses.terms()
-    rows = sum(len(term["y"]) for term in terms if term["kind"] in ROW_KINDS)
+    rows = sum(len(term["y"]) for term in terms if term["kind"] in (*ROW_KINDS, MULTINOMIAL))
     return float(rows * problem.dim)
 
 

@@ -8,7 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
-from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term, coefficients, row_counts
+from gtvcvx.losses.batched._terms import (
+    MULTINOMIAL,
+    ROW_KINDS,
+    WEIGHT,
+    Term,
+    coefficients,
+    row_counts,
+)
 from gtvcvx.solvers.interior_point._program import Linear, Program, Rows, interleaved
 
 #: Reads the slopes (N,) of a term's rows from the multipliers of all constraints.
@@ -237,6 +244,24 @@ def _exponents(program: Program, rows: Rows, multipliers: FloatArray) -> FloatAr
     return -multipliers[program.place(rows)].reshape(-1, 3)[:, 0]
 
 
+def _multinomial(program: Program, term: Term, at: IntArray) -> None:
+    """``t >= log sum_k e^(z_k - z_y)`` is ``sum_k e^(z_k - z_y - t) <= 1``."""
+    N, p = term["X"].shape
+    own = term["y"].astype(np.int64)
+    by_class = at.reshape(N, p, -1)
+    t = program.variables(N)
+    program.linear_cost(t, coefficients(term))
+    own_score = -_rows(term["X"], by_class[np.arange(N), :, own])
+    total = Linear.constant(N)
+    for k in range(by_class.shape[2]):
+        above = program.variables(N)
+        others = own != k  # the two scores are one at its own class
+        score = _rows(term["X"] * others[:, None], by_class[:, :, k]) + own_score.times(others)
+        _add_exponential(program, score + -Linear.of(t), above)
+        total = total + Linear.of(above)
+    program.constrain("nonneg", total, 1.0)
+
+
 def _point(program: Program, term: Term, at: IntArray) -> None:
     twice = 2.0 * _spread(term.get(WEIGHT, np.ones(len(at))), at)
     program.square_cost(at.ravel(), twice)
@@ -286,6 +311,7 @@ _ROWS: Mapping[str, Callable[[Program, Term, Linear, FloatArray], ReadSlopes]] =
     "poisson": _poisson,
 }
 _OTHERS: Mapping[str, Callable[[Program, Term, IntArray], None]] = {
+    MULTINOMIAL: _multinomial,
     "point": _point,
     "ridge": _ridge,
     "l1": _l1,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.losses.batched._terms import MULTINOMIAL
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point._losses import LOSS_KINDS
@@ -35,7 +36,7 @@ def within_reach(problem: GTVProblem) -> GTVProblem:
 def _mass(problem: GTVProblem) -> float:
     """Return what the slopes of all rows and coordinates add up to at most, perhaps infinity."""
     terms = problem.losses.terms()
-    if not all(term["kind"] in LOSS_KINDS for term in terms):
+    if not all(term["kind"] in LOSS_KINDS and term["kind"] != MULTINOMIAL for term in terms):
         return np.inf
     parts = Parts.of(terms, problem.graph.n_nodes, problem.dim)
     if parts.constrained or (parts.coordinates["mu"] > 0.0).any():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.losses.batched._terms import ROW_KINDS, Term
+from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, Term
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point._losses import KINKED
 
@@ -26,6 +26,9 @@ def feature_sizes(terms: list[Term], dim: int) -> FloatArray:
     for term in terms:
         if term["kind"] in ROW_KINDS:
             sizes = np.maximum(sizes, np.abs(term["X"]).max(axis=0))
+        elif term["kind"] == MULTINOMIAL:
+            of_features = np.abs(term["X"]).max(axis=0)
+            sizes = np.maximum(sizes, np.repeat(of_features, dim // len(of_features)))
     return np.where(sizes > 0.0, sizes, 1.0)
 
 

@@ -8,6 +8,7 @@ at each node.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, dot
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import edge_duals
 from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms, rows_matrix
+from gtvcvx.solvers.interior_point.blockwise._smooth_rows import safe_length
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Newton:
         problem, terms = self._problem, self._terms
         penalty = dot(problem.capacities, problem.penalty.value(self._jumps))
         rows = terms.slopes.value(self._residuals[self._bounded])
-        rows += terms.smooth.value(self._residuals[self._curved])
+        rows += terms.smooth.value(self._residuals[self._curved]) + terms.classes.value(self.w)
         return terms.value(self.w) + rows + penalty
 
     def _begin(self) -> None:
@@ -121,13 +123,14 @@ class Newton:
         row_weights = 1.0 / (slopes.rate + scale / half)
         edge_weights = (capacities / scale)[:, None, None] * each
         curvatures = smooth.curvatures(zero)
+        self.w = np.zeros_like(self._terms.q)
         self._factorize(np.concatenate([row_weights, curvatures]), edge_weights)
         down = np.concatenate([row_weights * slopes.b - self._slopes.y, -smooth.slopes(zero)])
-        right = self._gather(down) - self._terms.q
-        self.w = self._system.solve(right)
-        images = (self._rows @ self.w.ravel())[self._curved]
-        descent = _product(right, self.w)
-        self.w = self.w * smooth.safe_length(zero, images, 1.0, curvatures, descent)
+        right = self._gather(down) - self._terms.q - self._terms.classes.gradient(self.w)
+        step = self._system.solve(right)
+        self._row_step, self._descent = self._rows @ step.ravel(), _product(right, step)
+        self._residuals = np.zeros_like(self._row_step)
+        self.w = self._safe_length(step, 1.0, curvatures) * step
         self._look()
         lengths = self._problem.penalty.value(self._jumps)
         products = dot(half, np.abs(self._residuals[self._bounded])) + dot(capacities, lengths)
@@ -139,7 +142,36 @@ class Newton:
         self._balance()
 
     def _factorize(self, row_weights: FloatArray, edge_weights: FloatArray) -> None:
-        self._system.factorize(self._terms.P, row_weights, edge_weights)
+        """Factorize; the Hessians of rows with several classes, at w, stay as they are."""
+        P, classes = self._terms.P, self._terms.classes
+        self._hessians = None if classes.empty else classes.hessians(self.w)
+        P = P if self._hessians is None else P + self._hessians
+        self._system.factorize(P, row_weights, edge_weights)
+
+    def _safe_length(self, step: FloatArray, length: float, curvatures: FloatArray) -> float:
+        """Return the length of the step of w, shorter where smooth rows say so."""
+        images, change = self._residuals[self._curved], self._row_step[self._curved]
+        of_classes = self._turn_of_classes(step)
+
+        def turn(length: float) -> float:
+            smooth = self._terms.smooth.turn(images, change, curvatures, length)
+            return smooth + of_classes(length)
+
+        return safe_length(turn, length, self._descent)
+
+    def _turn_of_classes(self, step: FloatArray) -> Callable[[float], float]:
+        """Return how much more the slope of rows with several classes changes than Hessians say."""
+        classes = self._terms.classes
+        if self._hessians is None:
+            return lambda length: 0.0
+        slopes = classes.gradient(self.w)
+        bend = float(np.einsum("ni,nij,nj->", step, self._hessians, step))
+
+        def turn(length: float) -> float:
+            change = classes.gradient(self.w + length * step) - slopes
+            return _product(step, change) - length * bend
+
+        return turn
 
     def _gather(self, y: FloatArray) -> FloatArray:
         """Add up rows (N,) at their nodes."""
@@ -155,6 +187,8 @@ class Newton:
         """Take what is missing at each node."""
         smooth = self._terms.smooth.slopes(self._residuals[self._curved])
         self._missing = self._terms.gradient(self.w)
+        if not self._terms.classes.empty:
+            self._missing += self._terms.classes.gradient(self.w)
         self._missing += self._gather(np.concatenate([self._slopes.y, smooth]))
         self._missing += self._problem.graph.divergence @ self._flow.y
         self.gap = self._slopes.complementarity() + self._flow.complementarity()
@@ -171,13 +205,11 @@ class Newton:
         self._step(0.0, corrected=False)
         left = 1.0 - min(1.0, self._longest())
         aim = left**settings.power * self.gap
-        if len(images):  # balance may take longer
+        if len(images) or not self._terms.classes.empty:  # balance may take longer
             aim = max(aim, min(settings.behind * self.imbalance, self.gap))
         step = self._step(aim / max(self._degree, 1.0), corrected=True)
         length = min(1.0, settings.inside * self._longest())
-        self.length = self._terms.smooth.safe_length(
-            images, self._row_step[self._curved], length, curvatures, self._descent
-        )
+        self.length = self._safe_length(step, length, curvatures)
         self.w = self.w + self.length * step
         slopes.move(self.length)
         flow.move(self.length)

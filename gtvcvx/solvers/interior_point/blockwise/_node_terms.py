@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term, coefficients
+from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, WEIGHT, Term, coefficients
 from gtvcvx.solvers.interior_point._losses import KINKED, Kinks
+from gtvcvx.solvers.interior_point.blockwise._class_rows import ClassRows
 from gtvcvx.solvers.interior_point.blockwise._smooth_rows import SmoothRows
 
 
@@ -66,11 +67,12 @@ class NodeTerms:
     constant : float
     slopes : Slopes
     smooth : SmoothRows
+    classes : ClassRows
     """
 
     def __init__(self, terms: Iterable[Term], n: int, d: int) -> None:
         self.P, self.q, self.constant = np.zeros((n, d, d)), np.zeros((n, d)), 0.0
-        parts, smooth = [], []
+        parts, smooth, classes = [], [], []
         # For each row of data whether its slope is among the others, and for those if it is.
         self._sloping, self._of_data = [np.empty(0, bool)], [np.empty(0, bool)]
         for term in terms:
@@ -79,12 +81,15 @@ class NodeTerms:
                 _QUADRATIC[kind](self, term, d)
             elif kind in SMOOTH:
                 smooth.append(term)
+            elif kind == MULTINOMIAL:
+                classes.append(term)
             else:
                 parts.append(_SLOPES[kind](term, d))
                 self._of_data.append(np.full(len(parts[-1].b), kind in ROW_KINDS))
             if kind in ROW_KINDS:
                 self._sloping.append(np.full(len(term["node"]), kind in _SLOPES))
         self.slopes, self.smooth = Slopes.together(parts, d), SmoothRows.of(smooth, d)
+        self.classes = ClassRows(classes, n, d)
 
     def residual_scale(self) -> float:
         """Return how large residuals may be: by targets, and by the minima of quadratic parts."""
@@ -179,4 +184,4 @@ _SLOPES: Mapping[str, Callable[[Term, int], Slopes]] = {
     "l1": _l1,
 }
 #: Kinds of terms that are known here.
-TERM_KINDS = frozenset({*_QUADRATIC, *_SLOPES, *SMOOTH})
+TERM_KINDS = frozenset({*_QUADRATIC, *_SLOPES, *SMOOTH, MULTINOMIAL})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -69,32 +69,31 @@ class SmoothRows(NamedTuple):
         """Return all second derivatives at x (N,)."""
         return row_curvature(self.table, x)
 
-    def safe_length(
-        self,
-        x: FloatArray,
-        step: FloatArray,
-        length: float,
-        curvatures: FloatArray,
-        descent: float,
-        settings: SmoothSettings = DEFAULTS,
-    ) -> float:
-        """Return the length, or so many halves of it that a step from x (N,) leads not too far.
+    def turn(self, x: FloatArray, step: FloatArray, curvatures: FloatArray, length: float) -> float:
+        """Return how much more the slope along a step from x (N,) changes than curvatures say."""
+        change = self.slopes(x + length * step) - self.slopes(x)
+        return dot(step, change) - length * dot(step, curvatures * step)
 
-        Parameters
-        ----------
-        x, step : ndarray, shape (N,)
-        length : float
-        curvatures : ndarray, shape (N,)
-            At x.
-        descent : float
-            Product of the whole step with the matrix that it was found with: what the slope along
-            it loses from its start to its end, if nothing but linear changes.
-        """
-        slopes = self.slopes(x)
-        expected = dot(step, curvatures * step)
-        while length > settings.shortest:
-            more = dot(step, self.slopes(x + length * step) - slopes) - length * expected
-            if more <= (1.0 - length + settings.overshoot) * descent:
-                break
-            length *= 0.5
-        return length
+
+def safe_length(
+    turn: Callable[[float], float],
+    length: float,
+    descent: float,
+    settings: SmoothSettings = DEFAULTS,
+) -> float:
+    """Return the length, or so many halves of it that a step leads not too far.
+
+    Parameters
+    ----------
+    turn : callable
+        By how much more the slope along the step changes at a length than curvatures say.
+    length : float
+    descent : float
+        Product of the whole step with the matrix that it was found with: what the slope along it
+        loses from its start to its end, if nothing but linear changes.
+    """
+    while length > settings.shortest:
+        if turn(length) <= (1.0 - length + settings.overshoot) * descent:
+            break
+        length *= 0.5
+    return length

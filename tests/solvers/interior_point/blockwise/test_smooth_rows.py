@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gtvcvx.solvers.interior_point.blockwise._smooth_rows import SmoothRows
+from gtvcvx.solvers.interior_point.blockwise._smooth_rows import SmoothRows, safe_length
 
 KINDS = ("logistic", "poisson", "pseudohuber")
 
@@ -32,7 +32,8 @@ def test_slopes_and_curvatures_are_derivatives(kind):
 def test_no_rows_are_no_limit():
     none = SmoothRows.of([], 2)
     assert none.value(np.empty(0)) == 0.0
-    assert none.safe_length(np.empty(0), np.empty(0), 0.75, np.empty(0), 1.0) == 0.75
+    turn = none.turn(np.empty(0), np.empty(0), np.empty(0), 0.75)
+    assert safe_length(lambda length: turn, 0.75, 1.0) == 0.75
 
 
 @pytest.mark.parametrize(("step", "shorter"), [(-3.0, False), (0.1, False), (40.0, True)])
@@ -41,7 +42,7 @@ def test_steps_into_steep_exponentials_are_shortened(step, shorter):
     dx = np.full(6, step)
     slopes, curvatures = found.slopes(x), found.curvatures(x)
     descent = float(np.sum(curvatures * dx**2))  # nothing else holds the step back
-    length = found.safe_length(x, dx, 1.0, curvatures, descent)
+    length = safe_length(lambda t: found.turn(x, dx, curvatures, t), 1.0, descent)
     assert (length < 1.0) == shorter
     # From its start on the slope rises at most half as far above zero as it was below.
     along = -descent + np.sum(dx * (found.slopes(x + length * dx) - slopes))

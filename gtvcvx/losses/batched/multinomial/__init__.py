@@ -1,0 +1,1 @@
+"""Rows whose scores are those of several classes, many nodes at once."""
