@@ -157,7 +157,10 @@ class Builder:
 
     def _judged(self, flow: ExactFlow, exact: bool = False) -> Proof | None:
         """Let the kernel judge the document with this witness; None if it is not valid."""
-        r = [integers.texts(v, k) for v, k in zip(flow.r, flow.k_r, strict=True)]
+        r = [
+            integers.texts(v.reshape(term.document_shape), k)
+            for term, v, k in zip(self.inst.terms, flow.r, flow.k_r, strict=True)
+        ]
         dual: dict[str, Any] = {"u": integers.texts(flow.u, flow.k), "r": r}
         if (quadratic := quadratic_witness(self.inst, flow.u, flow.k, exact)) is not None:
             dual["quadratic"] = quadratic

@@ -20,7 +20,7 @@ from verify._arrays import FloatArray
 from verify.certificates._forest import components
 from verify.instance._blocks import Part
 from verify.instance._constraints import Constraints
-from verify.instance._functions import Exponential, Logistic, Piecewise, PseudoHuber
+from verify.instance._functions import Exponential, Logistic, Multinomial, Piecewise, PseudoHuber
 from verify.instance._instance import Instance
 from verify.instance._penalties import QuadraticPenalty
 
@@ -99,6 +99,10 @@ def _conjugate(part: Part, r: Any) -> tuple[list[Any], list[Any]]:
         p = cp.multiply(f.m, r) + f.y
         entropy = cp.entr(p) + cp.entr(1 - p) if isinstance(f, Logistic) else cp.entr(p) + p
         return [-cp.sum(cp.multiply(1 / f.m, entropy))], []
+    if isinstance(f, Multinomial):
+        p = cp.reshape(cp.multiply(f.m, r), (len(f.m) // f.others, f.others), order="C")
+        entropy = cp.sum(cp.entr(p), axis=1) + cp.entr(1 - cp.sum(p, axis=1))
+        return [-(1 / f.m[:: f.others]) @ entropy], []
     if isinstance(f, PseudoHuber):
         height = cp.Variable(f.y.shape)
         length = cp.norm(cp.vstack([height, cp.multiply(f.m / f.delta, r)]), 2, axis=0)

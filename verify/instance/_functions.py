@@ -207,6 +207,61 @@ class Poisson(Exponential):
             return _relative(np.maximum(self.m * r + self.y, 0), z) / self.m
 
 
+class Multinomial(Function):
+    """(1/m) ln(1 + sum of exp(z_k)) of `others` entries each, one row after the other.
+
+    The entries are the scores of all classes but the row's own, less its own score; a multiplier is
+    a chance over m. What a row has is shared out among its entries.
+    """
+
+    reach = 1.0
+
+    def __init__(self, m: FloatArray, others: int) -> None:
+        super().__init__(np.zeros(len(m)), np.zeros(len(m)), 1 / m)
+        self.m, self.others = m, others
+
+    def _rows(self, v: FloatArray) -> FloatArray:
+        return v.reshape(-1, self.others)
+
+    def _logs(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return logarithms of the chances of all entries, and of the row's own class."""
+        rows = self._rows(z)
+        most = np.maximum(rows.max(axis=1, keepdims=True, initial=0.0), 0.0)
+        total = np.exp(-most) + np.exp(rows - most).sum(axis=1, keepdims=True)
+        # Where no class is ahead, what the others add to one is not lost beside it.
+        small = np.log1p(np.exp(np.minimum(rows, 0.0)).sum(axis=1, keepdims=True))
+        size = np.where(most > 0.0, most + np.log(total), small)
+        return rows - size, -size
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """Return ln(1 + sum of exp(z)) over m, shared out evenly."""
+        own = np.broadcast_to(self._logs(z)[1], self._rows(z).shape)
+        return np.asarray(-own.ravel() / self.m / self.others)
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """Return the chances over m."""
+        return np.asarray(np.exp(self._logs(z)[0]).ravel() / self.m)
+
+    def curvature(self, z: FloatArray | None) -> FloatArray:
+        """Return p (1 - p)/m; a typical size is that of even chances."""
+        even = 1 / (self.others + 1)
+        p = np.full(len(self.m), even) if z is None else self.m * self.slope(z)
+        return p * (1 - p) / self.m
+
+    def stiffness(self, r: FloatArray) -> FloatArray:
+        """Return p/m, p = m r: as if the other chances made room."""
+        return np.maximum(r, 0)
+
+    def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
+        """Return (p ln(p/q) - p + q)/m of each class, that of the row's own shared out evenly."""
+        p = self._rows(np.clip(self.m * r, 0, 1))
+        logs, own = self._logs(z)
+        rest = np.maximum(1 - p.sum(axis=1, keepdims=True), 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = _relative(p, logs) + _relative(rest, own) / self.others
+        return np.asarray(found.ravel() / self.m)
+
+
 class PseudoHuber(Function):
     """(1/m) delta (sqrt(delta^2 + (z - y)^2) - delta), with h' between -delta/m and delta/m."""
 

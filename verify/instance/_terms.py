@@ -15,10 +15,17 @@ import numpy as np
 from verify._arrays import FloatArray
 from verify.instance import _integers as integers
 from verify.instance._blocks import Blocks, Part
-from verify.instance._functions import Function, Logistic, Piecewise, Poisson, PseudoHuber
+from verify.instance._functions import (
+    Function,
+    Logistic,
+    Multinomial,
+    Piecewise,
+    Poisson,
+    PseudoHuber,
+)
 from verify.instance._integers import Exact
 from verify.instance._multiplier_intervals import Domain, domain, row_domain
-from verify.kernel.data import ROWS
+from verify.kernel.data import CLASSES, ROWS
 from verify.kernel.losses import CURVED
 
 INF = np.inf
@@ -38,6 +45,7 @@ class Term(Blocks):
     def __init__(self, blocks: Blocks, parts: tuple[Part, ...], domain: Domain | None) -> None:
         super().__init__(blocks.node, blocks.x, blocks.n, blocks.d)
         self.parts, self.domain = parts, domain
+        self.document_shape = self.shape  # of the multipliers in a document
 
     def rescaled(self, units: FloatArray) -> Self:
         """Return the term as a function of w * units; its multipliers stay the same."""
@@ -83,6 +91,20 @@ class Term(Blocks):
         room = np.minimum(np.minimum(r - lo, hi - r), size)
         limited = self.parts[0].function.limited & (curvature == 0)
         return np.maximum(np.where(limited, room, curvature), floor)
+
+
+class MultinomialTerm(Term):
+    """Rows of K classes: a block x (e_k - e_y)^T for each class k but the row's own, y.
+
+    Its multiplier is the chance of k over m, between 0 and 1/m. That those of a row are at most 1/m
+    together is left to the kernel, and to the solver whose flow they are made for.
+    """
+
+    def __init__(
+        self, blocks: Blocks, parts: tuple[Part, ...], domain: Domain | None, others: int
+    ) -> None:
+        super().__init__(blocks, parts, domain)
+        self.document_shape = len(blocks.node) // others, others
 
 
 class _Gradient(Term):
@@ -159,6 +181,8 @@ def pseudo_inverse(values: FloatArray, vectors: FloatArray) -> FloatArray:
 def term_from(field: dict[str, Any], n: int, d: int) -> Term:
     """Return the builder's view of one entry of `data["terms"]`, arrays decoded."""
     kind, node = field["kind"], field["node"]
+    if kind == CLASSES:
+        return _class_term(field, n, d)
     if kind in ROWS:
         return _row_term(field, n, d)
     blocks = Blocks(node, None, n, d)
@@ -213,6 +237,22 @@ def _row_term(field: dict[str, Any], n: int, d: int) -> Term:
             factor = factor * _rational(weight)
         return _Gradient(blocks, parts, None, factor)
     return Term(blocks, parts, interval)
+
+
+def _class_term(field: dict[str, Any], n: int, d: int) -> Term:
+    node, X, y = field["node"], field["X"], field["y"].astype(np.int64)
+    X = X.reshape(len(node), -1) if len(node) else np.zeros((0, d // 2))
+    K = d // X.shape[1]
+    row, other = np.nonzero(y[:, None] != np.arange(K))
+    contrast = np.eye(K)[other] - np.eye(K)[y[row]]
+    x = (X[row][:, :, None] * contrast[:, None, :]).reshape(len(row), d)
+    blocks = Blocks(node[row], x, n, d)
+    m = np.bincount(node, minlength=n)[node[row]].astype(object)
+    if "weight" in field:  # in the place of 1/m
+        m = np.array([1 / Fraction(c) for c in field["weight"][row].tolist()], dtype=object)
+    interval = domain(np.zeros(len(row), object), np.ones(len(row), object), 0, m)
+    function = Multinomial(m.astype(np.float64), K - 1)
+    return MultinomialTerm(blocks, (Part(blocks, function),), interval, K - 1)
 
 
 def _identity(blocks: Blocks, y: FloatArray, c: FloatArray) -> Term:

@@ -45,16 +45,19 @@ TERMS: dict[str, dict[str, bool | None]] = {
     "hinge": {"X": True, "y": False},
     "logistic": {"X": True, "y": False},
     "poisson": {"X": True, "y": False},
+    "multinomial": {"X": True, "y": False},
     "point": {"a": True},
     "ridge": {"mu": None},
     "l1": {"kappa": None},
     "box": {"lower": True, "upper": True},
     "simplex": {"total": False},
 }
+CLASSES = "multinomial"  # its rows of X are p wide, d = p K for K >= 2 classes
 ROWS = tuple(kind for kind in TERMS if "X" in TERMS[kind])  # one entry per data point, not per node
 # Kinds whose rules know the optional array `weight`. A kind is here because it has such a rule.
 WEIGHTED = (
     *("squared", "huber", "pseudohuber", "absolute", "quantile", "hinge", "logistic", "poisson"),
+    "multinomial",
     "point",
 )
 
@@ -177,6 +180,7 @@ RANGES: dict[str, dict[str, _Range]] = {
     "logistic": {"y": (lambda y: y in (0, 1), "must be 0 or 1")},
     "hinge": {"y": (lambda y: y in (-1, 1), "must be -1 or 1")},
     "poisson": {"y": (lambda y: y >= 0, "must not be negative")},
+    "multinomial": {"y": (lambda y: y >= 0 and y.is_integer(), "must be a class 0, 1, ...")},
     "huber": {"delta": _POSITIVE},
     "pseudohuber": {"delta": _POSITIVE},
     "quantile": {"level": (lambda q: 0 < q < 1, "must be between 0 and 1")},
@@ -247,11 +251,32 @@ def _term(value: object, n: int, d: int, name: str) -> dict[str, Any]:
         if wide is None:
             wide = bool(rows) and (isinstance(rows[0], list | tuple) or hasattr(rows[0], "tolist"))
         infinite = kind == "box"
+        width = _features(rows, d, field) if kind == CLASSES and wide else d
         out[key] = (
-            [_reals(row, d, field, infinite) for row in rows] if wide else _reals(rows, None, field)
+            [_reals(row, width, field, infinite) for row in rows]
+            if wide
+            else _reals(rows, None, field)
         )
     _check_range(out, name)
+    if kind == CLASSES and out["X"]:
+        _check_classes(out["y"], d // len(out["X"][0]), name)
     return out
+
+
+def _features(rows: list[Any], d: int, name: str) -> int:
+    """Return the number of features p of rows with K >= 2 classes, d = p K."""
+    if not rows:
+        return d
+    width = len(as_list(rows[0], None, f"a row of {name}"))
+    if not width or d % width or d < 2 * width:
+        raise malformed(f"{name} must have p columns with d = {d} = p K, K >= 2, got {width}")
+    return width
+
+
+def _check_classes(y: list[str], count: int, name: str) -> None:
+    for i, x in enumerate(map(float.fromhex, y)):
+        if x >= count:
+            raise malformed(f"{name}.y: entry {i} must be a class below {count}, got {x}")
 
 
 def _check_range(term: dict[str, Any], name: str) -> None:

@@ -321,6 +321,68 @@ class RowTerm(RuleTerm):
         return self.upper_sum(r, k, name), image, k + self.k_x
 
 
+class MultinomialTerm(Term):
+    """Blocks h(z) = (1/m) (ln(sum over k of exp z_k) - z_y), z = x^T W, one per row.
+
+    Their multipliers are r = (p - e_y)/m for chances p >= 0 that add up to 1. The witness has those
+    of all classes but y, p_y is what they leave of 1, so that they add up to 1 in any case.
+    """
+
+    def __init__(self, data: Mapping[str, Any], d: int) -> None:
+        super().__init__(data, d)
+        count = Counter(self.node)
+        self.m: list[Any] = [count[i] for i in self.node]
+        if "weight" in data:  # in the place of 1/m
+            weight, k = numbers.scaled(data["weight"])
+            self.m = [Fraction(1 << k) / c for c in weight]
+        self.features = len(data["X"][0]) if data["X"] else d
+        self.classes = d // self.features
+        self.x, self.k_x = numbers.table(data["X"], len(self.node), self.features, "X")
+        self.y = [int(float.fromhex(y)) for y in data["y"]]
+
+    def charge(self, rational: int, width: int, sums: int) -> None:
+        """Count the work of one pass over the rows; logarithms have 60 digits."""
+        super().charge(rational, width, sums)
+        each = len(self.node) * self.classes
+        work.charge(800 * each)
+        work.fractions(2 * each)
+        work.operations(32 * each)
+        work.rows(4 * min(rational, len(self.node)) * self.classes, width)
+
+    def value(self, w: Table, k: int) -> Bounds:
+        """Enclose the sum of the rows' losses."""
+        unit, found = 1 << (k + self.k_x), list[tuple[int, int]]()
+        for x, y, i in zip(self.x, self.y, self.node, strict=True):
+            z = [dot(x, w[i][c :: self.classes]) for c in range(self.classes)]
+            found.append(numbers.log_sum_exp([Fraction(v - z[y], unit) for v in z]))
+        lo, hi = (by_denominator((m, v[j]) for m, v in zip(self.m, found, strict=True))
+                  for j in (0, 1))  # fmt: skip
+        return Bounds(quotients(lo, 0).lo / TEN50, quotients(hi, 0).hi / TEN50)
+
+    def dual(self, witness: object, name: str) -> tuple[Fraction, Image, int]:
+        """Return an upper bound of h*(r), and sum x r^T per node in units 2^-k with that k."""
+        r, k = numbers.table(witness, len(self.node), self.classes - 1, name)
+        self.charge(work.rational_rows(r), self.classes, self.d)
+        image: Image = {i: [0] * self.d for i in self.node}
+        for i, x, y, others in zip(self.node, self.x, self.y, r, strict=True):
+            slopes, total = [*others[:y], -sum(others), *others[y:]], image[i]
+            for j, v in enumerate(x):
+                for c, s in enumerate(slopes, j * self.classes):
+                    total[c] += v * s
+        return self.upper_conjugate(r, k, name), image, k + self.k_x
+
+    def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
+        """Return an upper bound of the sum of (1/m) sum over k of p_k ln p_k."""
+        found = list[tuple[int, Number]]()
+        for row, (m, others) in enumerate(zip(self.m, r, strict=True)):
+            p = [Fraction(m * v, 1) * numbers.unit(k) for v in others]
+            p.append(1 - sum(p, Fraction(0)))
+            if min(p) < 0:
+                raise self.outside(name, row)
+            found.append((m, sum(numbers.x_log_x(v)[1] for v in p)))
+        return quotients(by_denominator(found), 0).hi / TEN50
+
+
 class RidgeTerm(Term):
     """(1/2) sum over j of mu_ij w_ij^2."""
 
@@ -402,6 +464,7 @@ class SimplexTerm(Term):
 
 # Kinds with terms of their own; all others are rows.
 _TERMS = {
+    "multinomial": MultinomialTerm,
     "point": RuleTerm,
     "l1": RuleTerm,
     "ridge": RidgeTerm,

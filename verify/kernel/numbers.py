@@ -207,6 +207,20 @@ def softplus(z: Number) -> tuple[int, int]:
     return lo, hi
 
 
+def log_sum_exp(z: Sequence[Number]) -> tuple[int, int]:
+    """Enclose ln(sum of exp(z_k)) in units of 10^-50, as max z + ln(sum of exp(z_k - max z)).
+
+    The sum is between 1 and their number: the error of its logarithm is no larger than its own.
+    """
+    most = max(z)
+    parts = [exponential(x - most) for x in z]
+    lo, hi = (Decimal(max(sum(part[j] for part in parts), TEN50)) for j in (0, 1))
+    base, rest = divmod(most.numerator * TEN50, most.denominator)
+    lower = _units(_DECIMAL.ln(_DECIMAL.divide(lo, TEN50)))[0]
+    upper = _units(_DECIMAL.ln(_DECIMAL.divide(hi, TEN50)))[1]
+    return base + max(lower, 0), base + upper + (rest > 0)
+
+
 def exponential(z: Number) -> tuple[int, int]:
     """Enclose exp(z) in units of 10^-50, for z <= `LARGEST_EXPONENT`.
 

@@ -12,7 +12,16 @@ import numpy as np
 from verify._arrays import FloatArray, IntArray
 from verify._real_numbers import real_numbers
 from verify.instance._instance import plain_data
-from verify.kernel.data import PENALTIES, ROWS, SCHEMA, TERMS, WEIGHTED, range_of, term_arrays
+from verify.kernel.data import (
+    CLASSES,
+    PENALTIES,
+    ROWS,
+    SCHEMA,
+    TERMS,
+    WEIGHTED,
+    range_of,
+    term_arrays,
+)
 
 #: Norms whose constants are known.
 NORMS = ("l2", "l1", "linf")
@@ -193,7 +202,8 @@ def _read_term(term: Mapping[str, Any], n: int, d: int, name: str) -> Mapping[st
         field = f"{name}.{key}"
         if is_wide is None:
             is_wide = np.ndim(term[key]) == 2
-        shape = (len(node), d) if is_wide else (len(node),)
+        width = np.shape(term[key])[-1] if kind == CLASSES and np.ndim(term[key]) == 2 else d
+        shape = (len(node), width) if is_wide else (len(node),)
         read[key] = _numbers(term[key], shape, field, infinite=kind == "box")
         if (rule := range_of(str(kind), key)) is not None:
             allowed, words = rule

@@ -19,7 +19,7 @@ from verify.partitions._rounding import TINY, gamma
 #: Kinds of terms with a bounded second derivative.
 SMOOTH = frozenset({"squared", "point", "ridge", "logistic"})
 #: Kinds with a gradient everywhere that the tests here do not cover.
-DIFFERENTIABLE = frozenset({"huber", "pseudohuber", "poisson"})
+DIFFERENTIABLE = frozenset({"huber", "pseudohuber", "poisson", "multinomial"})
 
 
 @dataclass(frozen=True)

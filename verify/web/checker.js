@@ -1086,8 +1086,11 @@
     logistic: null,
     poisson: null,
   };
-  /** Kinds that may have weights: all with data rows above, and points. */
-  const isWeighable = (kind) => Object.hasOwn(ROW_KINDS, kind) || kind === "point";
+  /** Kind of terms whose rows have a score for each of K classes. */
+  const CLASS_KIND = "multinomial";
+  /** Kinds that may have weights: all with data rows, and points. */
+  const isWeighable = (kind) =>
+    Object.hasOwn(ROW_KINDS, kind) || kind === "point" || kind === CLASS_KIND;
   /** Kinds of terms at nodes, and their keys. */
   const NODE_KINDS = {
     point: ["a"],
@@ -1262,6 +1265,7 @@
     if (typeof kind === "string" && Object.hasOwn(ROW_KINDS, kind)) {
       return readRows(value, where, n, d);
     }
+    if (kind === CLASS_KIND) return readClassRows(value, where, n, d);
     if (typeof kind === "string" && Object.hasOwn(NODE_KINDS, kind)) {
       return readNodeTerm(value, where, n, d);
     }
@@ -1341,6 +1345,32 @@
       }
       term[beside] = valuesOf(numbers);
     }
+    return term;
+  }
+
+  /** Rows of p features, d = p K for K >= 2 classes, of which y says one. */
+  function readClassRows(value, where, n, d) {
+    objectWith(value, where, ["kind", "node", "X", "y"], ["weight"]);
+    const node = readNodes(value.get("node"), where, n, false);
+    const rows = listOf(value.get("X"), `${where}.X`, node.length);
+    const p = rows.length > 0 ? listOf(rows[0], `${where}.X`).length : d;
+    if (rows.length > 0 && (p === 0 || d % p !== 0 || d < 2 * p)) {
+      throw malformed(`${where}.X must have p columns with d = p K, K >= 2, got ${p}`);
+    }
+    const X = table(rows, `${where}.X`, node.length, p);
+    const y = reals(value.get("y"), `${where}.y`, node.length);
+    const classes = d / p;
+    const own = y.map((x) => {
+      const k = x.value.floor(0);
+      if (!x.value.equals(new Rational(k)) || k < 0n || k >= BigInt(classes)) {
+        throw malformed(`${where}.y must be a class below ${classes}, got ${x.text}`);
+      }
+      return Number(k);
+    });
+    const canonical = new Map([["kind", CLASS_KIND], ["node", node], ["X", X], ["y", y]]); // prettier-ignore
+    const term = { kind: CLASS_KIND, rows: true, classes, own, node, X: valuesOf(X), canonical };
+    readWeights(value, where, node.length, term);
+    term.m = term.weight ? new InverseWeights(term.weight) : new RowCounts(node);
     return term;
   }
 
@@ -1515,6 +1545,37 @@
     },
   };
 
+  /** Enclosure of ln(sum of exp z_k) - z_y of a row with several classes, at w_i = v. */
+  function classLoss(term, k, v) {
+    const x = term.X.at(k);
+    const scores = [];
+    for (let c = 0; c < term.classes; c += 1) {
+      scores.push(sum(x.map((a, j) => a.mul(v[j * term.classes + c]))));
+    }
+    const most = scores.reduce(larger);
+    const parts = scores.map((z) => exponentialOf(z.sub(most)));
+    // One of the parts is 1, whatever its enclosure.
+    const low = larger(sum(parts.map((part) => part.lower)), ONE);
+    const base = most.sub(scores[term.own[k]]);
+    const lower = base.add(larger(logarithmOf(low).lower, ZERO));
+    return { lower, upper: base.add(logarithmOf(sum(parts.map((part) => part.upper))).upper) };
+  }
+
+  /** Multipliers of all classes of a row: those given, and at its own what makes them add up to 0. */
+  function classSlopes(term, k, r) {
+    const own = term.own[k];
+    return [...r.slice(0, own), sum(r).neg(), ...r.slice(own)];
+  }
+
+  /** Conjugate of a row with several classes, from above. */
+  function classConjugate(term, k, r) {
+    const m = term.m.at(k);
+    const p = r.map((x) => x.mul(m));
+    p.push(ONE.sub(sum(p)));
+    requireInside(p.every((x) => x.sign >= 0));
+    return sum(p.map(entropyAbove)).div(m);
+  }
+
   const minus = (a, b) => a.map((x, j) => x.sub(b[j]));
 
   /** x times the weight of entry k of a term at nodes, where it has one. */
@@ -1577,6 +1638,10 @@
       const v = w.at(term.node[k]);
       if (!term.rows) {
         total.add(NODE_LOSSES[term.kind](term, k, v));
+        continue;
+      }
+      if (term.classes) {
+        total.addBetween(classLoss(term, k, v), term.m.at(k).inverse());
         continue;
       }
       const z = dot(term.X.at(k), v);
@@ -1718,9 +1783,11 @@
     const conjugates = new OneSidedSum("upper");
     const r = listOf(dual.get("r"), "dual.r", terms.length).map((list, t) => {
       const term = terms[t];
-      const found = term.rows
-        ? witnesses(list, `dual.r[${t}]`, term.node.length)
-        : witnessTable(list, `dual.r[${t}]`, term.node.length, d);
+      const columns = term.classes ? term.classes - 1 : d;
+      const found =
+        term.rows && !term.classes
+          ? witnesses(list, `dual.r[${t}]`, term.node.length)
+          : witnessTable(list, `dual.r[${t}]`, term.node.length, columns);
       for (let k = 0; k < term.node.length; k += 1) {
         conjugates.add(conjugateAt(term, k, found.at(k)));
       }
@@ -1774,6 +1841,16 @@
   /** Add B^T r of an entry of a term. */
   function addBlock(total, term, k, r) {
     const found = r.at(k);
+    if (term.classes) {
+      const slopes = classSlopes(term, k, found);
+      term.X.at(k).forEach((x, j) => {
+        slopes.forEach((s, c) => {
+          const at = j * term.classes + c;
+          total[at] = total[at].add(x.mul(s));
+        });
+      });
+      return;
+    }
     const row = term.rows ? term.X.at(k).map((x) => x.mul(found)) : found;
     row.forEach((x, j) => {
       total[j] = total[j].add(x);
@@ -1813,6 +1890,7 @@
   }
 
   function conjugateAt(term, k, r) {
+    if (term.classes) return classConjugate(term, k, r);
     if (!term.rows) return NODE_CONJUGATES[term.kind](term, k, r);
     const beside = ROW_KINDS[term.kind];
     const number = beside ? term[beside].at(k) : null;
@@ -2901,6 +2979,7 @@
 
   function readTermHead(value, where) {
     const kind = value instanceof Map ? value.get("kind") : null;
+    if (kind === CLASS_KIND) throw unproved(`no exact rule for the loss ${kind} in arrays`);
     const isKnown = typeof kind === "string" && [ROW_KINDS, NODE_KINDS].some((t) => Object.hasOwn(t, kind)); // prettier-ignore
     if (!isKnown) throw malformed(`${where}: unknown kind ${shown(kind)}`);
     const hasWidth = kind === "ridge" || kind === "l1";

@@ -9,17 +9,17 @@ from typing import Any
 
 from _cases import Case, case, changed, encoded, put, text_with, without
 from _numbers import Document, double, hashed, number
-from _plants import AT_NODES, KINDS, PENALTIES, ROWS, Plant
+from _plants import AT_NODES, CLASSES, KINDS, PENALTIES, ROWS, Plant
 
 
 def every_kind() -> Iterator[Case]:
     """Every loss with every penalty: one document of each pair, of dimension 1 or 2."""
     for a, kind in enumerate(KINDS):
         for b, penalty in enumerate(PENALTIES):
-            d = 1 if (a + b) % 4 == 0 else 2
+            d = 1 if (a + b) % 4 == 0 and kind != CLASSES else 2
             plant = Plant(kind, penalty, d)
-            # Rounded slopes of these two leave a gap; all other pairs are exact.
-            rtol = None if kind in ("logistic", "poisson") else 0.0
+            # Rounded slopes of these leave a gap; all other pairs are exact.
+            rtol = None if kind in ("logistic", "poisson", CLASSES) else 0.0
             yield case(f"{kind}-{penalty}", "certified", plant.document(), rtol=rtol)
 
 
@@ -29,6 +29,23 @@ def weights() -> Iterator[Case]:
         plant = Plant(kind, PENALTIES[b % 5], 2 - b % 2, weighted=True)
         rtol = None if kind in ("logistic", "poisson") else 0.0
         yield case(f"weights-{kind}", "certified", plant.document(), rtol=rtol)
+
+
+def three_classes() -> Iterator[Case]:
+    """Two features and three classes, and tails that no double can tell from certainty."""
+    for penalty in ("l1", "linf", "squared"):
+        for seed in range(2):
+            plant = Plant(CLASSES, penalty, 6, seed)
+            yield case(f"classes-{penalty}-{seed}", "certified", plant.document())
+    plant = Plant(CLASSES, "l1", 6)
+    none = changed(
+        plant.document(), ["terms", 0], lambda t: {"kind": CLASSES, "node": [], "X": [], "y": []}
+    )
+    # Without rows the point terms alone do not balance the flow.
+    yield case("classes-no-rows", "false document", put(none, ["dual", "r", 0], []))
+    far = Plant(CLASSES, "l1", 6)
+    scaled = changed(far.document(), ["terms", 0, "X", 0, 0], double(F(2**20)))
+    yield case("classes-far-without-dual", "no dual witness", put(scaled, ["dual"], None))
 
 
 def tiny(a: F = F(1), w: F = F(1)) -> Document:
@@ -198,6 +215,8 @@ def together(penalty: str) -> Document:
     for kind in KINDS[1:]:
         if kind in AT_NODES[1:-1]:
             plant._add_at_nodes(kind)
+        elif kind == CLASSES:
+            plant._add_class_rows()
         elif kind not in AT_NODES:
             plant._add_rows(kind)
     plant._absorb()
@@ -252,6 +271,6 @@ def far_exponential(document: Document, key: str) -> Document:
 
 def accepted() -> Iterator[Case]:
     """All of them."""
-    for part in (every_kind, weights, forms, number_forms, claims_and_tolerances, better_points,
-                 small_problems, unproved):  # fmt: skip
+    for part in (every_kind, weights, three_classes, forms, number_forms, claims_and_tolerances,
+                 better_points, small_problems, unproved):  # fmt: skip
         yield from part()

@@ -14,7 +14,7 @@ from typing import Any
 from _cases import Case, case, encoded
 from _numbers import Document
 from _partitions import parsed
-from _plants import Plant
+from _plants import CLASSES, Plant
 
 BAD, LIE = "malformed", "false document"
 FIELDS = {
@@ -189,6 +189,8 @@ def arrays() -> Iterator[Case]:
     yield case("data-given.gtvc", "certified", good.zipped(), data=given)
     other = encoded({**document["data"], "lam": "0x1.0000000000000p+0"})
     yield case("data-given-differ.gtvc", LIE, good.zipped(), data=other)
+    classes = Arrays(Plant(CLASSES, "l2", 2).document())
+    yield case("multinomial.gtvc", "no exact rule", classes.zipped())
     yield from broken_files(good)
     yield from broken_contents(document)
 

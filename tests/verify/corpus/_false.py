@@ -11,7 +11,7 @@ from _accepted import tiny
 from _cases import Case, case, changed, encoded, put, without
 from _numbers import Document, digest, double, hashed, number
 from _partitions import parsed
-from _plants import PENALTIES, Plant
+from _plants import CLASSES, PENALTIES, Plant
 
 LIE = "false document"
 
@@ -124,6 +124,20 @@ def domains() -> Iterator[Case]:
             for name, by in (("", F(7)), ("-down", F(-7))):
                 lie = moved(plant, [0], term["node"][0], x, by)
                 yield case(f"domain-{kind}-{seed}{name}", LIE, lie)
+    for seed in range(2):
+        # A chance of a class below zero, and the own class's: more than all there is.
+        plant = Plant(CLASSES, "l1", 6, seed)
+        term = plant.terms[0]
+        x, y = (list(map(float.fromhex, term["X"][0])), int(float.fromhex(term["y"][0])))
+        other = 0 if y else 1
+        contrast = [F(a) * ((k == other) - (k == y)) for a in x for k in range(3)]
+        for name, by in (("", F(7)), ("-down", F(-7))):
+            lie = moved(plant, [0, 0], term["node"][0], contrast, by)
+            yield case(f"domain-multinomial-{seed}{name}", LIE, lie)
+        lie = put(plant.document(), ["dual", "r", 0, 0, 0], lambda text: added(text, F(1, 2**30)))
+        yield case(f"multinomial-not-conserved-{seed}", LIE, lie)
+        other_class = changed(plant.document(), ["terms", 0, "y", 0], double(F(other)))
+        yield case(f"multinomial-another-class-{seed}", LIE, other_class)
     poisson = Plant("poisson", "l2", 2)
     term = poisson.terms[0]
     x = [F(float.fromhex(c)) for c in term["X"][0]]

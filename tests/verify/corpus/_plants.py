@@ -3,7 +3,7 @@
 w is chosen, then a flow u in the subdifferential of the penalty at w and multipliers r in those of
 the losses; what is missing in flow conservation is the slope of a point term, whose point a is
 chosen last. All numbers are short, so that every a is a double. The gap is zero but for rounded
-slopes of logistic and Poisson losses.
+slopes of logistic, Poisson and multinomial losses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ Vector = list[F]
 PENALTIES = ("l1", "l2", "linf", "squared", "quadratic", "singular", "pnorm1", "pnorm2", "pnorminf")
 ROWS = ("squared", "huber", "pseudohuber", "absolute", "quantile", "hinge", "logistic", "poisson")
 AT_NODES = ("point", "ridge", "ridges", "l1", "l1s", "box", "simplex")
-KINDS = ("none", *ROWS, *AT_NODES)
+CLASSES = "multinomial"  # of an even dimension: 2 classes in 2, and 3 in 6
+KINDS = ("none", *ROWS, *AT_NODES, CLASSES)
 LAM = F(5, 4)  # times 3/5 and 4/5 it is dyadic: the slopes of l2
 Q = {"quadratic": [[F(2), F(1)], [F(1), F(3)]], "singular": [[F(1), F(1)], [F(1), F(1)]]}
 
@@ -50,6 +51,8 @@ class Plant:
         self.sums = self._divergence()
         if kind in ROWS:
             self._add_rows(kind)
+        elif kind == CLASSES:
+            self._add_class_rows()
         elif kind in AT_NODES and kind != "point":
             self._add_at_nodes(kind)
         self._absorb()
@@ -65,6 +68,8 @@ class Plant:
         start = [F(0), F(1)]
         if kind == "simplex":  # w is not negative, and zero in a coordinate
             start = [F(2)] if self.d == 1 else [F(3, 2), F(3)]
+        if self.d > 2:  # the same in every pair of coordinates, for other norms than l2
+            start, steps = start * (self.d // 2), tuple(step * (self.d // 2) for step in steps)
         return [
             [a + b for a, b in zip(start, self.rng.choice(steps), strict=False)][: self.d]
             for _ in range(self.n)
@@ -82,7 +87,7 @@ class Plant:
         if name in ("l1", "pnorm1"):
             return [c * (sign(x) or F(self.rng.randint(-8, 8), 8)) for x in z]
         if not any(z):
-            part = F(self.rng.randint(-8, 8), 8 * self.d)
+            part = F(self.rng.randint(-8, 8), 8 * self.d if self.d <= 2 else 64)  # at most 1/d
             return [c * part for _ in z]
         if name in ("l2", "pnorm2"):
             length = F(math.isqrt(int(4 * dot(z, z))), 2)
@@ -119,6 +124,32 @@ class Plant:
                 self._add(i, [a * slope / m for a in x])
         self.terms.append(term)
         self.r.append(slopes)
+
+    def _add_class_rows(self) -> None:
+        K = 2 if self.d == 2 else 3
+        term: Document = {"kind": CLASSES, "node": [], "X": [], "y": []}
+        others: list[Vector] = []
+        for i in sorted(self.rng.sample(range(self.n), 2)):
+            m = self.rng.choice((1, 2, 3, 4))
+            drawn = [self._class_row(i, K) for _ in range(1 if m == 3 else m)]
+            for x, y, p in drawn * (3 if m == 3 else 1):
+                term["node"].append(i)
+                term["X"].append(doubles(x))
+                term["y"].append(double(y))
+                others.append([v / m for k, v in enumerate(p) if k != y])
+                slopes = [(v - (k == y)) / m for k, v in enumerate(p)]
+                self._add(i, [a * s for a in x for s in slopes])
+        self.terms.append(term)
+        self.r.append(others)
+
+    def _class_row(self, i: int, K: int) -> tuple[Vector, int, Vector]:
+        """Return x, a class, and the chances of all classes, rounded, which add up to one."""
+        x = [F(self.rng.randint(-4, 4), 4) for _ in range(self.d // K)]
+        weights = [math.exp(dot(x, self.w[i][k::K])) for k in range(K)]
+        y = self.rng.randrange(K)
+        p = [F(round(2**24 * v / sum(weights)), 2**24) for v in weights]
+        p[y] = 1 - sum(v for k, v in enumerate(p) if k != y)
+        return x, y, p
 
     def _row(self, kind: str, i: int) -> tuple[Vector, dict[str, F], F]:
         """Return x, what stands beside it, and a slope of the summand at x.w_i."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from verify.certificates.arrays._archive import Array, Document, hash_of
 from verify.kernel import numbers
-from verify.kernel.data import term_arrays
+from verify.kernel.data import CLASSES, term_arrays
 from verify.kernel.large.layout import LARGEST_EXPONENT, MOST_WORDS, SCHEMA
 from verify.kernel.numbers import Number
 
@@ -76,6 +76,11 @@ def of_plain(data: Mapping[str, Any]) -> tuple[dict[str, Any], Members]:
         head["nodes"] = True
         members.append(("nodes.json", labels_of(data["nodes"])))
     for t, term in enumerate(data["terms"]):
+        if term["kind"] == CLASSES:
+            raise ValueError(
+                f"path: a certificate with the loss {CLASSES!r} has no form in arrays (.gtvc); "
+                "save it as .json"
+            )
         plain: dict[str, Any] = {"kind": term["kind"], "rows": len(term["node"])}
         members.append((f"terms/{t}/node", np.array(term["node"], dtype="<u4")))
         if "weight" in term:

@@ -13,7 +13,15 @@ from verify.certificates.arrays._convert import Members, labels_of
 from verify.instance._instance import Instance, decoded, plain_data
 from verify.instance._penalties import penalty_from
 from verify.instance._terms import term_from
-from verify.kernel.data import ROWS, TERMS, WEIGHTED, canonical, range_of, term_arrays
+from verify.kernel.data import (
+    CLASSES,
+    ROWS,
+    TERMS,
+    WEIGHTED,
+    canonical,
+    range_of,
+    term_arrays,
+)
 from verify.kernel.verdict import Verdict
 
 _INDICES = 1 << 32  # what indices of 32 bits count
@@ -123,6 +131,7 @@ def _edges(value: Any, n: int) -> IntArray:
 def _term(value: Mapping[str, Any], n: int, d: int) -> dict[str, Any]:
     """Return a term with checked arrays."""
     kind = value["kind"]
+    _need(kind != CLASSES)  # it has no form in arrays
     arrays = term_arrays(kind, "weight" in value and kind in WEIGHTED)
     _need(kind in TERMS and set(value) == {"kind", "node", *arrays})
     node = _integers(value["node"], n)

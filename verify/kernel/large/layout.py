@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from verify.kernel import numbers, work
-from verify.kernel.data import ROWS, TERMS, WEIGHTED, canonical, keys, term_arrays
+from verify.kernel.data import CLASSES, ROWS, TERMS, WEIGHTED, canonical, keys, term_arrays
 from verify.kernel.matrices import Root
 from verify.kernel.numbers import as_list
-from verify.kernel.verdict import malformed, shown
+from verify.kernel.verdict import Verdict, malformed, shown
 
 SCHEMA = "gtv-certificate-arrays/1"
 PARTITIONS = "gtv-connectivity-arrays/1"  # of documents about partitions
@@ -116,6 +116,8 @@ def _term(value: object, d: int, number: int) -> TermHead:
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if not isinstance(kind, str) or (kind not in TERMS and kind != "opaque"):
         raise malformed(f"terms[{number}]: unknown kind {shown(kind)}")
+    if kind == CLASSES:
+        raise Verdict("UNPROVED", f"no exact rule for the loss {kind!r} in arrays")
     weighted = isinstance(value, Mapping) and kind in WEIGHTED and "weighted" in value
     arrays = term_arrays(kind, weighted)
     extra = {"name"} if kind == "opaque" else {"wide"} if None in arrays.values() else set[str]()

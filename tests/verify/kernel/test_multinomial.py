@@ -1,0 +1,94 @@
+"""The kernel's rule for rows with several classes: on the right side, and as close as it says."""
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction as F
+
+import pytest
+
+from verify.kernel import numbers
+from verify.kernel.data import canonical
+from verify.kernel.losses import term_of
+from verify.kernel.verdict import Verdict
+
+SCORES = ([0], [0, 0], [F(1, 3), -5, 0], [0, 10**6], [-700, 0, F(-7, 2)], [2**60, 2**60 - 1])
+
+
+def term(X, y, node=None):
+    node = [0] * len(y) if node is None else node
+    data = {
+        "schema": "gtv-problem/1",
+        "n_nodes": max(node) + 1,
+        "dim": 6,
+        "edges": [],
+        "weights": [],
+        "lam": 1.0,
+        "penalty": {"kind": "l2"},
+        "terms": [{"kind": "multinomial", "node": node, "X": X, "y": y}],
+    }
+    return term_of(canonical(data)["terms"][0], 6)
+
+
+@pytest.mark.parametrize("z", SCORES)
+def test_log_sums_are_enclosed(z):
+    low, high = numbers.log_sum_exp(z)
+    with localcontext() as context:
+        context.prec, context.Emin = 120, -(10**9)
+        most = max(z)
+        total = sum((Decimal(F(x - most).numerator) / F(x - most).denominator).exp() for x in z)
+        exact = F(total.ln()) + most
+    assert F(low, 10**50) <= exact <= F(high, 10**50)
+    assert high - low < 10**3  # 60 digits, but for the roundings of the sum
+
+
+def test_the_value_is_that_of_the_formula():
+    W = [[F(1, 2), F(-3, 4), F(2)], [F(0), F(1), F(-1, 3)]]
+    w = [x for row in W for x in row]
+    X, y = [[1.0, 0.5], [2.0, -1.0], [0.25, 3.0]], [0.0, 2.0, 1.0]
+    bounds = term(X, y).value([w], 0)
+    expected = 0.0
+    for x, own in zip(X, y, strict=True):
+        z = [sum(a * float(row[k]) for a, row in zip(x, W, strict=True)) for k in range(3)]
+        expected += (math.log(sum(map(math.exp, z))) - z[int(own)]) / 3
+    assert bounds.lo <= bounds.hi <= bounds.lo + F(1, 10**45)
+    assert float(bounds.hi) == pytest.approx(expected, rel=1e-14)
+
+
+def test_conjugate_and_image():
+    X, y, node = [[1.0, 0.5], [2.0, -1.0], [0.25, 3.0]], [0.0, 2.0, 1.0], [0, 0, 1]
+    r = [["0x1p-3", "0x1p-4"], ["0x0p+0", "0x1p-1"], ["0x1p-1", "0x1/0x3"]]
+    bound, image, k = term(X, y, node).dual(r, "r")
+    expected, pulled = 0.0, [[0.0] * 6 for _ in range(2)]
+    values = [[0.125, 0.0625], [0.0, 0.5], [0.5, 1 / 3]]
+    for x, own, i, given in zip(X, map(int, y), node, values, strict=True):
+        m = node.count(i)
+        slopes = [*given[:own], -sum(given), *given[own:]]
+        for p in [*(m * v for v in given), 1 - m * sum(given)]:
+            expected += p * math.log(p) / m if p > 1e-12 else 0.0
+        for j, a in enumerate(x):
+            for c, s in enumerate(slopes):
+                pulled[i][3 * j + c] += a * s
+    assert float(bound) == pytest.approx(expected, rel=1e-12)
+    for i in range(2):
+        assert [float(v) / 2**k for v in image[i]] == pytest.approx(pulled[i], abs=1e-15)
+
+
+@pytest.mark.parametrize("r", [["-0x1p-60", "0x1p-1"], ["0x1p-1", "0x8000000000001p-52"]])
+def test_chances_below_zero_are_refused(r):
+    with pytest.raises(Verdict, match="outside the domain of the multinomial conjugate"):
+        term([[1.0, 0.0]], [0.0]).dual([r], "r")
+    # At the corners there is no entropy: an upper bound of it that is zero.
+    assert 0 <= term([[1.0, 0.0]], [0.0]).dual([["0x0p+0", "0x1p+0"]], "r")[0] < F(1, 10**45)
+
+
+def test_conjugates_are_bounded_from_above():
+    one = term([[1.0, 0.0]], [2.0])
+    for k in range(1, 200, 7):
+        p, q = F(k, 300), F(1, 3**k)
+        bound = one.dual([[f"{p.numerator:#x}/{p.denominator:#x}",
+                           f"{q.numerator:#x}/{q.denominator:#x}"]], "r")[0]  # fmt: skip
+        with localcontext() as context:
+            context.prec = 200
+            parts = [Decimal(v.numerator) / v.denominator for v in (p, q, 1 - p - q)]
+            exact = sum(v * v.ln() for v in parts)
+        assert 0 <= bound - F(exact) < F(1, 10**45)
