@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import pseudo_huber
+from scipy.special import logsumexp, pseudo_huber
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.losses.batched._terms import MULTINOMIAL
 
 Term = Mapping[str, Any]
 
@@ -47,6 +48,11 @@ def _hinge(z: FloatArray, term: Term) -> FloatArray:
     return np.maximum(0.0, 1.0 - term["y"] * z)
 
 
+def _multinomial(z: FloatArray, term: Term) -> FloatArray:
+    own = np.take_along_axis(z, term["y"].astype(np.int64)[:, None], axis=1)[:, 0]
+    return np.asarray(logsumexp(z, axis=1) - own)
+
+
 #: Error of each row for the linear predictor z = <x, w_i>, by the kind of the term.
 ROW_ERRORS: dict[str, Callable[[FloatArray, Term], FloatArray]] = {
     "squared": _squared,
@@ -57,6 +63,7 @@ ROW_ERRORS: dict[str, Callable[[FloatArray, Term], FloatArray]] = {
     "absolute": _absolute,
     "quantile": _quantile,
     "hinge": _hinge,
+    MULTINOMIAL: _multinomial,
 }
 #: Kinds whose targets are classes.
 CLASSES = frozenset({"logistic", "hinge"})
@@ -68,11 +75,15 @@ def targets_and_predictions(term: Term, w: FloatArray) -> tuple[FloatArray, Floa
     """Return what was observed and what w (n, d) says about it.
 
     They are y (N,) and the linear predictors <x, w_i> (N,) of a term with rows, and the points
-    a (k, d) and the parameters w_i (k, d) of a point term.
+    a (k, d) and the parameters w_i (k, d) of a point term. With several classes there are scores
+    (N, K).
     """
     own = w[term["node"]]
     if term["kind"] == "point":
         return term["a"], own
+    if term["kind"] == MULTINOMIAL:
+        W = own.reshape(*term["X"].shape, -1)
+        return term["y"], np.einsum("np,npk->nk", term["X"], W)
     return term["y"], np.einsum("nd,nd->n", term["X"], own)
 
 

@@ -12,11 +12,24 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.losses import Loss, StackedLoss
 from gtvcvx.losses.batched._base import BatchedLoss
 from gtvcvx.losses.batched._from_terms import parts_of_terms
-from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term, fields_of, terms_by_node
+from gtvcvx.losses.batched._terms import (
+    MULTINOMIAL,
+    ROW_KINDS,
+    WEIGHT,
+    Term,
+    fields_of,
+    terms_by_node,
+)
 from gtvcvx.losses.batched._zero import BatchedZero
 
 # h'' at most, for rows of each kind: mean of h(x.w - y), or of h(x.w, y). No entry: no bound.
-_CURVATURES = {"squared": 2.0, "huber": 2.0, "pseudohuber": 1.0, "logistic": 0.25}
+_CURVATURES = {
+    "squared": 2.0,
+    "huber": 2.0,
+    "pseudohuber": 1.0,
+    "logistic": 0.25,
+    MULTINOMIAL: 0.5,
+}
 
 
 class LocalLoss:
@@ -73,7 +86,7 @@ class LocalLoss:
     @cached_property
     def n_rows(self) -> int:
         """Number of data points; a term that has no rows counts as one."""
-        rows = [len(t["node"]) for t in self.terms if t["kind"] in ROW_KINDS]
+        rows = [len(t["node"]) for t in self.terms if t["kind"] in (*ROW_KINDS, MULTINOMIAL)]
         points = [1 for t in self.terms if t["kind"] == "point"]
         return sum(rows) + sum(points)
 
@@ -142,7 +155,7 @@ class LocalLoss:
         ValueError
             The loss is not one of rows alone, but for terms that stay as they are.
         """
-        rowwise = [term for term in self.terms if term["kind"] in ROW_KINDS]
+        rowwise = [term for term in self.terms if term["kind"] in (*ROW_KINDS, MULTINOMIAL)]
         if len(rowwise) != 1:
             raise ValueError("mini-batches need a loss of rows of one kind")
         (term,) = rowwise

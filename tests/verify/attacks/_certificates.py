@@ -31,7 +31,7 @@ from _texts import Document, read
 sys.path.append(str(Path(__file__).resolve().parents[1] / "corpus"))
 
 from _arrays import Arrays
-from _plants import KINDS, PENALTIES, Plant
+from _plants import CLASSES, KINDS, PENALTIES, Plant
 
 # The sum of the rounding errors of some hundred floats; the oracle's values are those of feasible
 # points, so that nothing else makes them too small.
@@ -69,7 +69,8 @@ def attacks(seed: int) -> Attack:
     """Return the attack of a seed: one to three changes of a true document."""
     rng = random.Random(f"certificate {seed}")
     kind, phi = rng.choice(KINDS), rng.choice(PENALTIES)
-    original = plant(kind, phi, rng.choice((1, 2, 2)), rng.randrange(3))
+    d = 2 if kind == CLASSES else rng.choice((1, 2, 2))
+    original = plant(kind, phi, d, rng.randrange(3))
     if rng.random() < 0.3 and (found := built(rng)):
         original, kind, phi = found, "built", found["data"]["penalty"]["kind"]
     if len(original["data"]["terms"]) < 3 and rng.random() < 0.3:

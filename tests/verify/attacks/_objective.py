@@ -16,6 +16,7 @@ import cvxpy as cp
 import numpy as np
 from _texts import Document, read
 
+CLASSES = "multinomial"
 ROWS = ("squared", "huber", "pseudohuber", "absolute", "quantile", "hinge", "logistic", "poisson")
 FIELDS = ("X", "y", "delta", "level", "a", "mu", "kappa", "lower", "upper", "total")
 Point = list[list[F]]
@@ -102,6 +103,8 @@ def _losses(term: Document, w: list[list[Any]], real: Any) -> list[Any]:
             z = sum(a * b for a, b in zip(entry["X"], w[i], strict=True))
             extra = entry.get("delta", entry.get("level"))
             found.append(_summand(kind, z, entry["y"], extra, real) / count[i])
+        elif kind == CLASSES:
+            found.append(_class_summand(entry, w[i], real) / count[i])
         elif kind == "point":
             found += [(x - a) ** 2 for x, a in zip(w[i], entry["a"], strict=True)]
         elif kind == "ridge":
@@ -120,6 +123,17 @@ def _numbers(value: Any, n: Any) -> Any:
 
 def _wide(value: Any, row: list[Any]) -> list[Any]:
     return value if isinstance(value, list) else [value] * len(row)
+
+
+def _class_summand(entry: dict[str, Any], w: list[Any], real: Any) -> Any:
+    """Return ln(sum of exp z_k) - z_y, one class after the other."""
+    K, y = len(w) // len(entry["X"]), int(entry["y"])
+    z = [sum(a * b for a, b in zip(entry["X"], w[k::K], strict=True)) for k in range(K)]
+    total = 0 * z[y]
+    for k, x in enumerate(z):
+        if k != y:
+            total += real.softplus(x - z[y] - total)
+    return total
 
 
 def _summand(kind: str, z: Any, y: Any, extra: Any, real: Any) -> Any:
@@ -233,6 +247,14 @@ def _model(term: Document, w: Any, cost: list[Any], bounds: list[Any]) -> None:
         m = np.array([count[i] for i in term["node"]], dtype=float)
         z = cp.sum(cp.multiply(entry["X"], at), axis=1)
         cost.append((1 / m) @ _row_model(kind, z, entry))
+    elif kind == CLASSES:
+        count = Counter(term["node"])
+        m = np.array([count[i] for i in term["node"]], dtype=float)
+        K = w.shape[1] // entry["X"].shape[1]
+        z = [cp.sum(cp.multiply(entry["X"], at[:, k::K]), axis=1) for k in range(K)]
+        own = [(entry["y"] == k) / m for k in range(K)]
+        cost.append((1 / m) @ cp.log_sum_exp(cp.vstack(z), axis=0))
+        cost += [-a @ b for a, b in zip(own, z, strict=True)]
     elif kind == "point":
         cost.append(cp.sum_squares(at - entry["a"]))
     elif kind == "ridge":

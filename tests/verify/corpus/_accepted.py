@@ -37,6 +37,8 @@ def three_classes() -> Iterator[Case]:
         for seed in range(2):
             plant = Plant(CLASSES, penalty, 6, seed)
             yield case(f"classes-{penalty}-{seed}", "certified", plant.document())
+    plant = Plant(CLASSES, "l2", 2, weighted=True)
+    yield case("weights-multinomial", "certified", plant.document())
     plant = Plant(CLASSES, "l1", 6)
     none = changed(
         plant.document(), ["terms", 0], lambda t: {"kind": CLASSES, "node": [], "X": [], "y": []}

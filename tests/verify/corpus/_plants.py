@@ -133,11 +133,15 @@ class Plant:
             m = self.rng.choice((1, 2, 3, 4))
             drawn = [self._class_row(i, K) for _ in range(1 if m == 3 else m)]
             for x, y, p in drawn * (3 if m == 3 else 1):
+                c = F(1, m)
+                if self.weighted:  # in the place of 1/m, as of other rows
+                    c = F(self.rng.randint(1, 24), 8)
+                    term.setdefault("weight", []).append(double(c))
                 term["node"].append(i)
                 term["X"].append(doubles(x))
                 term["y"].append(double(y))
-                others.append([v / m for k, v in enumerate(p) if k != y])
-                slopes = [(v - (k == y)) / m for k, v in enumerate(p)]
+                others.append([c * v for k, v in enumerate(p) if k != y])
+                slopes = [c * (v - (k == y)) for k, v in enumerate(p)]
                 self._add(i, [a * s for a in x for s in slopes])
         self.terms.append(term)
         self.r.append(others)

@@ -26,6 +26,8 @@ def _good(kind: str) -> Data:
         "lower": [[-INF, 0.0], [1.0, -2.0]], "upper": [[INF, 0.0], [2.0, INF]],
         "total": [1.0, 2.0],
     }  # fmt: skip
+    if kind == "multinomial":  # two classes of one feature
+        values["X"] = [[1.0], [0.5]]
     return {**term, **{key: values[key] for key in TERMS[kind]}}
 
 
@@ -63,7 +65,7 @@ def test_bad_numbers_are_named(kind: str, bad: Any) -> None:
             continue  # no bound
         term = _good(kind)
         target = term[key][1] if wide else term[key]
-        target[1] = bad
+        target[-1] = bad
         with pytest.raises(Verdict, match=rf"^malformed: terms\[0\](\.{key}|: entry 1)"):
             canonical(_data(term))
 

@@ -88,7 +88,8 @@ def _row(name: str, rows: int = 1) -> Data:
 
 
 def test_every_kind_of_data_rows_has_a_case() -> None:
-    assert {name.split()[0] for name in ROW_RULES} == set(ROWS)
+    # Rows with several classes have a file of their own.
+    assert {name.split()[0] for name in ROW_RULES} == set(ROWS) - {"multinomial"}
 
 
 @pytest.mark.parametrize("name", ROW_RULES)
@@ -371,7 +372,7 @@ def weak_duality_cases(draw: st.DrawFn) -> tuple[Data, Data, list[Any]]:
     number = st.fractions(-3, 3, max_denominator=9)
     part = st.fractions(0, 1, max_denominator=5)
     dyadic = st.integers(-32, 32).map(lambda x: x / 16)
-    kind = draw(st.sampled_from(sorted(TERMS)))
+    kind = draw(st.sampled_from(sorted(set(TERMS) - {"multinomial"})))
     w = [[draw(number) for _ in range(d)] for _ in range(n)]
     r: list[Any] = []
     image = [[Fraction(0)] * d for _ in range(n)]

@@ -1,11 +1,14 @@
 """The kernel's rule for rows with several classes: on the right side, and as close as it says."""
 
 import math
+import random
 from decimal import Decimal, localcontext
 from fractions import Fraction as F
 
 import pytest
 
+import gtvcvx as gtv
+import verify
 from verify.kernel import numbers
 from verify.kernel.data import canonical
 from verify.kernel.losses import term_of
@@ -92,3 +95,52 @@ def test_conjugates_are_bounded_from_above():
             parts = [Decimal(v.numerator) / v.denominator for v in (p, q, 1 - p - q)]
             exact = sum(v * v.ln() for v in parts)
         assert 0 <= bound - F(exact) < F(1, 10**45)
+
+
+def test_no_feasible_pair_has_a_negative_gap():
+    """Fenchel and Young: at any w, for any chances, whatever is rounded."""
+    rng = random.Random(5)
+    for _ in range(40):
+        m = rng.randint(1, 3)
+        X = [[rng.randint(-8, 8) / 4 for _ in range(2)] for _ in range(m)]
+        y = [float(rng.randrange(3)) for _ in range(m)]
+        one = term(X, y)
+        w = [F(rng.randint(-30, 30), rng.randint(1, 9)) for _ in range(6)]
+        r = []
+        for _ in range(m):
+            p = [rng.randint(0, 9) for _ in range(3)]
+            r.append([f"{v:#x}/{m * max(sum(p), 1):#x}" for v in p[:2]])
+        bound, image, k = one.dual(r, "r")
+        product = sum(F(v) * x for v, x in zip(image[0], w, strict=True)) / 2**k
+        assert one.value([w], 0).hi + bound - product >= 0
+
+
+def test_the_chances_of_the_point_itself_leave_no_gap():
+    z = [F(1, 2), F(-1), F(2)]
+    one = term([[1.0, 0.0]], [1.0])
+    w = [*z, F(0), F(0), F(0)]
+    total = sum(math.exp(v) for v in z)
+    r = [(math.exp(z[k]) / total).hex() for k in (0, 2)]
+    bound, image, k = one.dual([r], "r")
+    product = sum(F(v) * x for v, x in zip(image[0], w, strict=True)) / 2**k
+    assert 0 <= one.value([w], 0).hi + bound - product < F(1, 10**15)
+
+
+@pytest.mark.parametrize("change", ["negated", "other", "scaled"])
+def test_lies_about_multipliers_break_the_balance(change):
+    problem = gtv.GTVProblem(
+        gtv.EmpiricalGraph(2, [(0, 1)]),
+        gtv.MultinomialLogisticLoss.stack([[[1.0], [2.0]], [[1.0], [0.5]]], [[0, 1], [2, 1]]),
+        "l2",
+        0.1,
+    )
+    solution = problem.solve(rtol=1e-8)
+    document = verify.certify(problem, solution.w, solution.u).document
+    assert verify.check(document).status == "CERTIFIED"
+    row = document["dual"]["r"][0][0]
+    document["dual"]["r"][0][0] = {
+        "negated": [f"-{row[0]}", row[1]],
+        "other": row[::-1],
+        "scaled": [row[0], "0x0p+0"],
+    }[change]
+    assert verify.check(document).status == "REFUTED"
