@@ -13,10 +13,12 @@ def term_of(kind, rng):
     node = np.array([0, 0, 1, 1, 1])
     y = {
         "logistic": rng.integers(0, 2, 5).astype(float),
+        "multinomial": rng.integers(0, 2, 5).astype(float),
         "poisson": rng.integers(0, 4, 5).astype(float),
         "hinge": rng.choice([-1.0, 1.0], 5),
     }.get(kind, rng.standard_normal(5))
-    term = {"kind": kind, "node": node, "X": rng.standard_normal((5, 2)), "y": y}
+    columns = 1 if kind == "multinomial" else 2  # of two classes
+    term = {"kind": kind, "node": node, "X": rng.standard_normal((5, columns)), "y": y}
     delta = {"delta": np.full(5, 0.7)}
     extra = {"huber": delta, "pseudohuber": delta, "quantile": {"level": np.full(5, 0.3)}}
     return term | extra.get(kind, {})
@@ -35,6 +37,11 @@ def test_by_hand():
         "logistic": ({"y": [1.0, 1.0]}, [np.log1p(np.exp(-3)), 2 + np.log1p(np.exp(-2))]),
         "poisson": ({"y": [2.0, 0.0]}, [np.exp(3) - 6, np.exp(-2)]),
         "hinge": ({"y": [1.0, 1.0]}, [0.0, 3.0]),
+        # Two classes of one feature: scores (1, 2) and (0, -1/2).
+        "multinomial": (
+            {"X": [[1.0], [0.5]], "y": [1.0, 0.0]},
+            [np.log1p(np.exp(-1)), np.log1p(np.exp(-0.5))],
+        ),
     }
     assert set(expected) == set(ROW_ERRORS)
     for kind, (data, errors) in expected.items():

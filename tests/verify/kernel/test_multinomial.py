@@ -17,7 +17,7 @@ from verify.kernel.verdict import Verdict
 SCORES = ([0], [0, 0], [F(1, 3), -5, 0], [0, 10**6], [-700, 0, F(-7, 2)], [2**60, 2**60 - 1])
 
 
-def term(X, y, node=None):
+def term(X, y, node=None, **weights):
     node = [0] * len(y) if node is None else node
     data = {
         "schema": "gtv-problem/1",
@@ -27,7 +27,7 @@ def term(X, y, node=None):
         "weights": [],
         "lam": 1.0,
         "penalty": {"kind": "l2"},
-        "terms": [{"kind": "multinomial", "node": node, "X": X, "y": y}],
+        "terms": [{"kind": "multinomial", "node": node, "X": X, "y": y, **weights}],
     }
     return term_of(canonical(data)["terms"][0], 6)
 
@@ -144,3 +144,22 @@ def test_lies_about_multipliers_break_the_balance(change):
         "scaled": [row[0], "0x0p+0"],
     }[change]
     assert verify.check(document).status == "REFUTED"
+
+
+def test_weights_are_in_the_place_of_one_over_m():
+    X, y, w = [[1.0, 0.5], [2.0, -1.0]], [0.0, 2.0], [F(k, 3) for k in range(6)]
+    r = [["0x1p-4", "0x1p-5"], ["0x0p+0", "0x1p-2"]]
+    plain, same, other = (
+        term(X, y),
+        term(X, y, weight=[0.5, 0.5]),
+        term(X, y, weight=[0.25, 3.0]),
+    )
+    assert plain.value([w], 0) == same.value([w], 0)
+    assert plain.dual(r, "r") == same.dual(r, "r")
+    one, two = term(X[:1], y[:1]).value([w], 0), term(X[1:], y[1:]).value([w], 0)
+    assert float(other.value([w], 0).hi) == pytest.approx(0.25 * float(one.hi) + 3 * float(two.hi))
+    # p = r / c: a quarter of the chances where the weight is four times as large, and no more room.
+    four = term(X[:1], y[:1], weight=[4.0]).dual([["0x1p-2", "0x1p-3"]], "r")[0]
+    assert float(four) == pytest.approx(4 * float(term(X[:1], y[:1]).dual(r[:1], "r")[0]))
+    with pytest.raises(Verdict, match="outside the domain"):
+        term(X[:1], y[:1], weight=[0.0625]).dual(r[:1], "r")
