@@ -265,23 +265,34 @@ class NetworkModel(BaseEstimator):
         self.solution_ = solution
         names = feature_names(self, self.node_column)
         if names is not None:
-            solution.info["features"] = names + ["intercept"] * bool(self.fit_intercept)
-        w = solution.w
-        self.coef_ = w[:, :-1].copy() if self.fit_intercept else w.copy()
-        self.intercept_ = w[:, -1].copy() if self.fit_intercept else np.zeros(len(w))
+            columns = names + ["intercept"] * bool(self.fit_intercept)
+            solution.info["features"] = self._parameter_names(columns)
+        w = self._parameters(solution.w)
+        free = self.fit_intercept
+        self.coef_ = w[..., :-1].copy() if free else w.copy()
+        self.intercept_ = w[..., -1].copy() if free else np.zeros(w.shape[:-1])
         self.flows_ = solution.u
         self.labels_ = solution.clusters()
         self.dual_gap_ = solution.gap
         # Without edges there is nothing to iterate: each node's fit counts as one.
         self.n_iter_ = max(solution.n_iter, 1)
 
+    def _parameters(self, w: FloatArray) -> FloatArray:
+        """Return the parameters of each column of the design, last, from w (n, ...)."""
+        return w
+
+    def _parameter_names(self, columns: list[str]) -> list[str]:
+        """Return the names of the entries of w_i, from those of the columns of the design."""
+        return columns
+
     def _linear_predictor(self, X: Any, node: Any) -> FloatArray:
-        """Return <x, w_i> + b_i for each row, shape (N,)."""
+        """Return <x, w_i> + b_i for each row, shape (N,), or (N, K) for K models a node."""
         check_is_fitted(self)
         count = self.graph_.n_nodes if node is None else np.size(node)
         rows = split_rows(self, X, self.node_column, reset=False, n_rows=count, empty=True)
         at = self._positions(rows, node)
-        return np.einsum("nd,nd->n", rows.X, self.coef_[at]) + self.intercept_[at]
+        product = np.einsum("nd,n...d->n...", rows.X, self.coef_[at])
+        return np.asarray(product + self.intercept_[at])
 
 
 def node_weights(data: Data, n_nodes: int) -> FloatArray:

@@ -197,9 +197,9 @@ def cross_validate(
         Of the random assignment to folds.
     scoring : callable, optional
         ``scoring(target, prediction)``, a number to be small: y (N,) and <x, w_i> (N,) of held-out
-        rows, or a (k, d) and w_i (k, d) of held-out points; called once for each kind of loss
-        and averaged by their numbers of data points. Default: the mean error in the data's own
-        loss.
+        rows (of several classes that of each, (N, K)), or a (k, d) and w_i (k, d) of held-out
+        points; called once for each kind of loss and averaged by their numbers of data points.
+        Default: the mean error in the data's own loss.
     n_lams, min_ratio
         See `lambda_path`.
     rtol, solver, max_iter, atol

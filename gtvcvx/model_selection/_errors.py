@@ -66,7 +66,7 @@ ROW_ERRORS: dict[str, Callable[[FloatArray, Term], FloatArray]] = {
     MULTINOMIAL: _multinomial,
 }
 #: Kinds whose targets are classes.
-CLASSES = frozenset({"logistic", "hinge"})
+CLASSES = frozenset({"logistic", "hinge", MULTINOMIAL})
 #: Terms that hold no data: they stay when data are held out.
 REGULARIZERS = frozenset({"ridge", "l1", "box", "simplex"})
 

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import gtvcvx as gtv
 import verify
-from gtvcvx.estimators import NetworkLogisticRegression
+from gtvcvx.estimators import NetworkLogisticRegression, NetworkLogisticRegressionCV
 
 RING = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4)]
 
@@ -161,7 +161,6 @@ def test_certified():
     ("y", "message"),
     [
         ([1, 1, 1, 1], "y: two classes are expected, there is only one class, 1"),
-        ([1, 2, 3, 1], "Only binary classification is supported. The type of the target y is mul"),
         ([0.5, 1.5, 2.7, 0.1], "Unknown label type: continuous"),
         ([None] * 4, "y: no row has a class, all are missing"),
         ([0.0, np.inf, 1.0, 1.0], "y: row 1 is infinite, not a class"),
@@ -177,3 +176,85 @@ def test_bad_classes(y, message):
 def test_bad_ridge():
     with pytest.raises(ValueError, match="ridge: a finite number >= 0 is expected, got -1"):
         NetworkLogisticRegression(ridge=-1).fit([[0.0], [1.0]], [0, 1])
+
+
+class TestSeveralClasses:
+    def three(self, seed=0):
+        graph, X, _, node = instance(seed, rows=(8, 14))
+        rng = np.random.default_rng(seed)
+        W = np.array(
+            [[[2.0, 0.0], [0.0, 2.0], [-1.0, -1.0]], [[0.0, 2.0], [-2.0, 0.0], [1.0, 0.0]]]
+        )
+        z = np.einsum("nd,nkd->nk", X, W[node // 3]) + rng.gumbel(size=(len(X), 3))
+        return graph, X, np.array(["a", "b", "c"])[z.argmax(axis=1)], node
+
+    def test_one_node_is_an_ordinary_model(self):
+        _, X, y, _ = self.three()
+        ours = NetworkLogisticRegression(ridge=0.2, rtol=1e-10).fit(X, y)
+        theirs = LogisticRegression(C=1 / (0.2 * len(y)), tol=1e-10).fit(X, y)
+        assert ours.coef_.shape == (1, 3, 2)
+        assert ours.intercept_.shape == (1, 3)
+        np.testing.assert_allclose(ours.coef_[0], theirs.coef_, atol=1e-4)
+        np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+        np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+        assert ours.score(X, y) == theirs.score(X, y)
+        np.testing.assert_array_equal(ours.classes_, ["a", "b", "c"])
+
+    @pytest.mark.parametrize("intercept", [True, False])
+    def test_against_cvxpy(self, intercept):
+        graph, X, y, node = self.three(1)
+        model = NetworkLogisticRegression(
+            lam=0.05, ridge=0.1, fit_intercept=intercept, graph=graph, rtol=1e-8
+        ).fit(X, y, node=node)
+        code = np.searchsorted(model.classes_, y)
+        design = np.column_stack([X, np.ones(len(X))]) if intercept else X
+        p = design.shape[1]
+        W = [cp.Variable((p, 3)) for _ in range(6)]
+        cost = 0.0
+        for i in sorted(set(node.tolist())):
+            at = node == i
+            z = design[at] @ W[i]
+            own = cp.sum(cp.multiply(np.eye(3)[code[at]], z))
+            cost += (cp.sum(cp.log_sum_exp(z, axis=1)) - own) / at.sum()
+            cost += 0.05 * cp.sum_squares(W[i][:2])
+        for (i, j), a in zip(graph.edges, graph.weights, strict=True):
+            cost += 0.05 * a * cp.norm(cp.vec(W[i] - W[j], order="F"), 2)
+        problem = cp.Problem(cp.Minimize(cost))
+        problem.solve(solver=cp.CLARABEL)
+        assert model.solution_.value == pytest.approx(problem.value, rel=1e-6)
+        exact = np.array([w.value[:2].T for w in W])
+        np.testing.assert_allclose(model.coef_, exact, atol=5e-3)
+        z = np.einsum("nd,nkd->nk", X, model.coef_[node]) + model.intercept_[node]
+        np.testing.assert_allclose(model.decision_function(X, node=node), z, atol=1e-12)
+
+    def test_labels_are_propagated(self):
+        """Three regions of a path of nine, one label each; frames have names for everything."""
+        path = gtv.EmpiricalGraph(9, [[i, i + 1] for i in range(8)], nodes=list("abcdefghi"))
+        y = [None, "x", None, None, "y", None, None, "z", None]
+        model = NetworkLogisticRegression(graph=path, lam=0.02).fit(None, y)
+        assert model.predict(None)[[0, 1, 4, 7, 8]].tolist() == ["x", "x", "y", "z", "z"]
+        assert model.predict_proba(None).shape == (9, 3)
+        np.testing.assert_allclose(model.predict_proba(None).sum(axis=1), 1.0)
+
+    def test_names(self):
+        graph, X, y, node = self.three()
+        frame = pd.DataFrame(X, columns=["u", "v"])
+        model = NetworkLogisticRegression(graph=graph).fit(frame, y, node=node)
+        names = model.solution_.info["features"]
+        assert names[:4] == ["u of a", "u of b", "u of c", "v of a"]
+        assert len(names) == model.solution_.w.shape[1] == 9
+
+    def test_cross_validation(self):
+        graph, X, y, node = self.three()
+        folds = np.arange(len(y)) % 2
+        lams = [0.3, 0.03]
+        options = {"graph": graph, "ridge": 0.1, "rtol": 1e-7}
+        model = NetworkLogisticRegressionCV(lams=lams, cv=folds, **options).fit(X, y, node=node)
+        for k in range(2):
+            out = folds == k
+            alone = NetworkLogisticRegression(lam=0.03, **options)
+            alone.fit(X[~out], y[~out], node=node[~out])
+            own = np.searchsorted(alone.classes_, y[out])
+            logs = alone.predict_log_proba(X[out], node=node[out])
+            mean = -np.mean(logs[np.arange(len(own)), own])
+            assert model.cv_path_.fold_errors[k, 1] == pytest.approx(mean, rel=2e-3)

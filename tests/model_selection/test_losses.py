@@ -24,6 +24,7 @@ def row_term(kind):
         "multinomial": rng.integers(0, 2, 20).astype(float),
         "poisson": rng.integers(0, 4, 20).astype(float),
         "hinge": rng.choice([-1.0, 1.0], 20),
+        "multinomial": rng.permutation(np.arange(20) % 3).astype(float),
     }.get(kind, rng.standard_normal(20))
     columns = 1 if kind == "multinomial" else 2  # of two classes
     term = {"kind": kind, "node": node, "X": rng.standard_normal((20, columns)), "y": y}
@@ -40,11 +41,12 @@ def subset(term, chosen):
 @pytest.mark.parametrize("kind", ROW_ERRORS)
 def test_against_a_fold_by_hand(kind, over):
     term = row_term(kind)
-    problem = gtv.GTVProblem(GRAPH, stacked_from_terms([term, RIDGE], 2), "l2")
+    dim = 6 if kind == "multinomial" else 2  # two features, three classes
+    problem = gtv.GTVProblem(GRAPH, stacked_from_terms([term, RIDGE], dim), "l2")
     found = cross_validate(problem, [0.1], cv=2, over=over, rtol=1e-8)
     fold_of_row = found.folds if over == "points" else found.folds[term["node"]]
     for k in range(2):
-        rest = stacked_from_terms([subset(term, fold_of_row != k), RIDGE], 2)
+        rest = stacked_from_terms([subset(term, fold_of_row != k), RIDGE], dim)
         w = gtv.GTVProblem(GRAPH, rest, "l2", 0.1).solve("CLARABEL", rtol=1e-9).w
         errors = own_errors(subset(term, fold_of_row == k), w)
         assert found.fold_errors[k, 0] == pytest.approx(errors.mean(), rel=1e-3, abs=1e-4)
