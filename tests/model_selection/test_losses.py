@@ -21,13 +21,11 @@ def row_term(kind):
     node = np.repeat(np.arange(5), 4)
     y = {
         "logistic": rng.integers(0, 2, 20).astype(float),
-        "multinomial": rng.integers(0, 2, 20).astype(float),
         "poisson": rng.integers(0, 4, 20).astype(float),
         "hinge": rng.choice([-1.0, 1.0], 20),
         "multinomial": rng.permutation(np.arange(20) % 3).astype(float),
     }.get(kind, rng.standard_normal(20))
-    columns = 1 if kind == "multinomial" else 2  # of two classes
-    term = {"kind": kind, "node": node, "X": rng.standard_normal((20, columns)), "y": y}
+    term = {"kind": kind, "node": node, "X": rng.standard_normal((20, 2)), "y": y}
     delta = {"delta": np.full(20, 0.5)}
     more = {"huber": delta, "pseudohuber": delta, "quantile": {"level": np.full(20, 0.3)}}
     return term | more.get(kind, {})
