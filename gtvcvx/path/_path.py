@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import FloatArray, IntArray, is_integer
 from gtvcvx.files import _storage
 from gtvcvx.path._events import ClusterChange, cluster_changes
+from gtvcvx.path._interpolation import Between, interpolated, nearest
+from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
 from verify._display import aligned, few, fitted, html_block, html_curve, html_table
 
@@ -37,12 +39,15 @@ class LambdaPath:
         Values of lambda that were asked for but not reached.
     status : {"complete", "time_limit", "callback", "interrupted"}
         What ended the path; unless it is complete, its last solution may have been cut short.
+    problem : GTVProblem or None
+        What was solved, for `at`; files do not hold it.
     """
 
     lams: FloatArray
     solutions: list[Solution]
     missing: FloatArray
     status: str = "complete"
+    problem: GTVProblem | None = field(default=None, repr=False, compare=False)
 
     @property
     def w(self) -> FloatArray:
@@ -83,6 +88,100 @@ class LambdaPath:
     def n_clusters(self) -> IntArray:
         """Number of clusters at each lambda, shape (k,)."""
         return self.labels.max(axis=1) + 1
+
+    def clusters(self, k: int) -> IntArray:
+        """Labels (n,) of the solution with k clusters, counted as by `Solution.clusters`.
+
+        Parameters
+        ----------
+        k : int
+            At least 1.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Labels from 0. Several solutions may have k clusters: those of the largest lambda. If
+            none has, the labels are those of the solution whose number of clusters is nearest to
+            k, the smaller one of two; ``labels.max() + 1`` says which number it is. More values of
+            lambda between the two solutions around k may have k clusters; but along a path, even
+            a complete one, some numbers of clusters never occur.
+
+        Raises
+        ------
+        ValueError
+            k is not a positive integer, or the path is empty.
+        """
+        if not is_integer(k) or k < 1:
+            raise ValueError(f"k: a positive integer is expected, got {k!r}")
+        if not len(self):
+            raise ValueError("the path is empty: there are no clusters")
+        labels: IntArray = self.labels[nearest(self.n_clusters, k)]
+        return labels
+
+    def at(
+        self,
+        lam: float,
+        *,
+        polish: bool = False,
+        rtol: float = 1e-6,
+        problem: GTVProblem | None = None,
+        **options: Any,
+    ) -> Solution:
+        """Solution for a value of lambda within the path, from its neighbours, with a valid gap.
+
+        Parameters
+        ----------
+        lam : float
+            Between the smallest and the largest lambda of the path.
+        polish : bool
+            Solve from the interpolated pair, to rtol. Otherwise it is returned with the gap that
+            it has, unless it is a solution of the path itself.
+        rtol : float
+            Tolerance of a polished solution, and what decides about the status of others.
+        problem : GTVProblem, optional
+            What the path was computed for; needed where it was read from a file.
+        **options
+            Of `GTVProblem.solve`, with ``polish``.
+
+        Returns
+        -------
+        Solution
+            Of the path, by ``"interpolation"`` (status "optimal" if its relative gap is within
+            rtol, else "optimal_inaccurate"), or by the solver.
+
+        Raises
+        ------
+        ValueError
+            lam is outside the path, or there is no problem, or one of another shape.
+        """
+        found = self._interpolated(lam, rtol, problem)
+        if not polish or found.rel_gap <= rtol:
+            return found
+        model = self._problem(problem).with_lam(lam)
+        chosen: dict[str, Any] = {"warm_start": found, "verbose": False} | options
+        return model.solve(rtol=rtol, **chosen)
+
+    def _interpolated(self, lam: float, rtol: float, problem: GTVProblem | None) -> Solution:
+        if not (len(self) and self.lams[-1] <= lam <= self.lams[0]):
+            reach = f"{self.lams[-1]:g} to {self.lams[0]:g}" if len(self) else "nothing"
+            raise ValueError(f"lam: a value within the path, {reach}, is expected, got {lam!r}")
+        i = int(np.searchsorted(-self.lams, -lam))  # the first value not above lam
+        if self.lams[i] == lam:
+            return self.solutions[i]
+        between = Between(
+            *(float(self.lams[i - 1]), self.solutions[i - 1]),
+            *(float(self.lams[i]), self.solutions[i]),
+        )
+        return interpolated(self._problem(problem).with_lam(lam), between, rtol)
+
+    def _problem(self, given: GTVProblem | None) -> GTVProblem:
+        """Return the problem, checked if it is given."""
+        problem = self.problem if given is None else given
+        if problem is None:
+            raise ValueError("problem: a path from a file does not hold it; give it")
+        problem.checked_w(self.solutions[0].w, "path")
+        problem.checked_u(self.solutions[0].u, "path")
+        return problem
 
     @cached_property
     def changes(self) -> list[ClusterChange]:

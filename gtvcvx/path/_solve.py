@@ -133,7 +133,7 @@ def lambda_path(
         warn_if_small(problem, walk.solutions, rtol)
     done = len(walk.solutions)
     _LOG.info("%s after %d of %d values of lambda", status, done, len(values))
-    return LambdaPath(values[:done], walk.solutions, values[done:], status)
+    return LambdaPath(values[:done], walk.solutions, values[done:], status, problem)
 
 
 class _Walk:
