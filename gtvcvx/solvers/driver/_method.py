@@ -78,6 +78,9 @@ class Iteration(ABC):
         The current point.
     warm : bool
         Whether it starts from a solution of this problem or of a similar one.
+    gap_ratio : float
+        Relative gap over residual at the last check, or where the start comes from; NaN if it is
+        not known.
     """
 
     stride = ITERATIONS_A_LOOK
@@ -86,6 +89,7 @@ class Iteration(ABC):
     w: FloatArray
     u: FloatArray
     warm = False
+    gap_ratio = float("nan")
 
     @abstractmethod
     def run(self, n_iter: int) -> None:
@@ -119,7 +123,7 @@ class Iteration(ABC):
 
     def begin(self, limits: Limits, rel_gap: float) -> None:
         """Make the schedule of checks."""
-        self.schedule = Schedule(limits, rel_gap, warm=self.warm)
+        self.schedule = Schedule(limits, rel_gap, warm=self.warm, ratio=self.gap_ratio)
 
     def due(self) -> bool:
         """Say whether the current point is worth a check."""
@@ -132,3 +136,4 @@ class Iteration(ABC):
     def learn(self, rel_gap: float) -> None:
         """Take note of the gap at the current point."""
         self.schedule.checked(self.n_iter, rel_gap, self.residual())
+        self.gap_ratio = self.schedule.ratio

@@ -17,6 +17,9 @@ class ScheduleSettings:
     ----------
     first_check : int
         No check before so many iterations: earlier gaps are never small enough.
+    told_check : int
+        The same where the ratio of gap to residual is known from a neighbour on a path, whose
+        solution is nearly one here: as soon as the residual is worth looking at.
     first_gap : float
         The first iterations bring the relative gap down to this on most problems; from then on it
         is taken to fall along with the residual.
@@ -40,6 +43,7 @@ class ScheduleSettings:
     """
 
     first_check: int = 100
+    told_check: int = 20
     first_gap: float = 0.033
     first_look: float = 1500
     warm_look: float = 200
@@ -89,7 +93,13 @@ class Schedule:
         self._last = 0
         self._first_gap = min(rel_gap, settings.first_gap)
         self._ratio = ratio
+        self._first_check = settings.first_check if np.isnan(ratio) else settings.told_check
         self._checks = 0
+
+    @property
+    def ratio(self) -> float:
+        """Relative gap over residual, as far as is known."""
+        return self._ratio
 
     def expected_gap(self, residual: float) -> float:
         """Return the relative gap that goes with a residual, as far as is known."""
@@ -105,7 +115,7 @@ class Schedule:
         if self._limits.stop == "iterations":
             return False
         expected = self.expected_gap(residual)
-        if n_iter < settings.first_check:
+        if n_iter < self._first_check:
             return False
         if expected <= self._limits.rtol:
             return n_iter >= settings.recheck * self._last
@@ -149,3 +159,8 @@ class Schedule:
         self._last = n_iter
         self._checks += 1
         self._ratio = rel_gap / residual if residual > 0 else 0.0
+
+
+def checked_ratio(given: object) -> float:
+    """Return a ratio of gap to residual that may come from a file, NaN if it is none."""
+    return float(given) if isinstance(given, float) and 0.0 < given < np.inf else np.nan

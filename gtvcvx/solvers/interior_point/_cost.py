@@ -187,8 +187,12 @@ class Alternative:
 
     @property
     def _conic_price(self) -> float:
-        prices, (matrix, factor) = self._prices, self._method.fill
-        size = self._method.size
+        # The program has the same pattern for every lambda, but for constraints that only some
+        # values bring within reach: a price need not know, and ordering takes long.
+        (matrix, factor), size = self._problem.cached(
+            "conic program", lambda: (self._method.fill, self._method.size)
+        )
+        prices = self._prices
         # Columns of equal length: at least as many multiplications as the squares of these add
         # up to.
         one = prices.multiplication * factor**2 / size + prices.factor * factor

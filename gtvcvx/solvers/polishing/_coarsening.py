@@ -95,13 +95,14 @@ class Coarsening:
         allowed: float = np.inf,
         seconds: float = np.inf,
         weight: float | list[float] = 1.0,
+        enough: float = 0.0,
     ) -> PolishedPair | None:
         """Improve on w (n, d) and u (m, d) at the cost of as many iterations as are allowed.
 
         None if it would cost more, or takes more seconds, or if the solver fails.
         """
         end = time.perf_counter() + seconds
-        found = self.solve(w, u, allowed, seconds, weight)
+        found = self.solve(w, u, allowed, seconds, weight, enough)
         if found is None:
             return None
         flows = cluster_flow(self._problem, self._blocks, *found[:3], self._rtol, end)
@@ -118,8 +119,12 @@ class Coarsening:
         allowed: float,
         seconds: float,
         weight: float | list[float],
+        enough: float = 0.0,
     ) -> Candidate | None:
-        """Return a better point and flow, by way of a coarser problem if that is much smaller."""
+        """Return a better point and flow, by way of a coarser problem if that is much smaller.
+
+        Where iterations bring the residual there to what is enough, they are all that it takes.
+        """
         problem, end = self._problem, time.perf_counter() + seconds
         settings = self._settings
         if problem.graph.n_edges < settings.least_edges:
@@ -141,15 +146,18 @@ class Coarsening:
         # What an iteration here costs in iterations of the problem.
         relative = max(coarse.graph.n_edges, 1) / problem.graph.n_edges
         n_iter = int(min(settings.iterations, settings.iteration_share * allowed / relative))
-        while method.n_iter < n_iter and time.perf_counter() < end:
+        while method.n_iter < n_iter and time.perf_counter() < end and method.residual() > enough:
             method.run(min(settings.chunk, n_iter - method.n_iter))
-        found = Coarsening(coarse, self._rtol, settings).solve(
-            method.w,
-            method.u,
-            allowed / relative - method.n_iter,
-            end - time.perf_counter(),
-            method.weight,
-        )
+        found = None
+        if method.residual() > enough:
+            found = Coarsening(coarse, self._rtol, settings).solve(
+                method.w,
+                method.u,
+                allowed / relative - method.n_iter,
+                end - time.perf_counter(),
+                method.weight,
+                enough,
+            )
         if found is None:
             settled = self._settled(coarse, method.w, method.u)
             found = Candidate(method.w, method.u, settled, 0.0)

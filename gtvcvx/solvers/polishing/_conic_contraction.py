@@ -104,6 +104,7 @@ class ConicContraction:
         allowed: float = np.inf,
         seconds: float = np.inf,
         weight: float | list[float] = 1.0,
+        enough: float = 0.0,
     ) -> PolishedPair | None:
         """Improve on w (n, d) and u (m, d) at the cost of as many iterations as are allowed.
 

@@ -42,6 +42,10 @@ class PolishingSettings:
         Relative gap over overload that is expected of the first polished pairs.
     point_ease : float
         With a polished point the gap is that of the flow alone, which is this share of the whole.
+    well_below : float
+        A coarser problem is iterated on until its residual is this share of what the problem's own
+        gap asks for: what is lost on the way back is as large again. It is this share of that for
+        each later polish of the run: the one before was not enough.
     """
 
     first: int = 500
@@ -52,6 +56,7 @@ class PolishingSettings:
     credible_overload: float = 0.1
     gap_of_overload: float = 0.05
     point_ease: float = 0.5
+    well_below: float = 0.1
 
 
 _LOG = room_logger("solvers.polishing")
@@ -82,10 +87,12 @@ class Polisher(Protocol):
         allowed: float,
         seconds: float,
         weight: float | list[float],
+        enough: float,
     ) -> PolishedPair | None:
         """Return a better pair, or None, also if it would cost more iterations than allowed.
 
-        Or more seconds, of which there may be infinitely many.
+        Or more seconds, of which there may be infinitely many. Iterations on other problems, with
+        this primal weight, may end where their residual is small enough; 0 if nobody knows.
         """
 
 
@@ -118,6 +125,7 @@ class Polished:
         self._first = settings.linf_first if linf else settings.first
         self._next = settings.warm_first if method.warm else self._first
         self._cost = 0.0  # of all polishes, in iterations
+        self._share = 1.0  # of the residual that the gap asks for, by polishes so far
         self._pair: PolishedPair | None = None  # found after the last iteration
         self._point: FloatArray | None = None  # of the last pair that was gone on from
         self.stride = method.stride
@@ -182,8 +190,10 @@ class Polished:
 
     def _polish(self) -> None:
         method = self._method
+        self._share *= self._settings.well_below
+        left = self._limits.seconds_left
         pair = self._polisher.polish(
-            method.w, method.u, self._allowance, self._limits.seconds_left, method.weight
+            method.w, method.u, self._allowance, left, method.weight, self._enough
         )
         _LOG.debug(
             "polish after %d iterations: %s",
@@ -194,6 +204,12 @@ class Polished:
             self._cost += pair.cost
             if pair.overload <= self._settings.credible_overload:
                 self._pair = pair
+
+    @property
+    def _enough(self) -> float:
+        """Residual with which the gap is well below rtol; 0 if no check has told the ratio."""
+        ratio = self._method.gap_ratio
+        return self._share * self._limits.rtol / ratio if ratio > 0.0 else 0.0
 
     def due(self) -> bool:
         """Say whether the polished pair, or the iterate, is worth a check."""

@@ -40,6 +40,7 @@ from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver._method import Iteration
+from gtvcvx.solvers.driver._schedule import checked_ratio
 from gtvcvx.solvers.primal_dual._coordinates import Coordinates, Weight, one_weight
 from gtvcvx.solvers.primal_dual._threads import Pace, equal_blocks, most_threads
 
@@ -126,6 +127,7 @@ class PrimalDual(Iteration):
         if warm_start is not None:
             self.w = problem.checked_w(warm_start.w, "warm_start.w")
             self.u = problem.checked_u(warm_start.u, "warm_start.u")
+            self.gap_ratio = checked_ratio(warm_start.info.get("gap_ratio"))
         self._begin_here()
 
     def _begin_here(self) -> None:
@@ -399,5 +401,9 @@ class PrimalDual(Iteration):
         return self._moved
 
     def info(self) -> dict[str, Any]:
-        """Return the last primal weight gamma, or those of all coordinates."""
-        return {"primal_weight": self.weight}
+        """Return the last primal weight gamma, or those of all coordinates, and the gap's ratio.
+
+        Relative gap over residual is there if a check, or the start, has told it.
+        """
+        ratio = checked_ratio(self.gap_ratio)
+        return {"primal_weight": self.weight} | ({} if np.isnan(ratio) else {"gap_ratio": ratio})

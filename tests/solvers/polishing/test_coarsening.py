@@ -10,7 +10,7 @@ import gtvcvx as gtv
 from gtvcvx.graph import connected_components
 from gtvcvx.solvers.driver._schedule import Schedule
 from gtvcvx.solvers.polishing._coarsening import Coarsening
-from gtvcvx.solvers.polishing._contraction import Candidate
+from gtvcvx.solvers.polishing._contraction import Candidate, Contraction
 from gtvcvx.solvers.polishing._policy import Polished
 from gtvcvx.solvers.polishing._quotient_graph import QuotientEdges
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
@@ -131,6 +131,37 @@ def count_coarser(monkeypatch):
     return made
 
 
+@pytest.mark.parametrize("enough", [0.0, 1e-6, 1e-2, 1e3])
+def test_iterations_on_a_coarser_problem_end_where_their_residual_is_enough(
+    enough, monkeypatch, tuned
+):
+    coarsen_all(tuned)
+    problem, made, runs = geometric_problem("l2"), count_coarser(monkeypatch), []
+    method = PrimalDual(problem)
+    method.run(300)
+    run, contract = PrimalDual.run, Contraction.solve
+
+    def counted(self, n_iter):
+        run(self, n_iter)
+        if self._problem is made[0]:
+            runs.append(self.residual())
+
+    contracted = []
+    monkeypatch.setattr(PrimalDual, "run", counted)
+    monkeypatch.setattr(
+        Contraction, "solve", lambda self, *given: contracted.append(1) or contract(self, *given)
+    )
+    polisher = Coarsening(problem, 1e-6)
+    assert polisher.polish(method.w, method.u, np.inf, np.inf, method.weight, enough) is not None
+    assert all(residual > enough for residual in runs[:-1])
+    if enough > 0.0:
+        assert runs[-1] <= enough
+        assert not contracted
+    else:
+        assert contracted
+    assert len(runs) == {1e3: 1, 0.0: 16}.get(enough, len(runs))
+
+
 @pytest.mark.parametrize("penalty", NORMS)
 def test_a_polished_iterate_is_the_solution_where_the_groups_are_right(penalty, monkeypatch, tuned):
     coarsen_all(tuned)
@@ -220,3 +251,15 @@ def test_ctrl_c_on_a_coarser_problem_ends_the_whole_run(monkeypatch, tuned):
     assert solution.status == "user_limit"
     assert solution.n_iter >= 100
     assert np.isfinite(solution.gap)
+
+
+@pytest.mark.parametrize("penalty", NORMS)
+def test_paths_over_coarser_problems(penalty, tuned):
+    """As on large graphs: every value is polished early, over groups of the one before."""
+    coarsen_all(tuned, slack=0.2)
+    problem = geometric_problem(penalty, n=60)
+    path = gtv.lambda_path(problem, np.geomspace(1.0, 0.05, 6), rtol=1e-7)
+    assert path.rel_gaps.max() <= 1e-7
+    for lam, solution in zip(path.lams, path, strict=True):
+        best = problem.with_lam(float(lam)).solve("CLARABEL", rtol=1e-9).value
+        assert solution.dual_value - 1e-8 <= best <= solution.value + 1e-8

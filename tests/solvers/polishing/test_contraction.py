@@ -203,9 +203,9 @@ def count_polishes(monkeypatch):
     """Return the list to which every polish adds what it was allowed to cost."""
     polish, seen = Coarsening.polish, []
 
-    def counted(self, w, u, allowed, seconds, weight):
+    def counted(self, w, u, allowed, *rest):
         seen.append(allowed)
-        return polish(self, w, u, allowed, seconds, weight)
+        return polish(self, w, u, allowed, *rest)
 
     monkeypatch.setattr(Coarsening, "polish", counted)
     return seen
@@ -298,10 +298,10 @@ def test_limits_and_ctrl_c_of_a_polished_run_return_the_incumbent(monkeypatch, t
     polish = Coarsening.polish
     count = len(seen)
 
-    def interrupted(self, w, u, allowed, seconds, weight):
+    def interrupted(self, *given):
         if len(seen) == count + 2:
             raise KeyboardInterrupt
-        return polish(self, w, u, allowed, seconds, weight)
+        return polish(self, *given)
 
     monkeypatch.setattr(Coarsening, "polish", interrupted)
     solution = problem.solve(rtol=1e-15)
@@ -317,7 +317,7 @@ class Nonsense:
         self._shapes = (problem.graph.n_nodes, problem.dim), (problem.graph.n_edges, problem.dim)
         self._rng, self._size, self.calls = np.random.default_rng(0), size, 0
 
-    def polish(self, w, u, allowed, seconds, weight):
+    def polish(self, w, u, allowed, seconds, weight, enough):
         self.calls += 1
         node, edge = self._shapes
         flow = self._size * self._rng.standard_normal(edge)

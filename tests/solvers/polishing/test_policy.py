@@ -53,10 +53,12 @@ class Recorder:
     def __init__(self, method, clock, cost=0.0, answer=None):
         self._method, self._clock, self._cost, self.answer = method, clock, cost, answer
         self.calls = []  # (iterations, cost allowed, seconds left)
+        self.enough = []  # residuals
 
-    def polish(self, w, u, allowed, seconds, weight):
+    def polish(self, w, u, allowed, seconds, weight, enough):
         assert weight == self._method.weight
         self.calls.append((self._method.n_iter, allowed, seconds))
+        self.enough.append(enough)
         self._clock.now += 1e-3 * self._cost
         return self.answer and self.answer._replace(cost=self._cost)
 
@@ -122,6 +124,22 @@ def test_a_warm_start_is_credited_with_the_wait_for_a_first_polish(scalar, monke
     credit = DEFAULTS.share * DEFAULTS.first
     assert allowed == pytest.approx([credit - 100.0 * k for k in range(len(allowed))])
     assert len(allowed) >= 4
+
+
+def test_polishes_are_told_which_residual_is_enough(scalar, monkeypatch):
+    """Nobody knows without a check; each later one must do better than the one before."""
+    clock = Clock(monkeypatch)
+    for ratio in (np.nan, 0.5):
+        # Its gap by the ratio is far from rtol: no check of it comes in between.
+        method = Standstill(clock, lambda n_iter: 1e3, warm=True)
+        method.gap_ratio = ratio
+        polisher = Recorder(method, clock)
+        polished(scalar, method, Limits(1e-4, 150), polisher)
+        assert len(polisher.enough) >= 3
+        share = DEFAULTS.well_below
+        told = [share ** (k + 1) * 1e-4 / ratio for k in range(len(polisher.enough))]
+        expected = np.zeros(len(told)) if np.isnan(ratio) else told
+        np.testing.assert_allclose(polisher.enough, expected, rtol=1e-12)
 
 
 def test_polishes_see_what_is_left_of_the_time(scalar, monkeypatch):
