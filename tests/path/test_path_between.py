@@ -104,6 +104,11 @@ class TestAt:
         path.at(lam, polish=True, rtol=1e-9, callback=seen.append)
         assert seen
 
+    def test_the_problem_is_not_shown(self, path):
+        bare = LambdaPath(path.lams, path.solutions, path.missing, path.status)
+        assert repr(path) == repr(bare)
+        assert path._repr_html_() == bare._repr_html_()
+
     def test_a_path_from_a_file_needs_its_problem(self, path, tmp_path):
         path.save(tmp_path / "path.npz")
         loaded = LambdaPath.load(tmp_path / "path.npz")
