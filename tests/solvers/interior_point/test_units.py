@@ -102,7 +102,8 @@ def test_the_incumbent_keeps_what_its_flow_came_with():
     method = InteriorPoint(problem, 1e-6)
     method.begin(Limits(1e-6, 10_000), np.inf)
     method.run(1)
-    w, u, _, a, _ = method.proposal()
+    found = method.proposal()
+    w, u, a = found.w, found.u, found.a
     incumbent = Incumbent(problem)
     incumbent.update(w * (1.0 + 1e-3), u, a=a, enough=np.inf)
     point = incumbent.against.point

@@ -125,7 +125,8 @@ def test_slopes_of_all_rows_come_with_the_point():
     while not method.due():
         method.run(1)
     assert len(method._newton._terms.slopes.b) == 8 + 1
-    w, _, _, a, _ = method.proposal()
+    found = method.proposal()
+    w, a = found.w, found.a
     kinds = [term["kind"] for term in problem.losses.terms() for _ in term["node"]][:16]
     kinds = np.array(kinds)
     np.testing.assert_array_equal(np.isnan(a), kinds == "squared")
