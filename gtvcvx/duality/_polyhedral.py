@@ -86,6 +86,11 @@ class GroundedConservation(FlowConservation):
         total = self._divergence @ flow.u
         return self._null.apply(total + (self._pull @ flow.b).reshape(total.shape))
 
+    def conserved(self, flow: Flow) -> bool:
+        """Say whether what violates the constraint is what rounding leaves of a projection."""
+        size = norm(flow.u) + norm(flow.b * self._lengths)
+        return norm(self.residual_of(flow)) <= self._floor(size)
+
     def metric(self, conductance: FloatArray, ground: FloatArray) -> Metric:
         """Return the metric of the projection.
 
@@ -152,6 +157,9 @@ class DomainRepair:
         of their flow.
         """
         b, firm = self._multipliers(-(self._graph.divergence @ u), w)
+        given = Flow(u, b)
+        if self._feasible(given) and self._conservation.conserved(given):
+            return given  # nothing is better than leaving an optimal flow alone
         ground = self._unit
         c = np.ones(len(u)) if conductance is None else conductance
         jumps = firm * np.sqrt(self._unit)

@@ -58,8 +58,8 @@ def found(problem):
     method = InteriorPoint(problem, 1e-8)
     method.begin(Limits(1e-9, 200), np.inf)
     method.run(1)
-    w, u, _, a, _ = method.proposal()
-    return problem.losses.project_domain(w), u, a
+    proposal = method.proposal()
+    return problem.losses.project_domain(proposal.w), proposal.u, proposal.a
 
 
 @pytest.mark.parametrize(("loss", "penalty"), list(product(LOSSES, PENALTIES)))

@@ -28,6 +28,9 @@ from gtvcvx.solvers.forest._chain import Queue, chain_bounds
 from gtvcvx.solvers.forest._nodes import Bounds, Nodes
 from gtvcvx.solvers.forest._tree import Changes, ChildSlopes, tree_bounds
 
+# What rounding makes of a slope, relative to what adds up to it.
+ULPS = 4.0 * float(np.finfo(np.float64).eps)
+
 
 @compiled(nogil=True, allocates=False)
 def forest_bounds(
@@ -91,12 +94,18 @@ def flows(x: FloatArray, nodes: Nodes, indptr: IntArray, changes: Changes) -> Fl
     least, most = np.empty(n), np.empty(n)  # slopes
     for p in range(n):
         slope, room = nodes.q[p] * x[p] - nodes.b[p], 0.0
+        size = abs(nodes.q[p] * x[p]) + abs(nodes.b[p])
         for k in range(indptr[p], indptr[p + 1]):
             if changes.position[k] < x[p]:
-                slope += changes.bend[k] * (x[p] - changes.position[k]) + changes.jump[k]
+                added = changes.bend[k] * (x[p] - changes.position[k]) + changes.jump[k]
+                slope += added
+                size += abs(added) + abs(changes.bend[k] * x[p])
             elif changes.position[k] == x[p]:
                 room += changes.jump[k]
-        least[p], most[p] = slope, slope + room
+        least[p], most[p] = slope - ULPS * size, slope + room + ULPS * size
+        if nodes.q[p] == 0.0:  # between the slopes left and right of all changes, and what it has
+            least[p] = max(least[p], min(slope, -nodes.b[p]))
+            most[p] = min(most[p], max(slope + room, nodes.rise[p] - nodes.b[p]))
         low[p] += least[p]
         high[p] += most[p]
         above, c = nodes.parent[p], nodes.capacity[p]

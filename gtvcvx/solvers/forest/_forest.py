@@ -17,6 +17,7 @@ from gtvcvx._deadline import look
 from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Requirement
+from gtvcvx.solvers.forest._capacities import effective
 from gtvcvx.solvers.forest._chain import Queue
 from gtvcvx.solvers.forest._compiled import flows, forest_bounds, values
 from gtvcvx.solvers.forest._nodes import Bounds, Nodes
@@ -109,8 +110,9 @@ def scalar_solution(
     look()
     at = forest.node
     capacity = np.append(capacities, 0.0)[forest.edge]  # roots, -1, have none
+    capacity = effective(forest, slopes, capacity)
     q, b = slopes.q[at], slopes.b[at]
-    shift = _minimizers(forest.stops, q, b)
+    shift = _origins(forest, slopes)
     nodes = Nodes(q, b - q * shift, slopes.rise[at], capacity, forest.parent)
     indptr, changes = _changes(forest, slopes, shift)
     bounds = _clipped(forest, nodes, indptr, changes)
@@ -123,17 +125,25 @@ def scalar_solution(
     return w, u[:-1]
 
 
-def _minimizers(stops: IntArray, q: FloatArray, b: FloatArray) -> FloatArray:
-    """Return where each tree's quadratic part is least, at its positions (n,); 0 without one.
+def _origins(forest: RootedForest, slopes: Slopes) -> FloatArray:
+    """Return what values are counted from (n,), by position: sums of large numbers lose digits.
 
-    Values are counted from there: sums of large numbers would lose digits.
+    In each tree the mean of its changes, and where there are none the minimizer of its quadratics.
     """
-    starts = np.concatenate([[0], stops[:-1]])
-    curvature = np.add.reduceat(q, starts)
-    least = np.divide(
-        np.add.reduceat(b, starts), curvature, out=np.zeros(len(stops)), where=curvature > 0.0
-    )
-    return np.repeat(least, stops - starts)
+    q, b = slopes.q[forest.node], slopes.b[forest.node]
+    starts = np.concatenate([[0], forest.stops[:-1]])
+    total, size = np.add.reduceat(b, starts), np.add.reduceat(q, starts)
+    if len(slopes.node):
+        lengths = forest.stops - starts
+        tree = np.empty(len(q), np.int64)
+        tree[forest.node] = np.repeat(np.arange(len(starts)), lengths)
+        owner = tree[slopes.node]
+        count = np.bincount(owner, minlength=len(starts)).astype(np.float64)
+        # Of these trees b holds slopes of kinks, too.
+        total = np.where(count > 0.0, np.bincount(owner, slopes.position, len(starts)), total)
+        size = np.where(count > 0.0, count, size)
+    origin = np.divide(total, size, out=np.zeros(len(starts)), where=size > 0.0)
+    return np.repeat(origin, forest.stops - starts)
 
 
 def _changes(forest: RootedForest, slopes: Slopes, shift: FloatArray) -> tuple[IntArray, Changes]:

@@ -84,8 +84,9 @@ def slopes_of(problem: GTVProblem, k: int) -> Slopes:
     bent = np.flatnonzero(c["kappa"] > 0.0)
     found = [(bent, np.zeros(len(bent)), np.zeros(len(bent)), 2.0 * c["kappa"][bent])]
     x = parts.X[:, k]
+    kinds = _kinds(parts.rows, x, c)
     for kind, changes in ((SQUARED, None), (KINK, _kinks), (HUBER, _hubers)):
-        at = np.flatnonzero((parts.rows["kind"] == kind) & (x != 0.0))
+        at = np.flatnonzero((kinds == kind) & (x != 0.0))
         owner, rows, factor = parts.owner[at], parts.rows[at], x[at]
         if changes is None:
             q += np.bincount(owner, 2.0 * rows["c"] * factor**2, minlength=n)
@@ -99,6 +100,26 @@ def slopes_of(problem: GTVProblem, k: int) -> Slopes:
     position, bend, jump = (np.concatenate([f[j] for f in found]) for j in (1, 2, 3))
     order = np.argsort(node, kind="stable")
     return Slopes(q, b, rise, node[order], position[order], bend[order], jump[order])
+
+
+def _kinds(rows: np.ndarray, x: FloatArray, c: np.ndarray) -> IntArray:
+    """Return the kinds of rows (N,): squares, where Huber's loss bends beyond all solutions.
+
+    Its slopes there would be the differences of large numbers. Values of solutions are between
+    those that single terms are least at.
+    """
+    kinds: IntArray = rows["kind"].astype(np.int64)
+    some = np.flatnonzero((kinds == HUBER) & (x != 0.0))
+    if not len(some):
+        return kinds
+    best = rows["y"][x != 0.0] / x[x != 0.0]
+    curved = c["mu"] > 0.0
+    best = np.concatenate(
+        [best, c["linear"][curved] / c["mu"][curved], np.zeros(int((c["kappa"] > 0.0).any()))]
+    )
+    reach, at = rows["delta"][some] / np.abs(x[some]), rows["y"][some] / x[some]
+    kinds[some[(at - reach <= best.min()) & (at + reach >= best.max())]] = SQUARED
+    return kinds
 
 
 Change = tuple[FloatArray, FloatArray, FloatArray]
