@@ -253,6 +253,9 @@ def test_trees_beside_cycles_are_split_off(quadratic):
     assert seen
     assert solution.status == "optimal"
     assert solution.value == pytest.approx(problem.value(solution.w), rel=1e-12)
+    last = solution.history[-1]
+    assert (last.value, last.dual_value) == pytest.approx((solution.value, solution.dual_value))
+    assert solution.n_iter == last.n_iter + problem.dim  # the trees' steps come first
     reference = problem.solve(solver="CLARABEL", rtol=1e-9)
     assert abs(solution.value - reference.value) <= 1e-6 * reference.value
     assert solution.gap == pytest.approx(
