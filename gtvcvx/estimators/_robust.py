@@ -96,7 +96,9 @@ class NetworkHuberRegressionCV(_Huber, CrossValidatedLambda):
     epsilon, delta
         See `NetworkHuberRegression`.
     lams, min_ratio, cv, over, rule, seed, n_jobs, time_limit
-        See `NetworkLinearRegressionCV`, and there for the others and the attributes.
+        See `NetworkLinearRegressionCV`, and there for the attributes.
+    penalty, graph, node_column, fit_intercept, ridge, weighting, solver, rtol, max_iter, verbose
+        See `NetworkLinearRegression`.
 
     Attributes
     ----------
