@@ -43,6 +43,7 @@ numpydoc_validation_checks = set()
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"
+nb_execution_in_temp = True  # notebooks write files
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True

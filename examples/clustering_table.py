@@ -14,6 +14,8 @@ often finds another one. And the units of columns matter more than the method: n
 them.
 """
 
+# gallery: --real iris wine --generated moons unbalanced --seeds 2
+
 from __future__ import annotations
 
 import argparse

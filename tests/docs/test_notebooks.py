@@ -14,8 +14,8 @@ FOLDER = ROOT / "docs" / "how-to"
 NEEDS = {
     "clustering": ("matplotlib", "sklearn"),
     "denoising": ("matplotlib", "sklearn", "PIL"),
-    "labels": ("matplotlib",),
-    "spatial": ("matplotlib", "geopandas", "libpysal"),
+    "labels": ("matplotlib", "sklearn"),
+    "spatial": ("matplotlib", "geopandas", "libpysal", "sklearn"),
 }
 
 
