@@ -24,6 +24,7 @@ LOSSES: dict[str, dict[str, bool]] = {
     "squared": _ANY_ROWS,
     "lasso": {"ridge": False, "kappa": True},
     "logistic": _ANY_ROWS,
+    "multinomial": {"ridge": False},
     "poisson": _ANY_ROWS,
     "huber": {"delta": True, **_ANY_ROWS},
     "pseudohuber": {"delta": True, **_ANY_ROWS},

@@ -41,7 +41,7 @@ class Design:
         Whether the last feature is a column of ones.
     loss : LossChoice
     columns : dict
-        Names of the ``node`` and the ``target`` column.
+        Names of the ``node``, the ``target`` and the ``features`` columns.
     """
 
     problem: GTVProblem
@@ -52,11 +52,16 @@ class Design:
     scaling: dict[str, Any] | None
     intercept: bool
     loss: LossChoice
-    columns: dict[str, str | None]
+    columns: dict[str, Any]
 
     def with_lam(self, lam: float) -> Design:
         """Return the same design with another lambda."""
         return replace(self, problem=self.problem.with_lam(lam))
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the columns of X."""
+        return [*self.table.features, *[INTERCEPT] * self.intercept]
 
     @property
     def n_labelled(self) -> int:
@@ -69,7 +74,7 @@ class Design:
         if self.loss.is_point:
             error = float(np.mean(np.sum((own - self.X) ** 2, axis=1)))
             return {"mean_loss": error, "mean_squared_error": error}
-        return self.loss.quality(np.einsum("nd,nd->n", self.X, own), self.table.y)
+        return self.loss.quality(self.loss.predictors(self.X, own), self.table.y)
 
     def in_original_units(self, w: FloatArray) -> tuple[list[str], FloatArray] | None:
         """Return names and values of the coefficients of the columns as they are in the file.
@@ -83,16 +88,19 @@ class Design:
         names = list(self.table.features)
         if self.loss.is_point:
             return names, w * scale + mean
-        slopes = w[:, : len(names)] / scale
-        offset = -slopes @ mean
+        # One column a class, or one in all.
+        W = w.reshape(len(w), self.X.shape[1], -1)
+        slopes = W[:, : len(names)] / scale[:, None]
+        offset = -np.einsum("nfk,f->nk", slopes, mean)
         if self.intercept:
-            offset = offset + w[:, -1]
+            offset = offset + W[:, -1]
         elif not mean.any():
-            return names, slopes
+            return self.loss.names(names, self.table.labels), slopes.reshape(len(w), -1)
         name = INTERCEPT
         while name in names:
             name += "_"
-        return [*names, name], np.column_stack([slopes, offset])
+        values = np.concatenate([slopes, offset[:, None]], axis=1)
+        return self.loss.names([*names, name], self.table.labels), values.reshape(len(w), -1)
 
     def info(self) -> dict[str, Any]:
         """Return what a reader of the solution must know to use its coefficients."""
@@ -149,9 +157,10 @@ def read_design(args: Namespace) -> Design:
     if loss.is_point:
         _refuse_second_rows(table, owner)
     losses = loss.stacked(X, table.y, owner, len(nodes), args.intercept)
+    names = loss.names(features, table.labels)
     problem = GTVProblem(graph, losses, args.penalty, 1.0 if args.lam is None else args.lam)
-    columns = {"node": args.node, "target": args.target}
-    return Design(problem, features, table, X, owner, scaling, args.intercept, loss, columns)
+    columns = {"node": args.node, "target": args.target, "features": list(table.features)}
+    return Design(problem, names, table, X, owner, scaling, args.intercept, loss, columns)
 
 
 def _refuse_second_rows(table: DataTable, owner: IntArray) -> None:

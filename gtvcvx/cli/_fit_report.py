@@ -32,7 +32,7 @@ def problem_lines(design: Design, lam: bool = True) -> list[str]:
             f"{counted(data['unlabelled'], 'node')} unlabelled"
             + (f", {counted(skipped, 'row')} without target left out" if skipped else ""),
         ),
-        entry("Features", listed(design.features)),
+        entry("Features", listed(design.inputs)),
     ]
     if design.scaling is not None:
         constant = design.scaling["constant"]

@@ -11,12 +11,13 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.cli._arguments import LOSSES
 from gtvcvx.cli._report import listed
-from gtvcvx.files._targets import Counts, Numbers, TwoLabels
+from gtvcvx.files._targets import Counts, ManyLabels, Numbers, TwoLabels
 from gtvcvx.losses import (
     AbsoluteLoss,
     HingeLoss,
     HuberLoss,
     LogisticLoss,
+    MultinomialLogisticLoss,
     PoissonLoss,
     PseudoHuberLoss,
     QuantileLoss,
@@ -24,12 +25,14 @@ from gtvcvx.losses import (
     StackedLoss,
     stacked_from_terms,
 )
+from gtvcvx.losses.batched._terms import MULTINOMIAL
 from gtvcvx.model_selection._errors import ROW_ERRORS
 
 _CLASSES: dict[str, Any] = {
     "squared": SquaredLoss,
     "lasso": SquaredLoss,
     "logistic": LogisticLoss,
+    MULTINOMIAL: MultinomialLogisticLoss,
     "poisson": PoissonLoss,
     "huber": HuberLoss,
     "pseudohuber": PseudoHuberLoss,
@@ -67,7 +70,12 @@ class LossChoice:
         return self.name == "point"
 
     @property
-    def has_classes(self) -> bool:
+    def is_multinomial(self) -> bool:
+        """Whether targets are labels of several classes, which have parameters each."""
+        return self.name == MULTINOMIAL
+
+    @property
+    def has_two_labels(self) -> bool:
         """Whether targets are one of two labels."""
         return self.name in ("logistic", "hinge")
 
@@ -78,9 +86,23 @@ class LossChoice:
 
     def targets(self, labels: list[str] | None = None) -> Numbers:
         """Return what the target column may hold; ``labels``: those of an earlier fit."""
-        if self.has_classes:
+        if self.has_two_labels:
             return TwoLabels(*self.ends, labels)
+        if self.is_multinomial:
+            return ManyLabels(labels)
         return Counts() if self.name == "poisson" else Numbers()
+
+    def names(self, features: list[str], labels: list[str] | None) -> list[str]:
+        """Return names of a vector's entries: with several classes each feature for each."""
+        if not self.is_multinomial:
+            return features
+        return [f"{feature} ({label})" for feature in features for label in labels or []]
+
+    def predictors(self, X: FloatArray, own: FloatArray) -> FloatArray:
+        """Predictors (N,) of rows X (N, p) at parameters (N, d); scores (N, K) of classes."""
+        if self.is_multinomial:
+            return np.einsum("np,npk->nk", X, own.reshape(*X.shape, -1))
+        return np.einsum("nd,nd->n", X, own)
 
     def stacked(
         self, X: FloatArray, y: FloatArray, owner: IntArray, n_nodes: int, intercept: bool
@@ -93,6 +115,10 @@ class LossChoice:
         if self.is_point:
             points = stacked_from_terms([{"kind": "point", "node": owner, "a": X}], dim)
             return points.completed(n_nodes)
+        if self.is_multinomial:
+            return MultinomialLogisticLoss.from_rows(
+                X, y, owner, n_nodes, ridge=self.ridge, intercept=dim - 1 if intercept else None
+            )
         losses: StackedLoss = _CLASSES[self.name].from_rows(
             X, y, owner, n_nodes=n_nodes, **self.rows
         )
@@ -106,21 +132,23 @@ class LossChoice:
         return losses
 
     def errors(self, predictor: FloatArray, y: FloatArray) -> FloatArray:
-        """Error of each row (N,) for the linear predictors <x, w_i> (N,)."""
+        """Error of each row (N,) for what `predictors` gives."""
         kind = "squared" if self.name in SQUARED else self.name
         return ROW_ERRORS[kind](predictor, {"y": y, **self.rows})
 
     def quality(self, predictor: FloatArray, y: FloatArray) -> dict[str, float]:
-        """Return means over rows with targets y (N,) and linear predictors <x, w_i> (N,).
+        """Return means over rows with targets y (N,), for what `predictors` gives.
 
         ``mean_loss`` always; ``mean_squared_error`` where that is the loss; ``accuracy``, the
-        share of rows on the right side of zero, for two labels.
+        share of rows on the right side of zero, or whose class has the largest score, for labels.
         """
         found = {"mean_loss": float(np.mean(self.errors(predictor, y)))}
         if self.name in SQUARED:
             found["mean_squared_error"] = found["mean_loss"]
-        if self.has_classes:
+        if self.has_two_labels:
             found["accuracy"] = float(np.mean((predictor > 0) == (y > 0)))
+        if self.is_multinomial:
+            found["accuracy"] = float(np.mean(np.argmax(predictor, axis=1) == y))
         return found
 
     def text(self) -> str:

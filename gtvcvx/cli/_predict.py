@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx.cli._loading import check_outputs, load_fitted
@@ -67,8 +67,8 @@ class Model:
     features : list of str
         Columns of the file that the model reads; the intercept is none.
     loss : LossChoice
-    labels : list of two str, or None
-        Texts of the targets' smaller and larger value.
+    labels : list of str, or None
+        Texts of the targets' values, the smallest first.
     """
 
     solution: Solution
@@ -97,6 +97,11 @@ class Model:
             raise ValueError(f"{path}: a solution with the loss point predicts no targets")
         if info.get("intercept"):
             features.pop()
+        if loss.is_multinomial:  # the names above are those of features and classes
+            columns = info.get("columns") or {}
+            if "features" not in columns:
+                raise ValueError(f"{path}: the solution does not say which columns it is of")
+            features = list(columns["features"])
         return Model(solution, features, loss, info.get("labels"))
 
     def column(self, name: str, path: str) -> str:
@@ -107,7 +112,7 @@ class Model:
         return str(found)
 
     def predictor(self, table: DataTable) -> FloatArray:
-        """Linear predictors <x, w_i> (N,) of the rows."""
+        """Return what `LossChoice.predictors` says about the rows."""
         info, w = self.solution.info, self.solution.w
         owner = match_nodes(list(self.solution.nodes), table, "the solution")
         X = table.X
@@ -115,9 +120,9 @@ class Model:
             scaling = info["standardized"]
             with np.errstate(over="ignore"):
                 X = (X - np.array(scaling["mean"])) / np.array(scaling["scale"])
-        values = np.einsum("nd,nd->n", X, w[owner, : X.shape[1]])
         if info.get("intercept"):
-            values += w[owner, -1]
+            X = np.column_stack([X, np.ones(len(X))])
+        values = self.loss.predictors(X, w[owner])
         _refuse_infinite(values, table, "prediction")
         return values
 
@@ -128,13 +133,24 @@ class Model:
                 rate = np.exp(predictor)
             _refuse_infinite(rate, table, "rate")
             return {"rate": rate.tolist()}
-        if not self.loss.has_classes:
+        if self.loss.is_multinomial:
+            return self._class_columns(predictor)
+        if not self.loss.has_two_labels:
             return {"prediction": predictor.tolist()}
         low, high = self.labels or [f"{end}" for end in self.loss.ends]
         label = np.where(predictor > 0, high, low).tolist()
         if self.loss.name == "hinge":
             return {"score": predictor.tolist(), "label": label}
         return {"probability": expit(predictor).tolist(), "label": label}
+
+    def _class_columns(self, scores: FloatArray) -> dict[str, Any]:
+        """Return the probabilities of the classes, and the labels of the likeliest ones."""
+        labels = self.labels or []
+        shares = softmax(scores, axis=1).T.tolist()
+        found = {
+            f"probability ({label})": share for label, share in zip(labels, shares, strict=True)
+        }
+        return {**found, "label": [labels[k] for k in np.argmax(scores, axis=1)]}
 
     def score(self, path: str, node: str, target: str) -> dict[str, float]:
         """Return means over the rows of a file that have a target, and how many there are."""
@@ -149,7 +165,7 @@ class Model:
 
 
 def _refuse_infinite(values: FloatArray, table: DataTable, what: str) -> None:
-    wrong = np.flatnonzero(~np.isfinite(values))
+    wrong = np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))
     if wrong.size:
         line = table.lines[wrong[0]]
         raise ValueError(f"{table.path}, line {line}: the {what} is too large for a number")

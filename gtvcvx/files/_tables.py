@@ -90,8 +90,8 @@ class DataTable:
         Names of the feature columns.
     n_skipped : int
         Rows left out because their target cell is empty.
-    labels : list of two str, or None
-        Where targets are texts: the one of the smaller value in ``y``, and the other.
+    labels : list of str, or None
+        Where targets are labels: the one of the smallest value in ``y``, and so on.
     """
 
     path: str

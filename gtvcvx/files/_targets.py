@@ -1,4 +1,4 @@
-"""What a target column may hold: numbers, counts, or two labels."""
+"""What a target column may hold: numbers, counts, two labels, or labels of several classes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.files._csv import CsvFile, is_number
+from gtvcvx.files._csv import CsvFile, is_integer, is_number
 
 # Cells that mark a missing label as often as they are one.
 _MISSING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "?", "-", "."})
@@ -16,7 +16,7 @@ _MISSING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "?", "-", "."})
 class Numbers:
     """Targets that are finite numbers."""
 
-    #: The two labels, that of the smaller value first; None if targets are numbers.
+    #: The labels, that of the smallest value first; None if targets are numbers.
     labels: list[str] | None = None
 
     def read(
@@ -114,3 +114,66 @@ class TwoLabels(Numbers):
             )
         self._texts.append(cell)
         return float(len(self._texts) - 1)
+
+
+class ManyLabels(Numbers):
+    """Targets that are labels of classes: all integers, or all texts; their values are 0, 1, ...
+
+    Integers are in order of size, texts in alphabetical order.
+
+    Parameters
+    ----------
+    labels : list of str, optional
+        The labels that are expected, in their order.
+    """
+
+    def __init__(self, labels: list[str] | None = None) -> None:
+        self.labels = labels
+        # Position of each label in order of appearance.
+        self._values: dict[str, float] = {text: float(k) for k, text in enumerate(labels or [])}
+        self._integers: bool | None = all(map(is_integer, labels)) if labels else None
+        self._known = labels is not None
+        self._path = self._column = ""
+
+    def read(
+        self, file: CsvFile, cells: Sequence[str], lines: Sequence[int], column: str
+    ) -> FloatArray:
+        """Values of some cells, none of which is empty, in order of appearance."""
+        self._path, self._column = file.path, column
+        for cell in dict.fromkeys(cells):
+            if cell not in self._values:
+                try:
+                    self._check(cell)
+                except ValueError as error:
+                    raise file.error(lines[cells.index(cell)], column, str(error)) from None
+                self._values[cell] = float(len(self._values))
+        return np.fromiter(map(self._values.__getitem__, cells), np.float64, len(cells))
+
+    def finished(self, values: FloatArray) -> FloatArray:
+        """Values (N,) of all cells, once all have been read."""
+        if self._known:
+            return values
+        if len(self._values) < 2:
+            raise ValueError(
+                f"{self._path}: column {self._column} holds one label only, "
+                f"{next(iter(self._values), '')!r}; two or more are expected"
+            )
+        self.labels = sorted(self._values, key=int if self._integers else None)
+        numbers = {text: float(k) for k, text in enumerate(self.labels)}
+        return np.array([numbers[text] for text in self._values])[values.astype(np.int64)]
+
+    def _check(self, cell: str) -> None:
+        """Refuse a cell that has not been met before and is no label."""
+        if cell.lower() in _MISSING:
+            raise ValueError(f"{cell!r} looks like a missing label: leave such cells empty")
+        if self._known:
+            raise ValueError(f"{cell!r} is none of the labels of the fit")
+        if is_number(cell) and not is_integer(cell):
+            raise ValueError(f"a label is expected, an integer or a text, got {cell!r}")
+        if self._integers is None:
+            self._integers = is_integer(cell)
+        if self._integers != is_integer(cell):
+            raise ValueError(
+                f"{cell!r} is among labels such as {next(iter(self._values))!r}; "
+                "all are integers, or none is"
+            )

@@ -9,10 +9,11 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx.cli import _arguments
-from gtvcvx.losses.batched._terms import ROW_KINDS
+from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS
 
 LOSSES = {
     "logistic": (gtv.LogisticLoss, {}),
+    "multinomial": (gtv.MultinomialLogisticLoss, {}),
     "poisson": (gtv.PoissonLoss, {}),
     "huber": (gtv.HuberLoss, {"delta": 0.7}),
     "pseudohuber": (gtv.PseudoHuberLoss, {"delta": 0.7}),
@@ -30,6 +31,8 @@ def targets(loss: str, y: np.ndarray) -> np.ndarray:
     if loss in ("logistic", "hinge"):
         y = y * np.where(np.arange(len(y)) % 4 == 1, -1, 1)
         return np.where(y > 0, 1, 0 if loss == "logistic" else -1)
+    if loss == "multinomial":
+        return np.digitize(y, [-10, 20]) + np.arange(len(y)) // 3 % 2
     return np.floor(np.abs(y) / 20) if loss == "poisson" else y
 
 
@@ -40,7 +43,8 @@ def of_loss(files):
     def arguments(loss, *extra, text=None):
         _, X, y, node = files.arrays()
         X, values = X / [1.0, 30.0], targets(loss, y)
-        cells = [text[int(value > 0)] for value in values] if text else values.tolist()
+        index = values if loss == "multinomial" else (values > 0).astype(int)
+        cells = [text[k] for k in index] if text else values.tolist()
         names = "abcdef"
         rows = [[names[i], *x, c] for i, x, c in zip(node, X.tolist(), cells, strict=True)]
         files.write("data.csv", HEADER, rows)
@@ -59,7 +63,7 @@ def direct(files, loss, X, y, node, **more):
 
 
 def test_every_loss_of_rows_is_there():
-    assert set(LOSSES) == set(_arguments.LOSSES) - {"point"} == {*ROW_KINDS, "lasso"}
+    assert set(LOSSES) == set(_arguments.LOSSES) - {"point"} == {*ROW_KINDS, MULTINOMIAL, "lasso"}
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -73,7 +77,7 @@ def test_solves_what_python_solves(files, run, of_loss, loss):
     assert outcome.json["data"]["loss"]["name"] == loss
     solution = gtv.Solution.load(files.folder / "s.npz")
     assert solution.info["loss"]["name"] == loss
-    assert solution.info["columns"] == {"node": "place", "target": "y"}
+    assert solution.info["columns"] == {"node": "place", "target": "y", "features": ["x1", "x2"]}
     # the mean over all rows of what the objective averages node by node: four rows each
     kind, options = LOSSES[loss]
     kind, options = (gtv.SquaredLoss, {}) if loss == "lasso" else (kind, options)
@@ -108,7 +112,53 @@ def test_two_texts_are_labels_in_alphabetical_order(files, run, of_loss, loss):
     assert solution.value == pytest.approx(expected.value, abs=3e-6)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "poisson", "huber", "hinge", "lasso"])
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        (["9", "10", "-2", "4"], [2, 3, 0, 1]),
+        (["red", "blue", "green", "a, b"], [3, 1, 2, 0]),
+    ],
+)
+def test_labels_of_classes_are_numbered_in_their_order(files, run, of_loss, text, order):
+    arguments, X, y, node = of_loss("multinomial", "--ridge", "0.2", "--intercept", text=text)
+    outcome = run(*arguments)
+    assert (outcome.status, outcome.err) == (0, "")
+    names = [text[k] for k in order]
+    said = ", ".join(f"{name} = {k}" for k, name in enumerate(names))
+    assert f"Labels      {said}\n" in outcome.out
+    assert "Features    x1, x2, intercept\n" in outcome.out
+    assert "accuracy of the data 0." in outcome.out
+    solution = gtv.Solution.load(files.folder / "s.npz")
+    assert solution.info["labels"] == names
+    assert solution.info["features"][:5] == [
+        *(f"x1 ({name})" for name in names),
+        f"x2 ({names[0]})",
+    ]
+    ones = np.column_stack([X, np.ones(len(X))])
+    ranks = np.argsort(order)[y]
+    expected = direct(files, "multinomial", ones, ranks, node, ridge=0.2, intercept=2)
+    value = expected.solve(rtol=1e-7, verbose=False).value
+    assert solution.value == pytest.approx(value, abs=3e-6)
+
+
+def test_classes_in_the_units_of_the_file(files, run, of_loss):
+    """Scores by the converted coefficients from the raw columns are those of the scaled model."""
+    options = ("--standardize", "--intercept", "--ridge", "0.1", "--coefficients")
+    arguments, X, _, node = of_loss("multinomial", *options, files.folder / "w.csv")
+    assert run(*arguments).status == 0
+    solution = gtv.Solution.load(files.folder / "s.npz")
+    scaling, original = solution.info["standardized"], solution.info["original"]
+    Z = np.column_stack([(X - scaling["mean"]) / scaling["scale"], np.ones(len(X))])
+    raw = np.column_stack([X, np.ones(len(X))])
+    scores = [
+        np.einsum("np,npk->nk", A, np.asarray(w)[node].reshape(len(A), 3, -1))
+        for A, w in ((Z, solution.w), (raw, original["w"]))
+    ]
+    assert scores[1] == pytest.approx(scores[0], abs=1e-9)
+    assert original["features"] == solution.info["features"]
+
+
+@pytest.mark.parametrize("loss", ["logistic", "multinomial", "poisson", "huber", "hinge", "lasso"])
 def test_cross_validation(run, of_loss, loss):
     arguments, *_ = of_loss(loss, "--json")
     at = arguments.index("--lam")
@@ -181,6 +231,10 @@ def test_points(files, run):
         ("logistic", ["no", "NA", "yes"], ["line 3", "'NA'", "missing", "empty"]),
         ("logistic", ["no", "no", ""], ["one label only", "'no'"]),
         ("hinge", ["1", "0", "1"], ["line 3", "-1 or 1", "'0'"]),
+        ("multinomial", ["0", "1", "1.5"], ["line 4", "an integer or a text", "'1.5'"]),
+        ("multinomial", ["a", "b", "3"], ["line 4", "'3'", "'a'", "all are integers"]),
+        ("multinomial", ["a", "NA", "b"], ["line 3", "'NA'", "missing", "empty"]),
+        ("multinomial", ["7", "7", ""], ["one label only", "'7'"]),
         ("poisson", ["0", "3", "-1"], ["line 4", "count", "'-1'"]),
         ("huber", ["0", "x", "1"], ["line 3", "'x'", "not a number"]),
     ],
@@ -206,6 +260,7 @@ def test_targets_are_checked_by_line(files, run, loss, cells, words):
         (["--delta", "1"], ["--delta", "squared", "huber, pseudohuber"]),
         (["--loss", "logistic", "--level", ".5"], ["--level", "logistic", "quantile"]),
         (["--ridge", "-1"], ["--ridge", "'-1'"]),
+        (["--loss", "multinomial", "--kappa", "1"], ["--kappa", "multinomial"]),
         (["--loss", "point"], ["--target", "point"]),
         (["--loss", "point", "--ridge", "1"], ["--ridge", "point"]),
     ],

@@ -87,6 +87,32 @@ def test_labels(files, predict, loss, text):
     assert outcome.json["score"]["accuracy"] == share
 
 
+@pytest.mark.parametrize("scaled", [[], ["--standardize", "--intercept"]])
+def test_classes(files, predict, scaled):
+    names, X, y, node = files.arrays()
+    cells = [("low", "middle", "up")[k] for k in np.digitize(y, [-10, 20])]
+    rows = [[names[i], *x, c] for i, x, c in zip(node, X.tolist(), cells, strict=True)]
+    files.write("data.csv", ["place", "x1", "x2", "y"], rows)
+    options = ["--loss", "multinomial", "--ridge", "0.1", *scaled]
+    outcome, (header, rows) = predict(*options, extra=["--score", "--json"])
+    assert header == ["place", *(f"probability ({c})" for c in ("low", "middle", "up")), "label"]
+    info = gtv.Solution.load(files.folder / "s.npz").info
+    w = info["original"]["w"] if scaled else gtv.Solution.load(files.folder / "s.npz").w
+    raw = np.column_stack([X, np.ones(len(X))]) if scaled else X
+    scores = np.einsum("np,npk->nk", raw, np.asarray(w)[node].reshape(*raw.shape, 3))
+    expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    shares = np.array([row[1:4] for row in rows], dtype=float)
+    assert shares == pytest.approx(expected, abs=1e-9)
+    assert [row[4] for row in rows] == [("low", "middle", "up")[k] for k in shares.argmax(axis=1)]
+    right = np.mean([row[4] == cell for row, cell in zip(rows, cells, strict=True)])
+    assert outcome.json["score"]["accuracy"] == right > 0.5
+    own = shares[np.arange(len(cells)), [("low", "middle", "up").index(c) for c in cells]]
+    assert outcome.json["score"]["mean_loss"] == pytest.approx(-np.log(own).mean())
+    new = files.write("new.csv", ["place", "x1", "x2", "y"], [["a", 1, 1, "other"]])
+    outcome, _ = predict(*options, data=new, extra=["--score"])
+    assert (outcome.status, "line 2" in outcome.err, "'other'" in outcome.err) == (2, True, True)
+
+
 def test_labels_of_the_fit_are_those_of_the_score(files, predict):
     """A file with one of the two labels, or with a third, does not name them anew."""
     names, X, _, node = files.arrays()

@@ -65,8 +65,10 @@ def add_loss(parser: ArgumentParser) -> None:
     group = parser.add_argument_group(
         "loss",
         "Targets of logistic are 0 or 1, those of hinge -1 or 1; two labels that are no numbers\n"
-        "become that in alphabetical order. Those of poisson are counts. With point, DATA has one\n"
-        "row a node and no target, and the parameters follow the features: convex clustering.",
+        "become that in alphabetical order. Those of multinomial are labels of two classes or\n"
+        "more, integers or texts, numbered from 0 in their order. Those of poisson are counts.\n"
+        "With point, DATA has one row a node and no target, and the parameters follow the\n"
+        "features: convex clustering.",
     )
     group.add_argument(
         "--loss",
