@@ -179,3 +179,13 @@ def test_first_solves_are_measured_of_every_loss():
     assert first > 0.0
     assert second > 0.0
     assert sum(kernels.seconds.values()) <= first + second
+
+
+def test_forests_and_many_dimensions_are_measured():
+    forests = module("forests")
+    for loss in forests.LOSSES:
+        assert forests.problem_of("tree", loss, 9).solve().info["method"] == "dynamic programming"
+    told = list(forests.lines(1, scale=1e-3))
+    assert len(told) == 9
+    assert all("optimal" in line for line in told[-2:])
+    assert sum("solve without it" in line for line in told) == 4
