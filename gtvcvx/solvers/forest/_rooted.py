@@ -10,6 +10,7 @@ from gtvcvx._arrays import BoolArray, IntArray, SignArray
 from gtvcvx._deadline import look
 from gtvcvx.compiled import compiled
 from gtvcvx.graph import EmpiricalGraph
+from verify.flows._network import Arcs, arcs_of
 
 
 class RootedForest(NamedTuple):
@@ -67,7 +68,7 @@ def rooted_forest(graph: EmpiricalGraph) -> RootedForest:
     n = graph.n_nodes
     if is_chain(graph):
         return _chain(n)
-    starts, at = _adjacency(n, graph.edges)
+    arcs = arcs_of(n, graph.edges)
     look()
     forest = RootedForest(
         np.empty(n, np.int64),
@@ -77,7 +78,7 @@ def rooted_forest(graph: EmpiricalGraph) -> RootedForest:
         np.empty(n, np.int64),
         np.empty(n, np.bool_),
     )
-    trees = _number(graph.edges, starts, at, forest)
+    trees = _number(graph.edges, arcs, forest)
     # Trees were met from the last position down.
     return forest._replace(stops=forest.stops[:trees][::-1], chain=forest.chain[:trees][::-1])
 
@@ -99,38 +100,20 @@ def _consecutive(edges: IntArray) -> bool:
     return wrong == 0
 
 
-@compiled
-def _adjacency(n: int, edges: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the edges at each node i, ``at[starts[i] : starts[i + 1]]``."""
-    starts = np.zeros(n + 1, np.int64)
-    for e in range(len(edges)):
-        starts[edges[e, 0] + 1] += 1
-        starts[edges[e, 1] + 1] += 1
-    for i in range(n):
-        starts[i + 1] += starts[i]
-    place = starts[:-1].copy()
-    at = np.empty(2 * len(edges), np.int64)
-    for e in range(len(edges)):
-        for side in range(2):
-            i = edges[e, side]
-            at[place[i]] = e
-            place[i] += 1
-    return starts, at
-
-
 @compiled(nogil=True)
-def _number(edges: IntArray, starts: IntArray, at: IntArray, forest: RootedForest) -> int:
+def _number(edges: IntArray, arcs: Arcs, forest: RootedForest) -> int:
     """Write the positions, depth first and from the last one down; return the number of trees.
 
     Roots have one neighbour at most, so that trees that are chains are numbered from end to end.
     """
     node, parent, edge, sign, stops, chain = forest
+    first, last = arcs.start, arcs.stop
     n = len(node)
     position = np.full(n, -1, np.int64)
     stack = np.empty(n, np.int64)  # edges through which nodes are still to be entered
     left, trees = n, 0
     for start in range(n):
-        if starts[start + 1] - starts[start] > 1 or position[start] >= 0:
+        if last[start] - first[start] > 1 or position[start] >= 0:
             continue
         stops[trees], chain[trees] = left, True
         trees += 1
@@ -139,11 +122,12 @@ def _number(edges: IntArray, starts: IntArray, at: IntArray, forest: RootedFores
         node[left], parent[left], edge[left], sign[left] = start, -1, -1, 0
         i, top, through = start, 0, -1
         while True:
-            if starts[i + 1] - starts[i] > 2:
+            if last[i] - first[i] > 2:
                 chain[trees - 1] = False
-            for k in range(starts[i], starts[i + 1]):
-                if at[k] != through:
-                    stack[top] = at[k]
+            for k in range(first[i], last[i]):
+                e = arcs.directed[k] >> 1
+                if e != through:
+                    stack[top] = e
                     top += 1
             if top == 0:
                 break
