@@ -45,7 +45,32 @@ class Counts(Numbers):
         return values
 
 
-class TwoLabels(Numbers):
+class Labels(Numbers):
+    """Targets whose cells are worth what they are worth where they are met first."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, float] = {}  # of the cells met so far
+        self._path = self._column = ""
+
+    def read(
+        self, file: CsvFile, cells: Sequence[str], lines: Sequence[int], column: str
+    ) -> FloatArray:
+        """Values of some cells, none of which is empty, before they are finished."""
+        self._path, self._column = file.path, column
+        for cell in dict.fromkeys(cells):
+            if cell not in self._values:
+                try:
+                    self._values[cell] = self._value(cell)
+                except ValueError as error:
+                    raise file.error(lines[cells.index(cell)], column, str(error)) from None
+        return np.fromiter(map(self._values.__getitem__, cells), np.float64, len(cells))
+
+    def _value(self, cell: str) -> float:
+        """Value of a cell that has not been met before; ValueError where it is no label."""
+        raise NotImplementedError
+
+
+class TwoLabels(Labels):
     """Targets with two values: two numbers, or two texts in alphabetical order.
 
     Parameters
@@ -57,27 +82,13 @@ class TwoLabels(Numbers):
     """
 
     def __init__(self, low: int, high: int, labels: list[str] | None = None) -> None:
+        super().__init__()
         self._ends = (float(low), float(high))
         self._expected = f"{low} or {high}"
-        # Value of each text met so far: of numbers as they are, of labels their position.
-        self._values: dict[str, float] = {}
+        # Values are those of numbers as they are, and of labels their position.
         self._texts: list[str] = list(labels or [])
         if labels is not None:
             self._values = {labels[0]: 0.0, labels[1]: 1.0}
-        self._path = self._column = ""
-
-    def read(
-        self, file: CsvFile, cells: Sequence[str], lines: Sequence[int], column: str
-    ) -> FloatArray:
-        """Values of some cells, none of which is empty; of texts in order of appearance."""
-        self._path, self._column = file.path, column
-        for cell in dict.fromkeys(cells):
-            if cell not in self._values:
-                try:
-                    self._values[cell] = self._value(cell)
-                except ValueError as error:
-                    raise file.error(lines[cells.index(cell)], column, str(error)) from None
-        return np.fromiter(map(self._values.__getitem__, cells), np.float64, len(cells))
 
     def finished(self, values: FloatArray) -> FloatArray:
         """Values (N,) of all cells, once all have been read."""
@@ -116,7 +127,7 @@ class TwoLabels(Numbers):
         return float(len(self._texts) - 1)
 
 
-class ManyLabels(Numbers):
+class ManyLabels(Labels):
     """Targets that are labels of classes: all integers, or all texts; their values are 0, 1, ...
 
     Integers are in order of size, texts in alphabetical order.
@@ -128,26 +139,12 @@ class ManyLabels(Numbers):
     """
 
     def __init__(self, labels: list[str] | None = None) -> None:
+        super().__init__()
         self.labels = labels
         # Position of each label in order of appearance.
-        self._values: dict[str, float] = {text: float(k) for k, text in enumerate(labels or [])}
+        self._values = {text: float(k) for k, text in enumerate(labels or [])}
         self._integers: bool | None = all(map(is_integer, labels)) if labels else None
         self._known = labels is not None
-        self._path = self._column = ""
-
-    def read(
-        self, file: CsvFile, cells: Sequence[str], lines: Sequence[int], column: str
-    ) -> FloatArray:
-        """Values of some cells, none of which is empty, in order of appearance."""
-        self._path, self._column = file.path, column
-        for cell in dict.fromkeys(cells):
-            if cell not in self._values:
-                try:
-                    self._check(cell)
-                except ValueError as error:
-                    raise file.error(lines[cells.index(cell)], column, str(error)) from None
-                self._values[cell] = float(len(self._values))
-        return np.fromiter(map(self._values.__getitem__, cells), np.float64, len(cells))
 
     def finished(self, values: FloatArray) -> FloatArray:
         """Values (N,) of all cells, once all have been read."""
@@ -162,8 +159,8 @@ class ManyLabels(Numbers):
         numbers = {text: float(k) for k, text in enumerate(self.labels)}
         return np.array([numbers[text] for text in self._values])[values.astype(np.int64)]
 
-    def _check(self, cell: str) -> None:
-        """Refuse a cell that has not been met before and is no label."""
+    def _value(self, cell: str) -> float:
+        """Number that a cell gets which has not been met before."""
         if cell.lower() in _MISSING:
             raise ValueError(f"{cell!r} looks like a missing label: leave such cells empty")
         if self._known:
@@ -177,3 +174,4 @@ class ManyLabels(Numbers):
                 f"{cell!r} is among labels such as {next(iter(self._values))!r}; "
                 "all are integers, or none is"
             )
+        return float(len(self._values))
