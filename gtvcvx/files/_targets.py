@@ -160,7 +160,7 @@ class ManyLabels(Labels):
         return np.array([numbers[text] for text in self._values])[values.astype(np.int64)]
 
     def _value(self, cell: str) -> float:
-        """Number that a cell gets which has not been met before."""
+        """Give a cell that has not been met before its number."""
         if cell.lower() in _MISSING:
             raise ValueError(f"{cell!r} looks like a missing label: leave such cells empty")
         if self._known:
