@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -292,7 +293,10 @@ class Search:
         i = int(np.searchsorted(-np.array(self.lams), -lam))
         start = None
         if self.lams:
-            start = self.solutions[int(np.argmin(np.abs(np.log(np.array(self.lams) / lam))))]
+            near = self.solutions[int(np.argmin(np.abs(np.log(np.array(self.lams) / lam))))]
+            # Partitions are read off rough solutions: none may stop as soon as its gap allows.
+            info = {key: value for key, value in near.info.items() if key != "gap_ratio"}
+            start = dataclasses.replace(near, info=info)
         solution = self._solving.solve(self._problem.with_lam(lam), start)
         self.lams.insert(i, lam)
         self.solutions.insert(i, solution)
