@@ -8,24 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import integer_array
-from gtvcvx.losses._regularizers import entries
+from gtvcvx.losses._regularizers import entries_but_intercept
 from gtvcvx.losses._row_loss import RowLoss
 from gtvcvx.losses.batched._terms import Term
 
 
 def _penalty(kind: str, name: str, parameters: Mapping[str, Any], dim: int) -> list[Term]:
     """Return a ridge or l1 term at node 0, zero at the intercept; none if it is zero."""
-    values = entries(name, parameters[name], dim)
-    intercept = parameters["intercept"]
-    if intercept is not None:
-        columns = np.atleast_1d(integer_array(intercept, "intercept"))
-        wrong = np.flatnonzero((columns < 0) | (columns >= dim))
-        if wrong.size:
-            raise ValueError(
-                f"intercept: a column 0..{dim - 1} is expected, got {int(columns[wrong[0]])}"
-            )
-        values[columns] = 0.0
+    values = entries_but_intercept(name, parameters[name], dim, parameters["intercept"])
     node = np.zeros(1, dtype=np.int64)
     return [{"kind": kind, "node": node, name: values[None, :]}] if values.any() else []
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, finite_array, integer_array, is_integer
+from gtvcvx._arrays import FloatArray, finite_array, is_integer
 from gtvcvx.losses._loss import PlainLoss
-from gtvcvx.losses._regularizers import entries
+from gtvcvx.losses._regularizers import entries_but_intercept
 from gtvcvx.losses._rows import Rows, rows_of_node, stacked_rows, table_rows
-from gtvcvx.losses.batched._from_terms import parts_of_terms
-from gtvcvx.losses.batched._stacked import StackedLoss
+from gtvcvx.losses.batched._stacked import StackedLoss, stacked_terms
 from gtvcvx.losses.batched._terms import MULTINOMIAL, Term, check_classes
+from gtvcvx.losses.batched.multinomial._softmax import probabilities
 
 
 class MultinomialLogisticLoss(PlainLoss):
@@ -64,7 +64,7 @@ class MultinomialLogisticLoss(PlainLoss):
         self.n_classes = _classes(self.y, n_classes)
         p = self.X.shape[1]
         self.dim: int = p * self.n_classes
-        self._ridge = np.repeat(_ridge(ridge, intercept, p), self.n_classes)
+        self._ridge = np.repeat(entries_but_intercept("ridge", ridge, p, intercept), self.n_classes)
 
     def plain_terms(self, dim: int) -> list[Term]:
         """Return the rows, and the ridge term, at node 0."""
@@ -138,16 +138,10 @@ class MultinomialLogisticLoss(PlainLoss):
         w = finite_array(w, "w", 1)
         if len(w) != self.dim:
             raise ValueError(f"w: a vector of length {self.dim} is expected, got {len(w)}")
-        return class_probabilities(self.X @ w.reshape(-1, self.n_classes))
+        return probabilities(self.X @ w.reshape(-1, self.n_classes))
 
     def __repr__(self) -> str:
         return f"MultinomialLogisticLoss(X of shape {self.X.shape}, n_classes={self.n_classes})"
-
-
-def class_probabilities(scores: FloatArray) -> FloatArray:
-    """Probabilities of the classes for scores x^T W, classes last."""
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 def _classes(y: FloatArray, n_classes: int | None) -> int:
@@ -161,27 +155,13 @@ def _classes(y: FloatArray, n_classes: int | None) -> int:
     return K
 
 
-def _ridge(ridge: ArrayLike, intercept: int | Sequence[int] | None, p: int) -> FloatArray:
-    """Return the curvatures (p,) of the features, zero at the intercept."""
-    out = entries("ridge", ridge, p)
-    if intercept is not None:
-        columns = np.atleast_1d(integer_array(intercept, "intercept"))
-        wrong = np.flatnonzero((columns < 0) | (columns >= p))
-        if wrong.size:
-            raise ValueError(
-                f"intercept: a column 0..{p - 1} is expected, got {int(columns[wrong[0]])}"
-            )
-        out[columns] = 0.0
-    return out
-
-
 def _stacked(
     rows: Rows, n_classes: int | None, ridge: ArrayLike, intercept: int | Sequence[int] | None
 ) -> StackedLoss:
     K, p = _classes(rows.y, n_classes), rows.X.shape[1]
-    mu, nodes = np.repeat(_ridge(ridge, intercept, p), K), np.unique(rows.node)
+    mu = np.repeat(entries_but_intercept("ridge", ridge, p, intercept), K)
+    nodes = np.unique(rows.node)
     terms = rows.terms(MULTINOMIAL, {})
     if mu.any():
         terms.append({"kind": "ridge", "node": nodes, "mu": np.tile(mu, (len(nodes), 1))})
-    losses = StackedLoss(parts_of_terms(terms, p * K) if len(nodes) else [], p * K)
-    return losses if rows.n_nodes is None else losses.completed(rows.n_nodes)
+    return stacked_terms(terms, p * K, rows.n_nodes)

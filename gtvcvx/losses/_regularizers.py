@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, finite_array, real_array
+from gtvcvx._arrays import FloatArray, finite_array, integer_array, real_array
 from gtvcvx.losses._loss import PlainLoss
 from gtvcvx.losses.batched._terms import Term, check_bounds, check_parameter
 from verify._display import short
@@ -27,6 +28,22 @@ def entries(name: str, value: Any, dim: int | None) -> FloatArray:
     array = finite_array(np.atleast_1d(array), name, 1)
     check_parameter(name, array)
     return np.broadcast_to(array, (len(array) if dim is None else dim,)).copy()
+
+
+def entries_but_intercept(
+    name: str, value: Any, dim: int, intercept: int | Sequence[int] | None
+) -> FloatArray:
+    """Return a parameter >= 0 for each entry of w (dim,), zero at constant columns."""
+    out = entries(name, value, dim)
+    if intercept is not None:
+        columns = np.atleast_1d(integer_array(intercept, "intercept"))
+        wrong = np.flatnonzero((columns < 0) | (columns >= dim))
+        if wrong.size:
+            raise ValueError(
+                f"intercept: a column 0..{dim - 1} is expected, got {int(columns[wrong[0]])}"
+            )
+        out[columns] = 0.0
+    return out
 
 
 class _EntryTerm(PlainLoss):

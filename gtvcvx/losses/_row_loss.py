@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import FloatArray
 from gtvcvx.losses._loss import PlainLoss
 from gtvcvx.losses._rows import Rows, row_parameter, rows_of_node, stacked_rows, table_rows
-from gtvcvx.losses.batched._from_terms import parts_of_terms
-from gtvcvx.losses.batched._stacked import StackedLoss
+from gtvcvx.losses.batched._stacked import StackedLoss, stacked_terms
 from gtvcvx.losses.batched._terms import ROW_KINDS, Term, check_parameter, check_targets
 
 
@@ -147,8 +146,7 @@ class RowLoss(PlainLoss):
             (name,) = set(term) - {"kind", "node"}
             values = np.broadcast_to(term[name], (len(nodes), dim))
             terms.append({"kind": term["kind"], "node": nodes, name: values})
-        losses = StackedLoss(parts_of_terms(terms, dim) if len(nodes) else [], dim)
-        return losses if rows.n_nodes is None else losses.completed(rows.n_nodes)
+        return stacked_terms(terms, dim, rows.n_nodes)
 
     def __repr__(self) -> str:
         weighted = "" if self._rows.share is None else ", weighted"

@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike
 
 from gtvcvx.losses._loss import Loss
 from gtvcvx.losses._rows import Rows, rows_of_node, stacked_rows, table_rows
-from gtvcvx.losses.batched._from_terms import parts_of_terms
 from gtvcvx.losses.batched._quadratic import BatchedQuadratic
 from gtvcvx.losses.batched._squared import BatchedSquared
-from gtvcvx.losses.batched._stacked import StackedLoss
+from gtvcvx.losses.batched._stacked import StackedLoss, stacked_terms
 from gtvcvx.losses.batched._terms import WEIGHT, Term
 
 
@@ -114,8 +113,7 @@ class SquaredLoss(Loss):
 def _stacked(rows: Rows) -> StackedLoss:
     d = rows.X.shape[1]
     if rows.share is not None:
-        losses = StackedLoss(parts_of_terms(rows.terms("squared", {}), d), d)
-        return losses if rows.n_nodes is None else losses.completed(rows.n_nodes)
+        return stacked_terms(rows.terms("squared", {}), d, rows.n_nodes)
     counts = np.bincount(rows.node)
     nodes = np.flatnonzero(counts)
     indptr = np.concatenate([[0], np.cumsum(counts[nodes])])

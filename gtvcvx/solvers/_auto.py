@@ -20,8 +20,9 @@ from gtvcvx.solution import Solution
 from gtvcvx.solvers.divide._division import Division
 from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
 from gtvcvx.solvers.driver import Limits, Method, Options, Run, Takes, missing
+from gtvcvx.solvers.driver._scalar import separable_penalty
 from gtvcvx.solvers.forest import REQUIREMENTS as FOREST
-from gtvcvx.solvers.forest import DynamicProgram, Split, separable_penalty
+from gtvcvx.solvers.forest import DynamicProgram, Split
 from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._stalling import Paced, Stalling
 from gtvcvx.solvers.polishing._coarsening import Coarsening

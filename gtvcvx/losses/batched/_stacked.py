@@ -368,6 +368,13 @@ def _summands(terms: list[Term], both: BoolArray) -> list[Term]:
     return terms
 
 
+def stacked_terms(terms: Sequence[Term], dim: int, n_nodes: int | None) -> StackedLoss:
+    """Return the losses of terms of rows, for n_nodes nodes where their number is known."""
+    some = [term for term in terms if len(term["node"])]
+    losses = StackedLoss(parts_of_terms(some, dim) if some else [], dim)
+    return losses if n_nodes is None else losses.completed(n_nodes)
+
+
 def stacked_from_terms(terms: Sequence[dict[str, Any]], dim: int) -> StackedLoss:
     """Rebuild the losses that `StackedLoss.terms` wrote down.
 

@@ -7,13 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.losses import ScalarForm
-from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Requirement
+from gtvcvx.solvers.driver._scalar import (
+    LARGEST,
+    scalar_capacities,
+    scalar_form,
+    separable_penalty,
+)
 
-# Beyond this size squares, and their sums, come too close to the end of double precision.
-_LARGEST = 1e140
 # Arcs are numbered in 32 bits.
 _MOST_EDGES = 2**30 - 1
 
@@ -45,23 +47,10 @@ def scalar_problems(problem: GTVProblem) -> ScalarProblems:
     ValueError
         The losses couple coordinates..
     """
-    data = _scalar_form(problem)
+    data = scalar_form(problem)
     if data is None:
         raise ValueError("losses: their coordinates are coupled")
-    # In one dimension a norm is a multiple of the absolute value.
-    factor = float(problem.penalty.value(np.eye(1, problem.dim))[0])
-    return ScalarProblems(data.curvature, data.linear, factor * problem.capacities)
-
-
-def _scalar_form(problem: GTVProblem) -> ScalarForm | None:
-    return problem.cached("scalar form", lambda: problem.losses.scalar(problem.graph.n_nodes))
-
-
-def separable_penalty(problem: GTVProblem) -> str | None:
-    """Ask for a penalty that is a sum over coordinates of absolute differences."""
-    penalty = problem.penalty
-    separable = penalty.compiled_form == CompiledForm.L1 or (problem.dim == 1 and penalty.is_norm)
-    return None if separable else "the penalty 'l1', or a norm for d = 1"
+    return ScalarProblems(data.curvature, data.linear, scalar_capacities(problem))
 
 
 def numbered_arcs(problem: GTVProblem) -> str | None:
@@ -75,7 +64,7 @@ def scalar_losses(problem: GTVProblem) -> str | None:
     They are squared, point or zero losses, and the features of a squared loss are orthogonal,
     ``sum_r X[r, k] X[r, l] = 0`` for k != l.
     """
-    return None if _scalar_form(problem) is not None else "quadratic losses of single coordinates"
+    return None if scalar_form(problem) is not None else "quadratic losses of single coordinates"
 
 
 def moderate_numbers(problem: GTVProblem) -> str | None:
@@ -103,4 +92,4 @@ def _within_range(scalars: ScalarProblems) -> bool:
             float(curvature.sum()),
             float(np.max(reach[known] / curvature[known], initial=0.0)),
         )
-    return largest < _LARGEST
+    return largest < LARGEST

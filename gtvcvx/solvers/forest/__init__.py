@@ -1,6 +1,6 @@
 """Forests: exact solutions by dynamic programming, where coordinates are scalar problems."""
 
-from gtvcvx.solvers.forest._forest import REQUIREMENTS, DynamicProgram, separable_penalty
+from gtvcvx.solvers.forest._forest import REQUIREMENTS, DynamicProgram
 from gtvcvx.solvers.forest._rooted import RootedForest, is_forest, rooted_forest
 from gtvcvx.solvers.forest._split import Split
 
@@ -11,5 +11,4 @@ __all__ = [
     "Split",
     "is_forest",
     "rooted_forest",
-    "separable_penalty",
 ]

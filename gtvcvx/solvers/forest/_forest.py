@@ -14,16 +14,20 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
-from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Requirement
+from gtvcvx.solvers.driver._scalar import (
+    LARGEST,
+    scalar_capacities,
+    scalar_form,
+    separable_penalty,
+)
 from gtvcvx.solvers.forest._capacities import effective
 from gtvcvx.solvers.forest._chain import Queue
 from gtvcvx.solvers.forest._compiled import flows, forest_bounds, values
 from gtvcvx.solvers.forest._nodes import Bounds, Nodes
 from gtvcvx.solvers.forest._rooted import RootedForest, is_forest, rooted_forest
 from gtvcvx.solvers.forest._slopes import (
-    LARGEST,
     Slopes,
     piecewise,
     quadratic_slopes,
@@ -87,7 +91,7 @@ class DynamicProgram:
         """Do n_iter coordinates."""
         assert self._forest is not None
         problem = self._problem
-        capacities = _factor(problem) * problem.capacities
+        capacities = scalar_capacities(problem)
         for _ in range(n_iter):
             k = self.n_iter
             w, u = scalar_solution(self._forest, slopes_in(problem, k), capacities)
@@ -208,24 +212,12 @@ def _clipped(forest: RootedForest, nodes: Nodes, indptr: IntArray, changes: Chan
     return bounds
 
 
-def _factor(problem: GTVProblem) -> float:
-    """Return what the penalty makes of a difference of 1: in one dimension, of any norm."""
-    return float(problem.penalty.value(np.eye(1, problem.dim))[0])
-
-
 def slopes_in(problem: GTVProblem, k: int) -> Slopes:
-    """Return the slopes of a problem's losses in coordinate k."""
-    form = problem.cached("scalar form", lambda: problem.losses.scalar(problem.graph.n_nodes))
+    """Return the slopes of a problem's losses in coordinate k, made once."""
+    form = scalar_form(problem)
     if form is not None:
         return quadratic_slopes(form.curvature[:, k], form.linear[:, k])
-    return slopes_of(problem, k)
-
-
-def separable_penalty(problem: GTVProblem) -> str | None:
-    """Ask for a penalty that is a sum over coordinates of absolute differences."""
-    penalty = problem.penalty
-    separable = penalty.compiled_form == CompiledForm.L1 or (problem.dim == 1 and penalty.is_norm)
-    return None if separable else "the penalty 'l1', or a norm for d = 1"
+    return problem.cached(f"slopes in coordinate {k}", lambda: slopes_of(problem, k))
 
 
 def no_cycles(problem: GTVProblem) -> str | None:
@@ -236,24 +228,17 @@ def no_cycles(problem: GTVProblem) -> str | None:
 
 def scalar_losses(problem: GTVProblem) -> str | None:
     """Ask for losses that are sums over coordinates of piecewise quadratic functions."""
-    return (
-        None
-        if problem.cached("piecewise", lambda: _scalar(problem))
-        else ("losses that are piecewise quadratic in single coordinates")
-    )
-
-
-def _scalar(problem: GTVProblem) -> bool:
     if problem.losses.is_quadratic:
-        return problem.losses.scalar(problem.graph.n_nodes) is not None
-    return piecewise(problem.losses.terms())
+        fits = scalar_form(problem) is not None
+    else:
+        fits = problem.cached("piecewise", lambda: piecewise(problem.losses.terms()))
+    return None if fits else "losses that are piecewise quadratic in single coordinates"
 
 
 def moderate_numbers(problem: GTVProblem) -> str | None:
     """Ask for data whose squares, and sums, stay far from overflow."""
-    factor = _factor(problem)
     with np.errstate(over="ignore"):
-        small = float(problem.capacities.sum()) * factor < LARGEST
+        small = float(scalar_capacities(problem).sum()) < LARGEST
     if small and all(slopes_in(problem, k).moderate for k in range(problem.dim)):
         return None
     return "data of moderate size"

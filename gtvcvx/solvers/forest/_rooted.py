@@ -45,10 +45,10 @@ class RootedForest(NamedTuple):
 
 def tree_nodes(graph: EmpiricalGraph) -> BoolArray:
     """Say which nodes (n,) are in a component without cycles."""
-    n, component = graph.n_nodes, graph.components
+    component = graph.components
     # A connected graph is a tree if it has one edge less than nodes.
     edges = np.bincount(component[graph.edges[:, 0]], minlength=int(component.max()) + 1)
-    return (edges < np.bincount(component))[component] if n else np.empty(0, np.bool_)
+    return (edges < np.bincount(component))[component]
 
 
 def is_forest(graph: EmpiricalGraph) -> bool:

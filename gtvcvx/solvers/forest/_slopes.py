@@ -11,11 +11,10 @@ from gtvcvx.losses.batched._terms import Term
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._scalar import HUBER, KINK, SQUARED
 from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.driver._scalar import LARGEST
 
 #: Terms whose slopes are piecewise linear, with jumps.
 KINDS = frozenset({"squared", "huber", "absolute", "quantile", "hinge", "point", "ridge", "l1"})
-# Beyond this size sums come too close to the end of double precision.
-LARGEST = 1e140
 
 
 class Slopes(NamedTuple):

@@ -26,6 +26,7 @@ from gtvcvx.losses import QuadraticForm, ScalarForm
 from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Requirement
+from gtvcvx.solvers.driver._scalar import scalar_form
 from gtvcvx.solvers.polishing._cluster_problem import ClusterProblem
 from gtvcvx.solvers.polishing._quotient_graph import QuotientEdges, blocks
 
@@ -106,11 +107,10 @@ class Contraction:
         self._cut = np.zeros(problem.graph.n_edges, dtype=bool)
         self._blocks = blocks(problem)
 
-    @cached_property
+    @property
     def scalar(self) -> ScalarForm | None:
         """Second derivatives and b (n, d), where losses do not couple coordinates."""
-        problem = self._problem
-        return problem.cached("scalar form", lambda: problem.losses.scalar(problem.graph.n_nodes))
+        return scalar_form(self._problem)
 
     @cached_property
     def losses(self) -> QuadraticForm:

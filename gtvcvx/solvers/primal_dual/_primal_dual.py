@@ -40,6 +40,7 @@ from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver._method import Iteration
+from gtvcvx.solvers.driver._scalar import scalar_form
 from gtvcvx.solvers.driver._schedule import checked_ratio
 from gtvcvx.solvers.primal_dual._coordinates import Coordinates, Weight, one_weight
 from gtvcvx.solvers.primal_dual._threads import Pace, equal_blocks, most_threads
@@ -179,7 +180,7 @@ class PrimalDual(Iteration):
     def _affine_prox(self) -> AffineProx | None:
         """Return the proximal map of the losses, its matrices as diagonals where they are."""
         problem = self._problem
-        form = problem.cached("scalar form", lambda: problem.losses.scalar(problem.graph.n_nodes))
+        form = scalar_form(problem)
         if form is None:
             return problem.losses.affine_prox(self._tau)
         tau = self._tau[:, None]
