@@ -243,11 +243,28 @@ def errors_of_folds(
     pool = joblib.Parallel(workers, backend="loky", max_nbytes=None, return_as="generator")
     seconds = shares.of(math.ceil(n_folds / workers))
     _LOG.info("%d folds in %d processes", n_folds, workers)
-    run = joblib.delayed(Fold.errors)
-    for k, found in enumerate(pool(run(fold, seconds, None, steps.looks) for fold in folds)):
-        steps.begin(k)
-        steps.take_all(found)
-        yield found
+    run = joblib.delayed(_outcome)
+    failure: Exception | None = None
+    for k, found in enumerate(pool(run(fold, seconds, steps.looks) for fold in folds)):
+        if isinstance(found, Exception):
+            failure = failure or found
+        if failure is None:
+            steps.begin(k)
+            steps.take_all(found)
+            yield found
+    if failure is not None:
+        raise failure
+
+
+def _outcome(fold: Fold, seconds: float | None, keep: bool) -> FoldErrors | Exception:
+    """Errors of a fold, or what was raised: so the first fold that fails is told, in their order.
+
+    Left to the pool, the one that fails first by the clock would be: not the same every time.
+    """
+    try:
+        return fold.errors(seconds, keep=keep)
+    except Exception as error:
+        return error
 
 
 def _scored(value: Any) -> float:
