@@ -237,9 +237,10 @@ class EmpiricalGraph:
 
     @cached_property
     def by_head(self) -> Arcs:
-        """The edges for compiled passes: first edge of each head, (n + 1,), and tails, (m,)."""
+        """The edges for compiled passes: first of each head, (n + 1,), tails and heads, (m,)."""
+        heads, tails = np.ascontiguousarray(self.edges.T, dtype=np.uint32)
         first = np.searchsorted(self.edges[:, 0], np.arange(self.n_nodes + 1)).astype(np.int64)
-        return Arcs(first, np.ascontiguousarray(self.edges[:, 1], dtype=np.uint32))
+        return Arcs(first, tails, heads)
 
     @cached_property
     def index(self) -> dict[Any, int]:

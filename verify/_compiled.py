@@ -28,6 +28,7 @@ from numba.core.caching import FunctionCache
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
 from numba.core.lowering import Lower
 from numba.core.typed_passes import (
     AnnotateTypes,
@@ -129,6 +130,15 @@ def compiled(
         return dispatcher
 
     return decorate if function is None else decorate(function)
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """Make a function that writes code for LLVM itself, as `numba.extending.intrinsic` does.
+
+    All that it uses of these packages is in its own file: that is what stands for it in the key of
+    the cache.
+    """
+    return nb.extending.intrinsic(function)
 
 
 class _SmallLower(Lower):
@@ -287,6 +297,8 @@ def _look_into(value: Any) -> tuple[str, Iterable[tuple[str, Any]]]:
         options = sorted((name, _plain(option)) for name, option in value.targetoptions.items())
         compiler = vars(value)["_compiler"].pipeline_class.__name__
         return f"compiled {options} {compiler}", [("", value.py_func)]
+    if isinstance(value, _Intrinsic):
+        return f"intrinsic {value._defn.__qualname__} {_files(value._defn.__module__)}", []
     if isinstance(value, Enum):
         return f"member {type(value).__qualname__}", [(value.name, value.value)]
     if isinstance(value, tuple):

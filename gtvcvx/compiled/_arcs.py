@@ -14,9 +14,10 @@ class Arcs(NamedTuple):
     ----------
     starts : ndarray of int64, shape (n + 1,)
         First edge of each head, and the number of edges.
-    tails : ndarray of uint32, shape (m,)
+    tails, heads : ndarray of uint32, shape (m,)
         Half as wide as NumPy's integers: passes over many edges wait for memory.
     """
 
     starts: IntArray
     tails: UInt32Array
+    heads: UInt32Array

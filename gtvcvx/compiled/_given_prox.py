@@ -17,6 +17,7 @@ def complete_iteration(
     prox: FloatArray,
     tau: FloatArray,
     point: Point,
+    room: FloatArray,
     arcs: Arcs,
     edge_step: EdgeStep,
     measure: bool,
@@ -35,4 +36,5 @@ def complete_iteration(
             point.nodes[0, i, k] = prox[i, k] + change
             point.w[i, k] += edge_step.relaxation * change
         moved += square / tau[i]
-    return moved, edge_block(dims, 0, n, point.u, point.nodes[0], arcs, edge_step, measure)
+    nodes, u = point.nodes[0], point.u
+    return moved, edge_block(dims, 0, n, u, nodes, room[0], arcs, edge_step, measure)

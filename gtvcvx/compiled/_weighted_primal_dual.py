@@ -176,7 +176,7 @@ def iterate_weighted(
     primal, dual, n = 0.0, 0.0, len(x)
     for k in range(n_iter):
         last = k == n_iter - 1
-        primal = node_block(dims, 0, n, x, nodes, node_step)
+        primal = node_block(dims, 0, n, x, nodes, node_step, last)
         dual = weighted_edge_block(dims, 0, n, y, nodes[0], arcs, edge_step, last)
     return primal, dual
 
@@ -198,7 +198,7 @@ def iterate_weighted_parallel(
     for k in range(n_iter):
         last = k == n_iter - 1
         for t in nb.prange(threads):
-            primal[t] = node_block(dims, blocks[t], blocks[t + 1], x, nodes, node_step)
+            primal[t] = node_block(dims, blocks[t], blocks[t + 1], x, nodes, node_step, last)
         for t in nb.prange(threads):
             dual[t] = weighted_edge_block(
                 dims, blocks[t], blocks[t + 1], y, nodes[t], arcs, edge_step, last

@@ -168,6 +168,24 @@ def test_functions_that_reach_what_nobody_knows_depend_on_all_files(monkeypatch)
     assert _compiled.fingerprint(compiled(calls)) != before
 
 
+def test_what_writes_code_itself_depends_on_its_file(monkeypatch):
+    @_compiled.intrinsic
+    def writes(typing, x):
+        return x(x), lambda context, builder, signature, arguments: arguments[0]
+
+    def calls(x):
+        return writes(x)
+
+    walk = _compiled._Walk()
+    walk.visit("", compiled(calls))
+    assert not walk.files()
+    assert compiled(calls)(3.0) == 3.0
+    before = _compiled.fingerprint(compiled(calls))
+    monkeypatch.setattr(_compiled, "_files", lambda module: f"edited {module}")
+    after = _compiled.fingerprint(compiled(calls))
+    assert after != before
+
+
 SIZE = 1
 
 

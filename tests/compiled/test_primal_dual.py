@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from _twins import alone
+from _twins import alone, random_graph
 
 import gtvcvx as gtv
 from gtvcvx.compiled import _primal_dual, dims_of
 from gtvcvx.compiled._given_prox import complete_iteration
-from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point
+from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, edge_room
 
 node_block, edge_block = alone(_primal_dual.node_block), alone(_primal_dual.edge_block)
 PENALTIES = {"l2": gtv.L2Norm(), "l1": gtv.L1Norm(), "linf": gtv.LinfNorm()}
@@ -46,7 +46,8 @@ def random_state(d, seed, threads=1):
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 40])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("diagonal", [False, True])
-def test_node_block_is_its_naive_twin(d, threads, diagonal):
+@pytest.mark.parametrize("measured", [False, True])
+def test_node_block_is_its_naive_twin(d, threads, diagonal, measured):
     rng, graph, w, u, nodes = random_state(d, d, threads)
     matrix, offset = rng.standard_normal((9, d, d)), rng.standard_normal((9, d))
     tau = rng.uniform(0.1, 2.0, 9)
@@ -55,30 +56,56 @@ def test_node_block_is_its_naive_twin(d, threads, diagonal):
     new, bar, moved = naive_node_pass(w, graph.divergence @ u, matrix, offset, tau, 1.9)
     given = np.einsum("nkk->nk", matrix).copy() if diagonal else matrix
     step = NodeStep(given, offset, tau, 1.9)
-    total = node_block(dims_of(d), 0, 9, w, nodes, step)
+    total = node_block(dims_of(d), 0, 9, w, nodes, step, measured)
     np.testing.assert_allclose(w, new, rtol=1e-12, atol=1e-12)
     for copy in nodes:
         np.testing.assert_allclose(copy[:, :d], bar, rtol=1e-12, atol=1e-12)
-    assert total == pytest.approx(moved, rel=1e-12)
+    assert total == pytest.approx(moved if measured else 0.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", PENALTIES)
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 40])
 @pytest.mark.parametrize("scale", [0.05, 1.0, 30.0])
-@pytest.mark.parametrize("saturated", [False, True])
 @pytest.mark.parametrize("measured", [False, True])
-def test_edge_block_is_its_naive_twin(name, d, scale, saturated, measured):
+def test_edge_block_is_its_naive_twin(name, d, scale, measured):
     penalty = PENALTIES[name]
     rng, graph, _, u, nodes = random_state(d, 10 + d)
     u *= scale
     bar = rng.standard_normal((9, d))
     nodes[0] = np.hstack([bar, graph.divergence @ u])
     expected, moved = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
-    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form, saturated)
-    total = edge_block(dims_of(d), 0, 9, u, nodes[0], graph.by_head, step, measured)
+    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form)
+    dims = dims_of(d)
+    room = edge_room(dims, 1)[0]
+    total = edge_block(dims, 0, 9, u, nodes[0], room, graph.by_head, step, measured)
     np.testing.assert_allclose(u, expected, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(nodes[0, :, d:], graph.divergence @ expected, rtol=1e-11, atol=1e-10)
     assert total == pytest.approx(moved if measured else 0.0, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+@pytest.mark.parametrize("d", [2, 5])
+def test_edges_fill_several_blocks_and_part_of_one(name, d):
+    penalty, n = PENALTIES[name], 45
+    rng = np.random.default_rng(d)
+    graph = random_graph(rng, n, 0.7)
+    heads = graph.edges[:, 0]
+    assert graph.n_edges > 2 * _primal_dual._BLOCK
+    u, bar = rng.standard_normal((graph.n_edges, d)), rng.standard_normal((n, d))
+    nodes = np.hstack([bar, graph.divergence @ u])
+    expected, _ = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
+    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form)
+    # Those of the nodes in between alone, and then the others.
+    part, others = (heads >= 7) & (heads < 31), u.copy()
+    others[part] = expected[part]
+    dims = dims_of(d)
+    room = edge_room(dims, 1)[0]
+    edge_block(dims, 7, 31, u, nodes, room, graph.by_head, step, True)
+    np.testing.assert_allclose(u, others, rtol=1e-11, atol=1e-11)
+    for first, last in ((0, 7), (31, n)):
+        edge_block(dims, first, last, u, nodes, room, graph.by_head, step, True)
+    np.testing.assert_allclose(u, expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(nodes[:, d:], graph.divergence @ expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -96,16 +123,16 @@ def test_iterations_are_the_naive_passes_in_turn_on_any_number_of_threads(thread
         expected_u, dual = naive_edge_pass(
             expected_u, bar, graph.edges, graph.weights, 0.5, 1.9, gtv.L2Norm()
         )
-    point, arcs = Point(w, u, nodes), graph.by_head
+    point, arcs, room = Point(w, u, nodes), graph.by_head, edge_room((0,) * d, threads)
     steps = (
         NodeStep(matrix, offset, tau, 1.9),
-        EdgeStep(graph.weights, 0.5, 1.9, gtv.L2Norm().compiled_form, False),
+        EdgeStep(graph.weights, 0.5, 1.9, gtv.L2Norm().compiled_form),
     )
     if threads == 1:
-        moved = _primal_dual.iterate(5, (0,) * d, point, arcs, *steps)
+        moved = _primal_dual.iterate(5, (0,) * d, point, room, arcs, *steps)
     else:
         blocks = np.linspace(0, 9, threads + 1).astype(np.int64)
-        moved = _primal_dual.iterate_parallel(5, (0,) * d, blocks, point, arcs, *steps)
+        moved = _primal_dual.iterate_parallel(5, (0,) * d, blocks, point, room, arcs, *steps)
     np.testing.assert_allclose(w, expected_w, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(u, expected_u, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(
@@ -123,9 +150,9 @@ def test_an_iteration_is_completed_around_given_proximal_points(name, measured):
     expected_w, bar = w + 1.9 * (prox - w), 2.0 * prox - w
     primal = float(np.sum((prox - w) ** 2 / tau[:, None]))
     expected_u, dual = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
-    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form, False)
-    point = Point(w, u, nodes)
-    moved = complete_iteration((0,) * d, prox, tau, point, graph.by_head, step, measured)
+    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form)
+    point, room, arcs = Point(w, u, nodes), edge_room((0,) * d, 1), graph.by_head
+    moved = complete_iteration((0,) * d, prox, tau, point, room, arcs, step, measured)
     np.testing.assert_allclose(w, expected_w, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(u, expected_u, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(nodes[0, :, :d], bar, rtol=1e-12, atol=1e-12)

@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 import gtvcvx as gtv
 from gtvcvx.compiled import _primal_dual, _weighted_primal_dual
-from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point
+from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, edge_room
 from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep
 
 edge_block = alone(_primal_dual.edge_block)
@@ -91,10 +91,11 @@ def test_equal_weights_of_one_are_the_pass_with_one_weight(name):
     nodes[0, :, :3] = rng.standard_normal((9, 3))
     other, others = y.copy(), nodes.copy()
     code = PENALTIES[name].compiled_form
-    one = EdgeStep(graph.weights, 0.5, 1.9, code, False)
+    one = EdgeStep(graph.weights, 0.5, 1.9, code)
     many = WeightedEdgeStep(graph.weights, np.ones(3), 0.5, 1.9, code)
     arcs = graph.by_head
-    edge_block((0,) * 3, 0, 9, y, nodes[0], arcs, one, True)
+    room = edge_room((0,) * 3, 1)[0]
+    edge_block((0,) * 3, 0, 9, y, nodes[0], room, arcs, one, True)
     weighted_edge_block((0,) * 3, 0, 9, other, others[0], arcs, many, True)
     np.testing.assert_allclose(other, y, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(others, nodes, rtol=1e-12, atol=1e-12)

@@ -29,7 +29,14 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx._logging import room_logger
 from gtvcvx.compiled import dims_of
 from gtvcvx.compiled._given_prox import complete_iteration
-from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, iterate, iterate_parallel
+from gtvcvx.compiled._primal_dual import (
+    EdgeStep,
+    NodeStep,
+    Point,
+    edge_room,
+    iterate,
+    iterate_parallel,
+)
 from gtvcvx.compiled._weighted_primal_dual import (
     WeightedEdgeStep,
     iterate_weighted,
@@ -66,9 +73,6 @@ class PrimalDualSettings:
     largest_change : float
         Of the primal weight, at a restart: where all flows are at capacity, or w has stopped, an
         epoch says little about it.
-    saturated : float
-        With more of the flows at capacity than this share the edge pass does without a branch on
-        it, which would be mispredicted too often.
     """
 
     relaxation: float = 1.9
@@ -78,7 +82,6 @@ class PrimalDualSettings:
     necessary: float = 0.8
     longest: float = 0.36
     largest_change: float = 10.0
-    saturated: float = 0.2
 
 
 _LOG = room_logger("solvers.primal_dual")
@@ -121,6 +124,7 @@ class PrimalDual(Iteration):
         threads = most_threads(graph.n_edges * d)
         self._blocks = equal_blocks(self._arcs.starts, threads)
         self._nodes = np.zeros((threads, n, 2 * d))
+        self._room = edge_room(self._dims, threads)
         self._pace = Pace(threads)
         self._threads = 1  # of the last call: where the divergence is
         self._detours = problem.losses.detours  # of others, before
@@ -193,20 +197,8 @@ class PrimalDual(Iteration):
         self._origin = self._x.copy(), self._y.copy()
         self._sum = np.zeros_like(self._x), np.zeros_like(self._y)
         self._samples = 0
-        self._many_saturated = (
-            self._coordinates is None
-            and self._code == CompiledForm.L2
-            and self._saturated() > self._settings.saturated
-        )
         self._next_sample = self.n_iter + self._settings.sample
         self._due = False
-
-    def _saturated(self) -> float:
-        """Share of the edges whose flow is at capacity."""
-        with np.errstate(over="ignore"):
-            norms = np.sqrt(np.einsum("ij,ij->i", self._y, self._y))
-        full = np.count_nonzero(norms >= (1.0 - 1e-6) * self._problem.capacities)
-        return full / max(len(norms), 1)
 
     def _reset_divergence(self) -> None:
         """Set the divergence D^T u that goes with u, in the first thread's copy."""
@@ -347,23 +339,23 @@ class PrimalDual(Iteration):
             return moved
         edge_step = self._edges()
         if threads == 1:
-            moved = iterate(steps, self._dims, point, arcs, node_step, edge_step)
+            moved = iterate(steps, self._dims, point, self._room, arcs, node_step, edge_step)
         else:
             moved = iterate_parallel(
-                steps, self._dims, self._blocks, point, arcs, node_step, edge_step
+                steps, self._dims, self._blocks, point, self._room, arcs, node_step, edge_step
             )
         return moved
 
     def _edges(self) -> EdgeStep:
         """Return the update of the edges, as compiled passes take it."""
         capacities, relaxation = self._problem.capacities, self._settings.relaxation
-        return EdgeStep(capacities, self._sigma, relaxation, self._code, self._many_saturated)
+        return EdgeStep(capacities, self._sigma, relaxation, self._code)
 
     def _given_prox(self, measure: bool) -> tuple[float, float]:
         """Run an iteration whose proximal points the losses know; return what it moved."""
-        point = Point(self._x, self._y, self._nodes)
+        point, prox = Point(self._x, self._y, self._nodes), self._proximal()
         moved: tuple[float, float] = complete_iteration(
-            self._dims, self._proximal(), self._tau, point, self._arcs, self._edges(), measure
+            self._dims, prox, self._tau, point, self._room, self._arcs, self._edges(), measure
         )
         return moved
 

@@ -1,0 +1,122 @@
+"""What an edge reads and writes, its rows of d numbers taken as vectors.
+
+A compiler that goes through a row entry by entry must keep the order of loads and stores, because
+it cannot know that head and tail are different nodes; here all entries are loaded before any is
+stored, several an instruction. The rows of ``z``, of shape (d, edges), belong to coordinates, so
+that what happens to an edge in between is vectorized over edges. The twins are in the tests.
+
+Rows of ``nodes`` are as in `gtvcvx.compiled._primal_dual`: extrapolated point, then balance. Arrays
+are contiguous, and the dimension is the length of a tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+
+from verify._compiled import intrinsic
+
+_DOUBLE = ir.DoubleType()
+_ALIGNED = 8  # bytes: rows begin at any entry
+
+
+class _Rows:
+    """Loads and stores rows of d entries in the code of one intrinsic."""
+
+    def __init__(self, context: Any, builder: Any, d: int) -> None:
+        self._context, self._builder, self._d = context, builder, d
+        self._vector = ir.VectorType(_DOUBLE, d)
+
+    def array(self, kind: Any, value: Any) -> Any:
+        """Return an argument that is an array."""
+        return self._context.make_array(kind)(self._context, self._builder, value)
+
+    def row(self, array: Any, number: Any, rows: int = 1, at: int = 0) -> Any:
+        """Return where row `at` begins, of `rows` rows that lie side by side for each number."""
+        builder, count = self._builder, ir.Constant(number.type, rows * self._d)
+        first = ir.Constant(number.type, at * self._d)
+        entry = builder.gep(array.data, [builder.add(builder.mul(number, count), first)])
+        return builder.bitcast(entry, self._vector.as_pointer())
+
+    def load(self, row: Any) -> Any:
+        """Return the entries of a row."""
+        loaded = self._builder.load(row)
+        loaded.align = _ALIGNED
+        return loaded
+
+    def store(self, vector: Any, row: Any) -> None:
+        """Write them."""
+        self._builder.store(vector, row).align = _ALIGNED
+
+    def all_of(self, scalar: Any) -> Any:
+        """Return a row whose entries are all the same."""
+        row = ir.Constant(self._vector, ir.Undefined)
+        for k in range(self._d):
+            row = self._builder.insert_element(row, scalar, self.index(k))
+        return row
+
+    def index(self, k: int) -> Any:
+        """Return the number of an entry."""
+        return ir.Constant(ir.IntType(32), k)
+
+    def column(self, array: Any, number: Any) -> list[Any]:
+        """Return where the entries are of a column of z."""
+        builder = self._builder
+        width = builder.extract_value(array.shape, 1)
+        entries = [number]
+        for _ in range(self._d - 1):
+            entries.append(builder.add(entries[-1], width))
+        return [builder.gep(array.data, [entry]) for entry in entries]
+
+
+Code = Callable[[Any, Any, Any, Any], Any]
+
+
+@intrinsic
+def begin_edge(
+    typing: Any, dims: Any, z: Any, c: Any, u: Any, e: Any, nodes: Any, i: Any, j: Any, sigma: Any
+) -> tuple[Any, Code]:
+    """Write ``u[e] + sigma (x[i] - x[j])`` to column c of z; x is the first half of nodes."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        rows = _Rows(context, builder, len(signature.args[0]))
+        _, z, c, u, e, nodes, i, j, sigma = arguments
+        points = rows.array(signature.args[5], nodes)
+        head, tail = (rows.load(rows.row(points, node, 2)) for node in (i, j))
+        flow = rows.load(rows.row(rows.array(signature.args[3], u), e))
+        step = builder.fmul(rows.all_of(sigma), builder.fsub(head, tail))
+        moved = builder.fadd(flow, step)
+        for k, entry in enumerate(rows.column(rows.array(signature.args[1], z), c)):
+            builder.store(builder.extract_element(moved, rows.index(k)), entry)
+        return context.get_dummy_value()
+
+    return types.void(dims, z, c, u, e, nodes, i, j, sigma), code
+
+
+@intrinsic
+def end_edge(
+    typing: Any, dims: Any, z: Any, c: Any, u: Any, e: Any, nodes: Any, i: Any, j: Any, share: Any
+) -> tuple[Any, Code]:
+    """Move u[e] by a share of the way to column c of z, and the balances of both ends along."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        rows = _Rows(context, builder, len(signature.args[0]))
+        _, z, c, u, e, nodes, i, j, share = arguments
+        goal = rows.all_of(ir.Constant(_DOUBLE, 0.0))
+        for k, entry in enumerate(rows.column(rows.array(signature.args[1], z), c)):
+            goal = builder.insert_element(goal, builder.load(entry), rows.index(k))
+        flow = rows.row(rows.array(signature.args[3], u), e)
+        before = rows.load(flow)
+        change = builder.fmul(rows.all_of(share), builder.fsub(goal, before))
+        rows.store(builder.fadd(before, change), flow)
+        balances = rows.array(signature.args[5], nodes)
+        head, tail = (rows.row(balances, node, 2, 1) for node in (i, j))
+        # One after the other: what the two hold is read again.
+        rows.store(builder.fadd(rows.load(head), change), head)
+        rows.store(builder.fsub(rows.load(tail), change), tail)
+        return context.get_dummy_value()
+
+    return types.void(dims, z, c, u, e, nodes, i, j, share), code
