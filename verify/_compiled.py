@@ -90,6 +90,9 @@ def compiled(
 ) -> Any:
     """Compile a function when it is called, and keep the result on disk.
 
+    One that Python calls returns numbers, and writes arrays that it is given: to hand out an array
+    or a named tuple numba runs Python, where Ctrl-C that has come meanwhile ends the process.
+
     Parameters
     ----------
     parallel, fastmath, nogil

@@ -32,6 +32,7 @@ from gtvcvx.solvers.polishing._policy import CONIC, Polished
 from gtvcvx.solvers.primal_dual._ordering import Ordering
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 from gtvcvx.solvers.second_order._second_order import SecondOrder
+from verify._interrupts import noticed
 
 _LOG = room_logger("solvers")
 NAME = "AUTO"
@@ -39,6 +40,7 @@ TAKES = Takes()
 SECOND_ORDER = "primal-dual on second-order models"
 PRIMAL_DUAL, DIVISION = "primal-dual", "divide and conquer"
 DYNAMIC_PROGRAM = "dynamic programming"
+UNBEGUN = "none"  # Ctrl-C came before any
 INTERIOR_POINT = "interior point"
 # From this many edges on the working set outgrows the caches, and neighbours should be near.
 ORDERING_EDGES = 20_000
@@ -54,6 +56,13 @@ def solve_auto(problem: GTVProblem, options: Options) -> Solution:
     """
     limits = options.limits()
     start = options.checked_start(problem)
+    try:
+        return _solved(problem, start, limits)
+    except KeyboardInterrupt:  # in no method, but in what lies between them
+        return Run(problem, limits, NAME).solution(method=UNBEGUN, switched=False)
+
+
+def _solved(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:
     if limits.stop == "gap" and separable_penalty(problem) is None:
         if missing(problem, FOREST) is None:
             return _programmed(problem, limits)
@@ -75,7 +84,10 @@ def _in_pieces(
     problem: GTVProblem, split: Split, start: Solution | None, limits: Limits
 ) -> Solution:
     """Solve the trees by dynamic programming, and the rest by what fits it."""
-    trees = _programmed(split.trees.problem, dataclasses.replace(limits, callback=None))
+    with noticed() as pressed:
+        trees = _programmed(split.trees.problem, dataclasses.replace(limits, callback=None))
+    if pressed:  # which ended the trees, and is the end of the rest, too
+        limits = dataclasses.replace(limits, time_limit=0.0)
     callback = split.watching(limits.callback, trees)
     begun = None if start is None else split.rest.start(start)
     rest = _whole(split.rest.problem, begun, dataclasses.replace(limits, callback=callback))

@@ -99,6 +99,8 @@ INSTANCES: dict[str, tuple[Callable[[int, np.random.Generator], gtv.GTVProblem],
 
 def run(name: str, limit: float | None) -> None:
     """Solve one instance, between a line that says that it begins and one that says how it was."""
+    # A shell has its jobs in the background ignore Ctrl-C, and their children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     build, size, small = INSTANCES[name]
     build(small, np.random.default_rng(1)).solve(rtol=1e-8, max_iter=3000, time_limit=20.0)
     problem = build(size, np.random.default_rng(5))

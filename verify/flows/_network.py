@@ -73,35 +73,32 @@ class Scratch(NamedTuple):
     level: Int32Array
 
 
-@compiled(nogil=True, error_model="python")
 def scratch(n_nodes: int) -> Scratch:
     """Allocate working memory."""
-    return Scratch(
-        np.empty(n_nodes, np.int32),
-        np.empty(n_nodes, np.int32),
-        np.empty(n_nodes, np.int32),
-        np.empty(n_nodes, np.int32),
-        np.empty(n_nodes, np.int32),
-        np.empty(n_nodes, np.int32),
-        np.empty(n_nodes, np.int32),
-        np.empty(n_nodes, np.int32),
-    )
+    return Scratch(*(np.empty(n_nodes, np.int32) for _ in Scratch._fields))
+
+
+def arcs_of(n_nodes: int, edges: IntArray) -> Arcs:
+    """Return the arcs of a graph with the edges (m, 2)."""
+    start = np.zeros(n_nodes + 1, np.int32)
+    head, mate, directed = (np.empty(2 * len(edges), np.int32) for _ in range(3))
+    _group(edges, start, head, mate, directed)
+    return Arcs(start[:-1].copy(), start[1:].copy(), head, mate, directed)
 
 
 @compiled(nogil=True, error_model="python")
-def arcs_of(n_nodes: int, edges: IntArray) -> Arcs:
-    """Return the arcs of a graph with the edges (m, 2)."""
-    m = len(edges)
-    start = np.zeros(n_nodes + 1, np.int32)
-    for e in range(m):
+def _group(
+    edges: IntArray, start: Int32Array, head: Int32Array, mate: Int32Array, directed: Int32Array
+) -> None:
+    """Fill in arcs; the start (n + 1,) is zero before."""
+    n_nodes = len(start) - 1
+    for e in range(len(edges)):
         start[edges[e, 0] + 1] += 1
         start[edges[e, 1] + 1] += 1
     for v in range(n_nodes):
         start[v + 1] += start[v]
     fill = start[:-1].copy()
-    head, mate = np.empty(2 * m, np.int32), np.empty(2 * m, np.int32)
-    directed = np.empty(2 * m, np.int32)
-    for e in range(m):
+    for e in range(len(edges)):
         i, j = edges[e]
         there, back = fill[i], fill[j]
         fill[i] += 1
@@ -109,33 +106,17 @@ def arcs_of(n_nodes: int, edges: IntArray) -> Arcs:
         head[there], head[back] = j, i
         mate[there], mate[back] = back, there
         directed[there], directed[back] = 2 * e, 2 * e + 1
-    return Arcs(start[:-1].copy(), start[1:].copy(), head, mate, directed)
 
 
-@compiled(nogil=True, error_model="python")
 def network_without_flow(arcs: Arcs, capacities: IntArray, excess: IntArray) -> Network:
     """Return a network with capacities (m,) and excess (n,); it shares the arcs and the excess."""
-    capacity = np.empty(len(arcs.directed), np.int64)
-    for arc in range(len(capacity)):
-        capacity[arc] = capacities[arcs.directed[arc] >> 1]
-    return Network(
-        arcs.start,
-        arcs.stop,
-        arcs.head,
-        arcs.mate,
-        arcs.directed,
-        capacity,
-        capacity.copy(),
-        excess,
-    )
+    capacity = capacities[arcs.directed >> 1]
+    return Network(*arcs, capacity, capacity.copy(), excess)
 
 
 @compiled(nogil=True, error_model="python")
-def edge_flow(network: Network) -> IntArray:
-    """Return the flow (m,) along the edges from their first to their second end."""
-    n_arcs = len(network.directed)
-    flow = np.empty(n_arcs // 2, np.int64)
-    for arc in range(n_arcs):
+def edge_flow(network: Network, flow: IntArray) -> None:
+    """Write the flow (m,) along the edges from their first to their second end."""
+    for arc in range(len(network.directed)):
         if network.directed[arc] & 1 == 0:
             flow[network.directed[arc] >> 1] = network.capacity[arc] - network.residual[arc]
-    return flow

@@ -19,7 +19,14 @@ import numpy as np
 
 from verify._arrays import BoolArray, Int32Array, IntArray
 from verify._compiled import compiled
-from verify.flows._network import Arcs, arcs_of, edge_flow, network_without_flow, scratch
+from verify.flows._network import (
+    Network,
+    Scratch,
+    arcs_of,
+    edge_flow,
+    network_without_flow,
+    scratch,
+)
 from verify.flows._push_relabel import push_relabel, reach_from_excess
 
 # Total supply and every capacity stay below this, so that no residual capacity overflows.
@@ -95,21 +102,20 @@ class FlowGraph:
         ):
             raise OverflowError("supplies and capacities must stay below 2^61")
         excess[sink] = -excess.sum()
-        flow, source_side = _route(self._nodes, self._arcs, capacities, excess)
+        network = network_without_flow(self._arcs, capacities, excess)
+        flow, source_side = np.empty(len(self.edges), np.int64), np.empty(self.n_nodes, np.bool_)
+        _route(self._nodes, network, scratch(self.n_nodes), flow, source_side)
         return SingleSinkFlow(-int(excess[sink]), flow, source_side)
 
 
 @compiled(nogil=True, error_model="python")
 def _route(
-    nodes: Int32Array, arcs: Arcs, capacities: IntArray, excess: IntArray
-) -> tuple[IntArray, BoolArray]:
-    """Route the excess; return the flow (m,) and the nodes (n,) that the rest reaches.
+    nodes: Int32Array, network: Network, work: Scratch, flow: IntArray, reached: BoolArray
+) -> None:
+    """Route the excess; write the flow (m,) and the nodes (n,) that the rest reaches.
 
     One call for all steps: on small graphs calls cost more than the flow.
     """
-    network = network_without_flow(arcs, capacities, excess)
-    work = scratch(len(nodes))
     push_relabel(nodes, network, work, _UPDATE_INTERVAL)
-    reached = np.empty(len(nodes), np.bool_)
     reach_from_excess(nodes, network, reached, work.queue)
-    return edge_flow(network), reached
+    edge_flow(network, flow)

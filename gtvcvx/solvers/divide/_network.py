@@ -76,7 +76,8 @@ class Skeleton:
         self.components = graph.components[self.nodes]
 
     def _renumber(self, graph: EmpiricalGraph) -> None:
-        nodes = _breadth_first(self._arcs)
+        nodes = np.empty(graph.n_nodes, np.int64)
+        _breadth_first(self._arcs, nodes)
         place = np.empty_like(nodes)
         place[nodes] = np.arange(len(nodes))
         edges = place[self.edges]
@@ -97,11 +98,10 @@ def _span(edges: IntArray) -> float:
 
 
 @compiled(error_model="python")
-def _breadth_first(arcs: Arcs) -> IntArray:
+def _breadth_first(arcs: Arcs, order: IntArray) -> None:
     """List the nodes, (n,), so that neighbours are near: breadth first in each component."""
     start, stop, head = arcs.start, arcs.stop, arcs.head
     n = len(start)
-    order = np.empty(n, np.int64)
     seen = np.zeros(n, np.bool_)
     last = 0
     for root in range(n):
@@ -120,4 +120,3 @@ def _breadth_first(arcs: Arcs) -> IntArray:
                     seen[w] = True
                     order[last] = w
                     last += 1
-    return order

@@ -164,7 +164,8 @@ class ScalarDivision:
     def flow(self) -> FloatArray:
         """Return the flow (m,), with the sign of `Solution.u`: optimal, when finished."""
         self._settle()
-        units = edge_flow(self._network).astype(np.float64)
+        units = np.empty(len(self._skeleton.edges), np.int64)
+        edge_flow(self._network, units)
         return units * (_INSIDE * self._data.unit)
 
 

@@ -30,7 +30,9 @@ def effective(forest: RootedForest, slopes: Slopes, capacity: FloatArray) -> Flo
     steepest = np.maximum(np.abs(q * low - b), np.abs(q * high - b)) + rise
     # Twice, and some more than rounding: nothing is clipped among those values.
     most = 2.0 * steepest + ROUNDING * (np.abs(b) + rise)
-    limited: FloatArray = np.minimum(capacity, _below(forest.parent, most[forest.node]))
+    below = most[forest.node]
+    _add_up(forest.parent, below)
+    limited: FloatArray = np.minimum(capacity, below)
     return limited
 
 
@@ -51,10 +53,8 @@ def _hull(slopes: Slopes) -> tuple[float, float]:
 
 
 @compiled
-def _below(parent: IntArray, values: FloatArray) -> FloatArray:
-    """Return the sums (n,) of values over what is below each position, itself included."""
-    total = values.copy()
+def _add_up(parent: IntArray, total: FloatArray) -> None:
+    """Replace values (n,) by their sums over what is below each position, itself included."""
     for p in range(len(total)):
         if parent[p] >= 0:
             total[parent[p]] += total[p]
-    return total

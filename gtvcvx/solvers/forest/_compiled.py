@@ -68,27 +68,28 @@ def forest_bounds(
 
 
 @compiled(nogil=True)
-def values(parent: IntArray, bounds: Bounds) -> FloatArray:
-    """Return the minimizer (n,): from the roots down, the parent's value within the bounds."""
-    x = np.empty(len(parent))
+def values(parent: IntArray, bounds: Bounds, x: FloatArray) -> None:
+    """Write the minimizer x (n,): from the roots down, the parent's value within the bounds."""
     for p in range(len(parent) - 1, -1, -1):
         above = parent[p]
         x[p] = bounds.low[p]
         if above >= 0:
             x[p] = min(max(x[above], bounds.low[p]), bounds.high[p])
-    return x
 
 
 @compiled(nogil=True)
-def flows(x: FloatArray, nodes: Nodes, indptr: IntArray, changes: Changes) -> FloatArray:
-    """Return the flow (n,) from each position to its parent.
+def flows(
+    x: FloatArray, nodes: Nodes, indptr: IntArray, changes: Changes, sent: FloatArray
+) -> None:
+    """Write the flow sent (n,) from each position to its parent.
 
     Flow is conserved: what the children send and the node's slope add up to what it sends; c where
     the parent has a larger value, -c where it has a smaller one. At jumps slopes are what is
     needed.
     """
     if indptr[-1] == 0:
-        return _smooth_flows(x, nodes)
+        _smooth_flows(x, nodes, sent)
+        return
     n = len(x)
     low, high = np.zeros(n), np.zeros(n)  # what is sent up, or the sum over the children so far
     least, most = np.empty(n), np.empty(n)  # slopes
@@ -121,13 +122,13 @@ def flows(x: FloatArray, nodes: Nodes, indptr: IntArray, changes: Changes) -> Fl
             high[p] = max(min(max(high[p], -c), c), low[p])
         low[above] += low[p]
         high[above] += high[p]
-    return _settled(low, high, least, most, nodes.parent)
+    sent[:] = _settled(low, high, least, most, nodes.parent)
 
 
 @compiled(inner=True)
-def _smooth_flows(x: FloatArray, nodes: Nodes) -> FloatArray:
-    """Return the flow (n,) where no slope jumps: sums from the leaves on."""
-    sent = np.zeros(len(x))
+def _smooth_flows(x: FloatArray, nodes: Nodes, sent: FloatArray) -> None:
+    """Write the flow sent (n,) where no slope jumps: sums from the leaves on."""
+    sent[:] = 0.0
     for p in range(len(x)):
         above, c = nodes.parent[p], nodes.capacity[p]
         if above < 0:
@@ -140,7 +141,6 @@ def _smooth_flows(x: FloatArray, nodes: Nodes) -> FloatArray:
         else:
             sent[p] = min(max(sent[p] + nodes.q[p] * x[p] - nodes.b[p], -c), c)
         sent[above] += sent[p]
-    return sent
 
 
 @compiled(inner=True)

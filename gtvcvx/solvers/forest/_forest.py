@@ -121,8 +121,9 @@ def scalar_solution(
     indptr, changes = _changes(forest, slopes, shift)
     bounds = _clipped(forest, nodes, indptr, changes)
     look()
-    x = values(forest.parent, bounds)
-    sent = flows(x, nodes, indptr, changes)
+    x, sent = np.empty(len(at)), np.empty(len(at))
+    values(forest.parent, bounds, x)
+    flows(x, nodes, indptr, changes, sent)
     w, u = np.empty(len(at)), np.empty(len(capacities) + 1)
     w[at] = x + shift
     u[forest.edge] = -forest.sign * sent

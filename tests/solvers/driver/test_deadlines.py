@@ -1,5 +1,7 @@
 """Limits and Ctrl-C that strike anywhere: in set-up, repairs and first iterations."""
 
+import os
+import signal
 import time
 
 import cvxpy as cp
@@ -11,6 +13,7 @@ from gtvcvx import _deadline
 from gtvcvx._deadline import Expired, look
 from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.solvers import _auto
+from gtvcvx.solvers.forest import DynamicProgram
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 
@@ -89,7 +92,10 @@ def test_the_deadline_may_strike_anywhere(any_problem, monkeypatch, looks):
 
 
 @pytest.mark.usefixtures("iterations_alone")
-@pytest.mark.parametrize("where", ["Ordering", "PrimalDual", "Coarsening", "scalar_problems"])
+@pytest.mark.parametrize(
+    "where",
+    ["Ordering", "Split", "missing", "PrimalDual", "Coarsening", "scalar_problems"],
+)
 def test_ctrl_c_in_the_set_up_returns_something(any_problem, monkeypatch, where):
     problem, optimum = any_problem
     asked = []
@@ -99,14 +105,31 @@ def test_ctrl_c_in_the_set_up_returns_something(any_problem, monkeypatch, where)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_auto, "ORDERING_EDGES", 0)
-    if where == "Ordering":
-        monkeypatch.setattr(_auto.Ordering, "of", interrupted)
+    if where in ("Ordering", "Split"):
+        monkeypatch.setattr(getattr(_auto, where), "of", interrupted)
     else:
         monkeypatch.setattr(_auto, where, interrupted)
     solution = problem.solve(rtol=1e-12, max_iter=30)
     if asked:
         assert_something_to_return(solution, optimum)
         assert solution.n_iter == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_in_the_trees_of_a_graph_is_the_end_of_its_rest_too(monkeypatch):
+    rng = np.random.default_rng(0)
+    n = 300
+    edges = [*((i, (i + 1) % (n - 3)) for i in range(n - 3)), (n - 3, n - 2), (n - 2, n - 1)]
+    losses = gtv.AbsoluteLoss.stack(rng.standard_normal((n, 3, 1)), rng.standard_normal((n, 3)))
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(n, edges), losses, "l2", 0.3)
+    optimum, run = problem.solve(rtol=1e-8), DynamicProgram.run
+
+    def interrupted(self, n_iter):
+        run(self, n_iter)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(DynamicProgram, "run", interrupted)
+    assert_something_to_return(problem.solve(rtol=1e-12), optimum)
 
 
 def test_the_first_call_is_one_iteration(problem, monkeypatch):
