@@ -166,7 +166,7 @@ class ScalarDivision:
         self._settle()
         units = np.empty(len(self._skeleton.edges), np.int64)
         edge_flow(self._network, units)
-        return units * (_INSIDE * self._data.unit)
+        return units.astype(np.float64) * (_INSIDE * self._data.unit)
 
 
 def _degree(edges: IntArray, capacities: FloatArray, n_nodes: int) -> FloatArray:
