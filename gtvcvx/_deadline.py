@@ -16,14 +16,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from verify._compilation import CLOCK
+from verify._deadline import Expired, look, now, until
 
-_deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+__all__ = [
+    "Allowance",
+    "Expired",
+    "Unaffordable",
+    "allowing",
+    "look",
+    "now",
+    "pieces",
+    "spend",
+    "until",
+]
+
 _allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
-
-
-class Expired(Exception):
-    """The deadline has passed."""
 
 
 class Unaffordable(Exception):
@@ -68,40 +75,9 @@ def spend(price: float) -> None:
             raise Unaffordable
 
 
-@contextmanager
-def until(deadline: float) -> Iterator[None]:
-    """Set the deadline inside the block, by `now`; it replaces the one outside."""
-    token = _deadline.set(deadline)
-    try:
-        yield
-    finally:
-        _deadline.reset(token)
-
-
-def now() -> float:
-    """Return the time by the clock that deadlines are told by.
-
-    It stands still while functions are compiled, which happens once and is no part of a solve.
-    """
-    return CLOCK.now()
-
-
 def pieces(count: int, size: int) -> Iterator[slice]:
     """Cut 0 .. count - 1 into pieces of at most so many, and look at the clock between them."""
     for first in range(0, count, size):
         if first:
             look()
         yield slice(first, min(first + size, count))
-
-
-def look() -> None:
-    """Look at the clock.
-
-    Raises
-    ------
-    Expired
-        The deadline has passed.
-    """
-    deadline = _deadline.get()
-    if deadline < math.inf and now() >= deadline:
-        raise Expired

@@ -64,6 +64,7 @@ VERIFY = (
     ("kernel", "web"),  # trusted: the standard library and itself alone; the other in JavaScript
     # The clock that compilation stops; how objects show themselves.
     ("_arrays", "_compilation", "_display", "_interrupts"),
+    ("_deadline",),
     ("_json_file", "_real_numbers"),
     ("_compiled",),
     ("flows", "instance"),  # maximum flow; plain data as arrays
@@ -82,7 +83,13 @@ HOUSES = {"gtvcvx": GTVCVX, "verify": VERIFY}
 DOORS = {
     "gtvcvx": (
         *("verify", "verify.flows", "verify.web"),
-        *("verify._compiled", "verify._compilation", "verify._display", "verify._interrupts"),
+        *(
+            "verify._compiled",
+            "verify._compilation",
+            "verify._deadline",
+            "verify._display",
+            "verify._interrupts",
+        ),
     ),
     "verify": (),
 }

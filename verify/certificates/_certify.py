@@ -7,6 +7,7 @@ are, so an exact solution gets a certificate whose gap is zero.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from verify._arrays import FloatArray
+from verify._deadline import Expired, until
 from verify.certificates._certificate import Certificate
 from verify.certificates._dual_points import (
     Candidate,
@@ -96,6 +98,9 @@ class Proof:
         return self.result.status == "CERTIFIED"
 
 
+UNTRIED = Proof(Result("UNPROVED", "no proof was found in time"))
+
+
 def _lower(proof: Proof) -> float:
     """Return the proved bound in floats, minus infinity where there is none."""
     return -np.inf if proof.result.lower is None else round_down(proof.result.lower)
@@ -108,10 +113,18 @@ class Builder:
         self.search, self.document = search, document
         self.inst, self.w, self.rtol = search.inst, search.w, search.rtol
         self.notes: list[str] = []
+        self.proof: Proof | None = None  # the best so far
 
     def run(self, w: Exact | None, u: Exact | None) -> Certificate:
         """Certify or refute; w and u are the given pair where it is rational."""
-        proof = self._given(w, u)
+        try:
+            with self.search.clock.kept():
+                return self._searched(w, u)
+        except Expired:
+            return self.finish(self.proof or UNTRIED)
+
+    def _searched(self, w: Exact | None, u: Exact | None) -> Certificate:
+        self.proof = proof = self._given(w, u)
         if proof is not None and proof.certified:
             return self.finish(proof)
         value = self.search.value(self.w)
@@ -122,11 +135,11 @@ class Builder:
                 if waiting is None or candidate.lower > waiting.lower:
                     waiting = candidate
             elif proof is None or candidate.lower > _lower(proof):
-                proof = self.better(proof, candidate)
+                self.proof = proof = self.better(proof, candidate)
                 if proof is not None and proof.certified:
                     return self.finish(proof)
         if waiting is not None and (proof is None or waiting.lower > _lower(proof)):
-            proof = self.better(proof, waiting)
+            self.proof = proof = self.better(proof, waiting)
         return self.refute(proof or self.without_dual())
 
     def without_dual(self) -> Proof:
@@ -187,7 +200,8 @@ class Builder:
     def finish(self, proof: Proof, better: FloatArray | None = None) -> Certificate:
         """Write the witness and the claim into the document, and say what was proved."""
         result = proof.result
-        u, r, node, edge = self._floats(proof)
+        with until(np.inf):  # what is left to do is to write it down
+            u, r, node, edge = self._floats(proof)
         self.document["dual"] = proof.dual
         upper, lower = self._claim(result)
         squared = result.distance_squared
@@ -303,25 +317,26 @@ def _estimate(search: DualSearch, document: dict[str, Any]) -> Certificate:
     upper, lower = np.inf, -np.inf
     node, edge = np.full(inst.n, np.inf), np.full(len(inst.edges), np.inf)
     r = [np.zeros(t.shape) for t in inst.terms]
-    if inst.opaque:
-        if hasattr(problem, "value"):
-            upper = float(problem.value(w))
-        if flow is None and search.may_solve and hasattr(problem, "solve"):
-            with search.clock.solving() as seconds:
-                flow = solved(problem, rtol, seconds).u
-        if flow is not None and hasattr(problem, "lower_bound"):
-            bound, flow = problem.lower_bound(flow)
-            lower = float(bound)
-    else:
-        upper = search.value(w)
-        for candidate in search.candidates():
-            if candidate.lower > lower:
-                flow, r, lower = candidate.flow.u, candidate.flow.r, candidate.lower
-                with overflowing():
-                    node, edge = gaps(inst, w, flow, r)
-            if upper - lower <= rtol * max(1.0, abs(upper)):
-                break
-    gap = upper - lower
+    with suppress(Expired), search.clock.kept():
+        if inst.opaque:
+            if hasattr(problem, "value"):
+                upper = float(problem.value(w))
+            if flow is None and search.may_solve and hasattr(problem, "solve"):
+                with search.clock.solving() as seconds:
+                    flow = solved(problem, rtol, seconds).u
+            if flow is not None and hasattr(problem, "lower_bound"):
+                bound, flow = problem.lower_bound(flow)
+                lower = float(bound)
+        else:
+            upper = search.value(w)
+            for candidate in search.candidates():
+                if candidate.lower > lower:
+                    flow, r, lower = candidate.flow.u, candidate.flow.r, candidate.lower
+                    with overflowing():
+                        node, edge = gaps(inst, w, flow, r)
+                if upper - lower <= rtol * max(1.0, abs(upper)):
+                    break
+    gap = np.inf if np.isinf(upper) else upper - lower
     return Certificate(
         status="UNPROVED",
         reason=f"{_unprovable(inst, document, rtol)}; the bounds are float estimates",

@@ -45,11 +45,10 @@ def certify(
         is CERTIFIED if the given u, repaired, proves w, otherwise UNPROVED, and REFUTED only where
         w breaks a constraint.
     time_limit : float, optional
-        Seconds after which nothing new is begun, and the answer is UNPROVED unless w is certified
-        or refuted by then. It is looked at between the steps, of which the longest are the check by
-        the kernel and, for losses with kinks, the multipliers of all nodes. Without a limit of
-        yours, solving again still has one: 10 s, and 1 ms for every entry of w and u, and ten times
-        what all else has taken so far.
+        Seconds after which the answer is UNPROVED unless w is certified or refuted by then; all
+        work, the kernel's included, looks at the clock. Without a limit of yours, solving again
+        still has one: 10 s, and 1 ms for every entry of w and u, and ten times what all else has
+        taken so far.
 
     Returns
     -------

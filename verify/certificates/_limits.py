@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from verify._compilation import CLOCK
+from verify._deadline import passed, until
 from verify._interrupts import noticed
+from verify.kernel.work import unless
 
 AT_LEAST = 10.0  # seconds that solving again may take where the caller sets no limit,
 PER_ENTRY = 1e-3  # more for every entry of w and u,
@@ -30,6 +33,17 @@ class Clock:
         self.limit, self.entries = limit, entries
         self._start, self._solving = CLOCK.now(), 0.0
         self.stopped_solving: float | None = None
+
+    @property
+    def deadline(self) -> float:
+        """When the caller's limit is over, by `verify._deadline.now`; perhaps infinite."""
+        return math.inf if self.limit is None else self._start + self.limit
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """End the block at the limit by `Expired`, and checks by the kernel by UNPROVED."""
+        with until(self.deadline), unless(passed):
+            yield
 
     def expired(self) -> bool:
         """Return whether the caller's limit is over."""

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from verify._arrays import FloatArray
+from verify.instance._batched import eigh
 from verify.instance._instance import Instance
 from verify.instance._terms import pseudo_inverse
 
@@ -36,7 +37,7 @@ class NodeCurvature:
         for term, ease in zip(inst.terms, self.ease, strict=True):
             hessian += term.hessian(ease)
         hessian = hessian / inst.units / inst.units[:, None]
-        self.eigenvalues, self.vectors = np.linalg.eigh(hessian)
+        self.eigenvalues, self.vectors = eigh(hessian)
 
     @cached_property
     def _inverse(self) -> FloatArray:

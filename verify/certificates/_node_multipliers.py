@@ -20,6 +20,7 @@ import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
 from verify.certificates._whitening import WhitePart, frames, row_squares, sizes
+from verify.instance._batched import solve
 from verify.instance._blocks import Part
 
 ROUNDS = 80
@@ -96,7 +97,7 @@ def _newton_step(
         error = error - b.part.pull(b.theta * b.offset)
     rounding = 1e-15 * v.shape[1] * np.trace(matrix, axis1=1, axis2=2)  # must not make it singular
     matrix = matrix + rounding[:, None, None] * np.eye(v.shape[1])
-    return np.asarray(np.linalg.solve(matrix, error[:, :, None])[:, :, 0])
+    return solve(matrix, error)
 
 
 def _complementarity(blocks: list[_Iterate], n: int) -> tuple[FloatArray, FloatArray]:

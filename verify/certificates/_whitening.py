@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from verify._arrays import FloatArray
+from verify.instance._batched import eigh
 from verify.instance._blocks import Part
 
 # Eigenvalues of squares that are less than that, relative to the largest, are rounding, and take
@@ -131,7 +132,7 @@ def frames(squares: Callable[[FloatArray], FloatArray], n: int, d: int) -> Float
     length = np.sqrt(np.einsum("njj->nj", squares(out)))
     out = out / np.where(length > 0, length, 1.0)[:, None, :]
     for last in (False, True):  # a second time for what rounding of squares has left of the first
-        values, vectors = np.linalg.eigh(squares(out))
+        values, vectors = eigh(squares(out))
         top = np.maximum(values[:, -1:], 0)
         scale = np.sqrt(np.maximum(values, ROUNDED * top + TINY))
         inverse = np.where(values > UNSEEN * top, 1 / scale, 0.0) if last else 1 / scale

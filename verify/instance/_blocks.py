@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 
 from verify._arrays import FloatArray, IntArray
+from verify._deadline import look
 from verify.instance._functions import Function
 
 
@@ -52,12 +53,14 @@ class Blocks:
 
     def push(self, v: FloatArray) -> FloatArray:
         """Return B v for v (n, d)."""
+        look()
         if self.x is None:
             return v[self.node] if self.units is None else v[self.node] / self.units
         return np.einsum("rj,rj->r", self.x, v[self.node])
 
     def pull(self, r: FloatArray) -> FloatArray:
         """Return B^T r per node, (n, d)."""
+        look()
         if self.x is None:
             out = np.zeros((self.n, self.d))
             out[self.node] = r if self.units is None else r / self.units
@@ -83,6 +86,7 @@ class Blocks:
             out[self.node] = (curvature / units / units)[:, :, None] * np.eye(self.d)
             return out
         for m in np.unique(self.rows[self.rows > 0]):  # batched over nodes with equally many rows
+            look()
             chosen = self.rows[self.node] == m
             x = self.x[chosen].reshape(-1, m, self.d)
             c = curvature[chosen].reshape(-1, m, 1)

@@ -4,12 +4,12 @@ A step is about what an operation with small integers takes, 0.1 us; an operatio
 counts as many. Steps are counted before they are taken, and there are more of them than the memory
 they need has words, so that a budget bounds both. The count decides nothing but when to give up:
 the answer is then UNPROVED. Nothing is counted unless a check runs, so that the builder may use the
-kernel's arithmetic as it likes.
+kernel's arithmetic as it likes. Whoever runs a check may have it give up for reasons of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fractions import Fraction
@@ -39,6 +39,17 @@ class _Meter:
 
 
 _METER: ContextVar[_Meter | None] = ContextVar("_METER", default=None)
+_OVER: ContextVar[Callable[[], bool]] = ContextVar("_OVER", default=lambda: False)
+
+
+@contextmanager
+def unless(over: Callable[[], bool]) -> Iterator[None]:
+    """Give up, in checks inside, where work is counted and this is true: `Verdict` (UNPROVED)."""
+    token = _OVER.set(over)
+    try:
+        yield
+    finally:
+        _OVER.reset(token)
 
 
 @contextmanager
@@ -61,6 +72,8 @@ def charge(steps: int) -> None:
     """
     meter = _METER.get()
     if meter is not None:
+        if _OVER.get()():
+            raise Verdict("UNPROVED", "the check was given up")
         meter.done += steps
         if meter.done > meter.limit:
             raise Verdict(

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx import _deadline
 from gtvcvx._deadline import Expired, look
 from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.solvers import _auto
 from gtvcvx.solvers.forest import DynamicProgram
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
+from verify import _deadline
 
 
 def instances():

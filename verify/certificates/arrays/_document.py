@@ -15,6 +15,7 @@ from verify._arrays import IntArray
 from verify.certificates.arrays._archive import Document, write_to
 from verify.certificates.arrays._convert import from_document
 from verify.instance import _integers as integers
+from verify.kernel import work
 from verify.kernel.checker import SCHEMA
 from verify.kernel.data import ROWS, digest, term_arrays
 from verify.kernel.large.archive import Archive
@@ -29,7 +30,8 @@ def judged(document: Document, rtol: float) -> Result:
     """Let the kernel judge a document that is not written yet."""
     file = io.BytesIO()
     write_to(file, document)
-    return check_archive(file, None, Fraction(rtol), json.loads)
+    with work.counted(work.default_budget(file.tell())):
+        return check_archive(file, None, Fraction(rtol), json.loads)
 
 
 class ArraysDocument(Mapping[str, Any]):
