@@ -141,12 +141,19 @@ class Blockwise:
             self._look()
             self.finished = self._stuck()
 
+    @property
+    def _target(self) -> float:
+        """Own gap at which a point is worth a check."""
+        return max(self._share * self._limits.rtol, self._settings.least)
+
     def _look(self) -> None:
         """Take note of the current point, which is the best one unless it is stuck."""
         newton = self._newton
         self._gap = np.inf
         if newton.finite:
-            self._gap = self._limits.relative(newton.gap + newton.imbalance, newton.value())
+            own = newton.gap + newton.imbalance
+            self._gap = self._limits.relative(own, newton.value())
+            newton.goal = self._target * own / self._gap if self._gap > 0.0 else 0.0
         if self._best is None or self._gap < self._best.expected_gap:
             self._best = Proposal(newton.w, newton.u, self._gap, newton.row_slopes)
         if self._gap < self._settings.factor * self._mark:
@@ -162,7 +169,7 @@ class Blockwise:
 
     def due(self) -> bool:
         """Say whether the method's own gap is small enough."""
-        return self._gap <= max(self._share * self._limits.rtol, self._settings.least)
+        return self._gap <= self._target
 
     def proposal(self, final: bool = False) -> Proposal | None:
         """Return the best point by its own gap; None if there is none."""

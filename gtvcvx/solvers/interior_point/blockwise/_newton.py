@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import look
 from gtvcvx.block_cholesky._factor import BlockCholesky
 from gtvcvx.block_cholesky._plan import Plan
+from gtvcvx.block_cholesky._residuals import ConjugateResiduals
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, dot
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import edge_duals
@@ -36,14 +39,34 @@ class NewtonSettings:
     behind : float
         With smooth rows, which may find balance slowly, products add up to at least this share of
         what the imbalance may be wrong by.
+    balanced, negligible : float
+        A step is refined until what it leaves missing may be wrong by no more than this share of
+        the gap, or this share of what is asked for.
+    refinements : int
+        Solves with a factor for that, at most. Collinear columns in raw units took up to 40.
+    shift : float
+        Share of the diagonal that is added to it: what rounding makes of it. Without it, variables
+        that are lost to rounding rest, and what they miss stays missing.
     """
 
     inside: float = 0.99
     power: float = 3.0
     behind: float = 0.5
+    balanced: float = 1e-2
+    negligible: float = 0.05
+    refinements: int = 40
+    shift: float = 3e-14
 
 
 DEFAULTS = NewtonSettings()
+
+
+class Move(NamedTuple):
+    """A step, as whatever is linear in it."""
+
+    w: FloatArray  # (n, d)
+    rows: FloatArray  # (N,), of the residuals
+    jumps: FloatArray  # (m, d)
 
 
 class Newton:
@@ -67,6 +90,8 @@ class Newton:
         What that may be wrong by, since they are not.
     length : float
         Of the last step.
+    goal : float
+        Gap that is asked for.
     """
 
     def __init__(
@@ -84,11 +109,13 @@ class Newton:
         self._targets = np.concatenate([slopes.b, np.zeros(len(smooth.node))])
         self._rows = rows_matrix(X, node, graph.n_nodes)
         self._columns = self._rows.T.tocsr()
-        self._system = BlockCholesky(plan, graph.edges, node, X)
+        self._system = BlockCholesky(plan, graph.edges, node, X, settings.shift)
         self._slopes = Intervals(slopes.low, slopes.high, slopes.rate)
         self._flow = edge_duals(problem)
         self._degree = self._slopes.degree + self._flow.degree
-        self.length = 1.0
+        self.length, self.goal = 1.0, 0.0
+        # Whether a step was refined, and whether some step has missed more than it should have.
+        self._refined = self._doubtful = False
         self._begin()
 
     @property
@@ -145,8 +172,9 @@ class Newton:
         """Factorize; the Hessians of rows with several classes, at w, stay as they are."""
         P, classes = self._terms.P, self._terms.classes
         self._hessians = None if classes.empty else classes.hessians(self.w)
-        P = P if self._hessians is None else P + self._hessians
-        self._system.factorize(P, row_weights, edge_weights)
+        self._P = P if self._hessians is None else P + self._hessians
+        self._row_weights = row_weights
+        self._system.factorize(self._P, row_weights, edge_weights)
 
     def _safe_length(self, step: FloatArray, length: float, curvatures: FloatArray) -> float:
         """Return the length of the step of w, shorter where smooth rows say so."""
@@ -213,8 +241,21 @@ class Newton:
         self.w = self.w + self.length * step
         slopes.move(self.length)
         flow.move(self.length)
-        self._look()
+        self._follow()
+        expected = (1.0 - self.length) * self.imbalance
         self._balance()
+        self._doubtful = self._doubtful or self.imbalance > expected + self._enough
+
+    def _follow(self) -> None:
+        """Take residuals and jumps after a step.
+
+        Where it was refined they move with it: afresh, small ones would be lost to rounding.
+        """
+        if not self._refined:
+            self._look()
+            return
+        self._residuals = self._residuals + self.length * self._row_step
+        self._jumps = self._jumps + self.length * self._jump_step
 
     def _step(self, mu: float, corrected: bool) -> FloatArray:
         """Return the step of w towards mu; the dual variables remember theirs."""
@@ -222,10 +263,68 @@ class Newton:
         slopes = np.concatenate([slopes, np.zeros(len(self._terms.smooth.node))])
         right = -self._missing - self._gather(slopes) - self._problem.graph.divergence @ flow
         step = self._system.solve(right)
-        self._row_step, self._descent = self._rows @ step.ravel(), _product(right, step)
-        self._slopes.step(self._row_step[self._bounded])
-        self._flow.step(self._problem.differences(step))
-        return step
+        move = self._move(step)
+        left = self._take(move, corrected and self._doubtful)
+        if left is not None:
+            move = self._refine(move, left)
+        self._row_step, self._jump_step = move.rows, move.jumps
+        self._descent = _product(right, move.w)
+        return move.w
+
+    def _move(self, step: FloatArray) -> Move:
+        """Return a step of w with what it adds to residuals and jumps."""
+        return Move(step, self._rows @ step.ravel(), self._problem.differences(step))
+
+    def _take(self, move: Move, asked: bool = True) -> FloatArray | None:
+        """Let the dual variables follow a step.
+
+        If asked, return what would be missing after the whole step, with the other sign.
+        """
+        slopes, flow = self._slopes.step(move.rows[self._bounded]), self._flow.step(move.jumps)
+        if not asked:
+            return None
+        smooth = self._row_weights[self._curved] * move.rows[self._curved]
+        total = self._sum(move.w, np.concatenate([slopes, smooth]), flow)
+        return -self._missing - total
+
+    def _sum(self, step: FloatArray, slopes: FloatArray, flow: FloatArray) -> FloatArray:
+        """Return what changes of w, slopes and flow add up to at the nodes."""
+        own: FloatArray = np.einsum("nij,nj->ni", self._P, step)
+        return own + self._gather(slopes) + self._problem.graph.divergence @ flow
+
+    @property
+    def _enough(self) -> float:
+        """What a step may leave missing, as the gap counts it."""
+        return max(self._settings.balanced * self.gap, self._settings.negligible * self.goal)
+
+    def _refine(self, move: Move, left: FloatArray) -> Move:
+        """Return the step again, such that it leaves no more than enough missing if that goes."""
+        scale = np.max(np.abs(self.w), axis=0)
+        scale = np.where(scale > 0.0, scale, 1.0)
+        best, least = move, _weighed(left, scale)
+        self._refined = not least <= self._enough
+        residuals = ConjugateResiduals(scale)
+        for _ in range(self._settings.refinements if self._refined else 0):
+            look()
+            more = self._move(self._system.solve(left))
+            if not residuals.add(self._image(more), *more):
+                break
+            move = Move(*residuals.moved(left, *move))
+            found = self._take(move)
+            assert found is not None
+            left, size = found, _weighed(found, scale)
+            if size < least:
+                best, least = move, size
+            if size <= self._enough:
+                break
+        if best is not move:
+            self._take(best)
+        return best
+
+    def _image(self, move: Move) -> FloatArray:
+        """Return what the matrix makes of a step."""
+        flow = np.einsum("mij,mj->mi", self._flow.weights, move.jumps)
+        return self._sum(move.w, self._row_weights * move.rows, flow)
 
     def _longest(self) -> float:
         return min(self._slopes.longest(), self._flow.longest())
@@ -233,3 +332,8 @@ class Newton:
 
 def _product(x: FloatArray, y: FloatArray) -> float:
     return dot(x.ravel(), y.ravel())
+
+
+def _weighed(left: FloatArray, scale: FloatArray) -> float:
+    """Return by how much the gap may be wrong if that is left, with points of such a size."""
+    return float(np.sum(np.abs(left) * scale))

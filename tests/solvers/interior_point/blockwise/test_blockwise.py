@@ -254,3 +254,35 @@ def test_what_it_cannot_solve_is_declared(monkeypatch):
     monkeypatch.setattr(_blockwise, "DEFAULTS", settings)
     assert "at most 10 entries" in lack(problem)
     assert planned(problem) is None
+
+
+# Mean and standard deviation of columns as tables have them: year, income, rate, inhabitants.
+RAW = np.array([(1.0, 0.0), (1985.0, 20.0), (3e4, 1e4), (0.05, 0.02), (2e5, 1e5), (-8.0, 3.0)])
+
+
+def in_raw_units(kind, seed, n=12, m=5, d=12):
+    """More columns than rows, nearly collinear, at every other node of a ring."""
+    rng = np.random.default_rng(seed)
+    mean, std = RAW[np.arange(d) % len(RAW)].T
+    each = [gtv.ZeroLoss()] * n
+    for i in range(0, n, 2):
+        z = rng.standard_normal((m, d))
+        y = 1e5 + 9e4 * (z.sum(axis=1) / 4.0 + 0.3 * rng.standard_normal(m))
+        X = mean + std * z
+        each[i] = gtv.QuantileLoss(X, y, 0.7) if kind == "quantile" else gtv.HuberLoss(X, y, 4e4)
+    graph = gtv.EmpiricalGraph(n, [(i, (i + 1) % n) for i in range(n)])
+    return gtv.GTVProblem(graph, each, "l2", 0.1)
+
+
+@pytest.mark.parametrize("kind", ["quantile", "huber"])
+def test_steps_are_refined_where_columns_are_collinear(kind):
+    for seed in range(3):
+        run = driven(in_raw_units(kind, seed), rtol=1e-6)
+        assert run.satisfied
+        assert run.n_iter < 40
+
+
+def test_nothing_is_refined_where_data_are_well_scaled(monkeypatch):
+    monkeypatch.setattr(Newton, "_refine", lambda *_: pytest.fail("it was refined"))
+    for penalty in PENALTIES:
+        assert driven(instance("absolute", penalty), rtol=1e-6).satisfied
