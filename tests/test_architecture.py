@@ -13,8 +13,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # Bottom up. A room is a file or a folder, and what is inside it but is no room of its own. Its
 # files may import each other, and the rooms on floors below; rooms of one floor are strangers.
 GTVCVX = (
-    # Names and checks of arrays; the clock that long pieces look at; modules that load slowly.
-    ("_arrays", "_deadline", "_lazy", "_logging"),
+    # Names and checks of arrays; the clock that long pieces look at; modules that load slowly;
+    # processes of our own.
+    ("_arrays", "_deadline", "_lazy", "_logging", "_processes"),
     ("_extras", "_norms", "_progress"),  # optional packages, row norms, display
     ("_compiling", "_geometry"),  # compilation, announced; areas and points of shapely
     # CSV and npz; functions of CVXPY in conic form; libpysal's weights as arrays

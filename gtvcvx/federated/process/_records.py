@@ -1,20 +1,15 @@
-"""What a client's process and its parent say to each other: records of a fixed format.
-
-Numbers, arrays of numbers and plain text, never pickles: what comes from a client's process cannot
-make its parent run code.
-"""
+"""What a client's process and its parent say to each other: numbers, their arrays, plain text."""
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._processes._failures import ERROR_BYTES
+from gtvcvx._processes._records import RecordError
 from gtvcvx.federated.programs import Report
 
 #: Frames of one step, and the recipients of each.
@@ -23,35 +18,9 @@ Sent = list[tuple[list[int], bytes]]
 # What a record is: who I am; ready; take a step; what I send; tell your state; my state; an error.
 HELLO, READY, STEP, SENT, ASK, STATE, ERROR = range(1, 8)
 
-#: Kind, round, phase, and the length of what follows.
-RECORD = struct.Struct("!BIIQ")
-TOKEN_BYTES = 32
-#: Class, text and traceback of an error, cut at this many characters each: plenty to read.
-TEXT = 4000
-# A character is six bytes at most as JSON writes it.
-ERROR_BYTES = 3 * 6 * TEXT + 100
-
 _COUNT = struct.Struct("!I")
 _LENGTH = struct.Struct("!Q")
 _STATE = struct.Struct("!qqB")
-
-
-class RecordError(ValueError):
-    """A record that is not of the format, or that its sender may not send."""
-
-
-class Head(NamedTuple):
-    """The head of a record."""
-
-    kind: int
-    round: int
-    phase: int
-    length: int
-
-
-def record(kind: int, round_: int = 0, phase: int = 0, body: bytes = b"") -> bytes:
-    """Return a record."""
-    return RECORD.pack(kind, round_, phase, len(body)) + body
 
 
 class _Reader:
@@ -145,38 +114,6 @@ def unpacked_state(body: bytes, size: int, dim: int, links: int) -> Report:
 
 def _floats(raw: bytes, shape: tuple[int, ...]) -> FloatArray:
     return np.frombuffer(raw, "<f8").astype(np.float64).reshape(shape)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An error of a client's program, in words."""
-
-    name: str
-    text: str
-    traceback: str
-
-
-def packed_error(failure: Failure) -> bytes:
-    """Return the body of `ERROR`."""
-    words = [failure.name, failure.text, failure.traceback]
-    return json.dumps([word[-TEXT:] for word in words]).encode()
-
-
-def unpacked_error(body: bytes) -> Failure:
-    """Return the error of `ERROR`.
-
-    Raises
-    ------
-    RecordError
-        The body is no list of three texts.
-    """
-    try:
-        words = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise RecordError("an error that cannot be read") from error
-    if not (isinstance(words, list) and len(words) == 3 and all(type(w) is str for w in words)):
-        raise RecordError("an error that cannot be read")
-    return Failure(*words)
 
 
 def largest(payload_bytes: int, size: int, dim: int, links: int) -> dict[int, int]:

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import runpy
-import signal
 import socket
 import struct
-import sys
-import threading
-import traceback
-import types
 from dataclasses import dataclass
-from typing import Any
 
+from gtvcvx._processes._failures import in_words, packed_error
+from gtvcvx._processes._inside import enter, from_parent, leave, received_start
+from gtvcvx._processes._records import RECORD, TOKEN_BYTES, Head, record
 from gtvcvx.federated.process import _records as records
 from gtvcvx.federated.programs import Participant, Program, View, quiet
 from gtvcvx.federated.wire import WireFormat
 
 #: Port and number of the client, as the first bytes on standard input, before the token.
 DOOR = struct.Struct("!HI")
-#: Lengths of the path of the main script and of the pickled start.
-START = struct.Struct("!QQ")
-_STDIN = 0
-
-# Whether this is the process of a client; the main script is not to start others from here.
-inside = False
 
 
 @dataclass(frozen=True)
@@ -41,19 +29,16 @@ class Start:
 
 def main() -> None:
     """Serve until the parent goes away."""
-    global inside
-    inside = True
-    # Ctrl-C is for the parent, which ends its clients itself.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    port, client = DOOR.unpack(_from_parent(DOOR.size))
-    token = _from_parent(records.TOKEN_BYTES)
+    enter()
+    port, client = DOOR.unpack(from_parent(DOOR.size))
+    token = from_parent(TOKEN_BYTES)
     try:
         link = _connected(port)
-        _send(link, records.record(records.HELLO, client, 0, token))
+        _send(link, record(records.HELLO, client, 0, token))
         _serve(link)
     except _ParentGone:
         pass  # or it has cut this client off
-    _leave()
+    leave()
 
 
 class _ParentGone(Exception):
@@ -73,37 +58,24 @@ def _connected(port: int) -> socket.socket:
 def _serve(link: socket.socket) -> None:
     try:
         participant = _participant()
-        _send(link, records.record(records.READY))
+        _send(link, record(records.READY))
         while True:
             _answer(link, participant)
     except _ParentGone:
         raise
     except BaseException as error:
         # Whatever the program did, such as leaving by SystemExit: the parent is told.
-        _send(link, records.record(records.ERROR, 0, 0, records.packed_error(_in_words(error))))
+        _send(link, record(records.ERROR, 0, 0, packed_error(in_words(error))))
 
 
 def _participant() -> Participant:
-    """Read the start from the private pipe: nobody but the parent can have written to it."""
-    main_length, length = START.unpack(_from_parent(START.size))
-    main_path, raw = _from_parent(main_length).decode(), _from_parent(length)
-    threading.Thread(target=_until_parent_ends, daemon=True).start()
-    if main_path:
-        _load_main(main_path)
-    start: Start = pickle.loads(raw)
+    start: Start = received_start()
     with quiet():
         return Participant(start.program, start.view, start.form, start.label)
 
 
-def _load_main(path: str) -> None:
-    """Load the main script under another name, as `multiprocessing` does: programs are in it."""
-    module = types.ModuleType("__mp_main__")
-    module.__dict__.update(runpy.run_path(path, run_name="__mp_main__"))
-    sys.modules["__main__"] = sys.modules["__mp_main__"] = module
-
-
 def _answer(link: socket.socket, participant: Participant) -> None:
-    head = records.Head(*records.RECORD.unpack(_received(link, records.RECORD.size)))
+    head = Head(*RECORD.unpack(_received(link, RECORD.size)))
     body = _received(link, head.length)
     if head.kind == records.ASK:
         kind, out = records.STATE, records.packed_state(participant.report())
@@ -112,7 +84,7 @@ def _answer(link: socket.socket, participant: Participant) -> None:
         with quiet():
             sent = participant.step(head.round, head.phase, frames, None)
         kind, out = records.SENT, records.packed_sent(sent)
-    _send(link, records.record(kind, head.round, head.phase, out))
+    _send(link, record(kind, head.round, head.phase, out))
 
 
 def _send(link: socket.socket, data: bytes) -> None:
@@ -134,35 +106,3 @@ def _received(link: socket.socket, length: int) -> bytes:
             raise _ParentGone
         at += got
     return bytes(buffer)
-
-
-def _from_parent(length: int) -> bytes:
-    # Unbuffered: the watching thread reads on from here.
-    pieces, missing = [], length
-    while missing:
-        piece = os.read(_STDIN, min(missing, 1 << 20))
-        if not piece:
-            _leave()
-        pieces.append(piece)
-        missing -= len(piece)
-    return b"".join(pieces)
-
-
-def _until_parent_ends() -> None:
-    """End this process when the pipe closes, even in the middle of a long step."""
-    while os.read(_STDIN, 1):
-        pass
-    _leave()
-
-
-def _leave() -> Any:
-    """End at once: a thread waits for input, and nothing needs tidying."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.flush()
-    os._exit(0)
-
-
-def _in_words(error: BaseException) -> records.Failure:
-    name = type(error).__qualname__
-    return records.Failure(name, str(error), "".join(traceback.format_exception(error)))

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import hmac
 import os
-import selectors
 import socket
-import time
 from collections.abc import Mapping
 
-from gtvcvx.federated.process._records import HELLO, TOKEN_BYTES, RecordError
+from gtvcvx._processes import _door
+from gtvcvx._processes._door import TurnedAway
+from gtvcvx._processes._link import Link
+from gtvcvx._processes._records import TOKEN_BYTES, RecordError
+from gtvcvx.federated.process._records import HELLO
 from gtvcvx.federated.transport._child import Child, ClientError
-from gtvcvx.federated.transport._link import Link
-
-# How often processes are looked at that may have died before they could knock.
-_LOOK = 0.2
-# Connections without a token that are kept waiting; anybody else on the machine may knock.
-_STRANGERS = 64
 
 
 class Door:
     """Listens on the loopback interface; who does not show the token of a client stays out."""
 
     def __init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        self._listener.setblocking(False)
-        self.port = int(self._listener.getsockname()[1])
+        self._door = _door.Door(self._welcome)
+        self.port = self._door.port
+        self._children: Mapping[int, Child] = {}
+
+    def _welcome(self, connection: socket.socket) -> _Knocking:
+        return _Knocking(connection, self._children)
 
     def admit(self, children: Mapping[int, Child], timeout: float) -> dict[int, Link]:
         """Wait for processes, and return the connection of each.
@@ -41,76 +40,54 @@ class Door:
         ClientError
             Naming a client that does not come.
         """
-        links: dict[int, Link] = {}
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._listener, selectors.EVENT_READ)
-            try:
-                self._admit(selector, children, links, timeout)
-            finally:
-                for key in list(selector.get_map().values()):
-                    if key.data is not None:
-                        key.data.close()
-        return links
+        self._children = children
+        missing: set[int] = set()
 
-    def _admit(
-        self,
-        selector: selectors.BaseSelector,
-        children: Mapping[int, Child],
-        links: dict[int, Link],
-        timeout: float,
-    ) -> None:
-        deadline = time.monotonic() + timeout
-        while len(links) < len(children):
-            for key, _ in selector.select(_LOOK):
-                if key.data is None:
-                    self._listen(selector, len(children) + _STRANGERS)
-                    continue
-                client = self._welcome(selector, key.data, children)
-                if client is not None and client not in links:
-                    links[client] = key.data
-                    deadline = time.monotonic() + timeout
-            missing = {i: child for i, child in children.items() if i not in links}
-            _check_alive(missing)
-            if missing and time.monotonic() > deadline:
-                raise ClientError(f"client {min(missing)}: its process did not start in time")
+        def look(absent: set[int]) -> None:
+            nonlocal missing
+            missing = absent
+            _check_alive({i: children[i] for i in sorted(absent)})
 
-    def _listen(self, selector: selectors.BaseSelector, room: int) -> None:
         try:
-            connection, _ = self._listener.accept()
-        except OSError:
-            return
-        waiting = [key.data for key in selector.get_map().values() if key.data is not None]
-        if len(waiting) >= room:
-            selector.unregister(waiting[0].connection)
-            waiting[0].close()
-        link = Link(connection, {HELLO: TOKEN_BYTES})
-        selector.register(connection, selectors.EVENT_READ, link)
-
-    def _welcome(
-        self, selector: selectors.BaseSelector, link: Link, children: Mapping[int, Child]
-    ) -> int | None:
-        """Return who it is; None for who has not said so yet, or is turned away."""
-        there = link.pull()
-        try:
-            said = next(link.records(), None)
-        except RecordError:
-            there, said = False, None
-        if said is None and there:
-            return None
-        selector.unregister(link.connection)
-        if said is not None:
-            head, token = said
-            child = children.get(head.round)
-            if child is not None and hmac.compare_digest(token, child.token):
-                # It shows itself once: whoever comes later with the same token is turned away.
-                child.token = os.urandom(TOKEN_BYTES)
-                return head.round
-        link.close()
-        return None
+            inside = self._door.admit(children, timeout, look)
+        except TimeoutError:
+            raise ClientError(f"client {min(missing)}: its process did not start in time") from None
+        return {i: knocking.link for i, knocking in inside.items()}
 
     def close(self) -> None:
         """Stop listening."""
-        self._listener.close()
+        self._door.close()
+
+
+class _Knocking:
+    """Who has knocked, and perhaps has a token."""
+
+    def __init__(self, connection: socket.socket, children: Mapping[int, Child]) -> None:
+        self.connection, self._children = connection, children
+        self.link = Link(connection, {HELLO: TOKEN_BYTES})
+
+    def hear(self) -> int | None:
+        """Read what has come, and return whose token it is."""
+        there = self.link.pull()
+        try:
+            said = next(self.link.records(), None)
+        except RecordError:
+            raise TurnedAway from None
+        if said is None:
+            if not there:
+                raise TurnedAway
+            return None
+        head, token = said
+        child = self._children.get(head.round)
+        if child is None or not hmac.compare_digest(token, child.token):
+            raise TurnedAway
+        # It shows itself once: whoever comes later with the same token is turned away.
+        child.token = os.urandom(TOKEN_BYTES)
+        return head.round
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.link.close()
 
 
 def _check_alive(children: Mapping[int, Child]) -> None:

@@ -7,14 +7,17 @@ import time
 from collections.abc import Mapping, Sequence
 
 from gtvcvx._arrays import IntArray, is_number
+from gtvcvx._processes._child import end_all
+from gtvcvx._processes._failures import Failure, as_error, unpacked_error
+from gtvcvx._processes._inside import is_child
+from gtvcvx._processes._link import Link
+from gtvcvx._processes._records import RecordError, record
 from gtvcvx.federated.process import _records as records
-from gtvcvx.federated.process import _worker
-from gtvcvx.federated.process._records import Failure, RecordError
+from gtvcvx.federated.process._worker import Start
 from gtvcvx.federated.programs import Participant, Report, quiet
-from gtvcvx.federated.transport._child import Child, ClientError, end_all, pickled
+from gtvcvx.federated.transport._child import Child, ClientError, pickled
 from gtvcvx.federated.transport._deployment import BusyError, Deployment, Posted
 from gtvcvx.federated.transport._door import Door
-from gtvcvx.federated.transport._link import Link
 from gtvcvx.federated.transport._router import Router
 from gtvcvx.federated.wire import SchemaError
 
@@ -69,7 +72,7 @@ class Processes:
 
     def start(self, deployment: Deployment) -> None:
         """Start all clients at the same time, and wait for them."""
-        if _worker.inside:
+        if is_child():
             raise RuntimeError(
                 "processes are started while a client loads the main script: put the script's "
                 'actions under if __name__ == "__main__":'
@@ -103,7 +106,7 @@ class Processes:
             link.limits = self._router.limits(i)
             self._children[i] = child
             self._selector.register(link.connection, selectors.EVENT_READ, i)
-            child.tell_start()
+            child.show_start()
         self._answers(records.READY, 0, 0, clients, max(self.timeout, _START))
         for i in clients:
             if i in self._lost:
@@ -112,7 +115,7 @@ class Processes:
     def _start_of(self, i: int, joined: int) -> bytes:
         deployment = self._deployment
         view = deployment.view(i, joined)
-        return pickled(_worker.Start(deployment.program(i), view, self._form, self._label(i)))
+        return pickled(Start(deployment.program(i), view, self._form, self._label(i)))
 
     def _label(self, i: int) -> str:
         return self._deployment.net.label(i)
@@ -128,7 +131,7 @@ class Processes:
         asked = [i for i in inboxes if i in self._children]
         for i in asked:
             body = records.packed_frames(inboxes[i])
-            self._put(i, records.record(records.STEP, round_, phase, body))
+            self._put(i, record(records.STEP, round_, phase, body))
         out: dict[int, Posted] = {}
         with quiet():
             for i, frames in inboxes.items():
@@ -146,7 +149,7 @@ class Processes:
         out = {i: server.report() for i, server in self._servers.items()}
         asked = list(self._children)
         for i in asked:
-            self._put(i, records.record(records.ASK))
+            self._put(i, record(records.ASK))
         for i, body in self._answers(records.STATE, 0, 0, asked, self.timeout).items():
             try:
                 out[i] = self._router.state(i, body)
@@ -178,7 +181,7 @@ class Processes:
         if self._failures:
             # Of the first of them, as in memory, whoever was faster.
             i, failure = min(self._failures.items())
-            raise _as_error(self._label(i), failure)
+            raise as_error(self._label(i), failure, _USUAL, ClientError)
         for i in missing:
             self._lose(i, f"no answer within {timeout:g} s")
         # Also of those who were lost after they had answered: that is said.
@@ -199,7 +202,7 @@ class Processes:
         try:
             for head, body in link.records():
                 if head.kind == records.ERROR:
-                    self._failures[i] = records.unpacked_error(body)
+                    self._failures[i] = unpacked_error(body)
                 # Answers of other rounds are dropped, and one that comes twice counts once.
                 if head[:3] == wanted:
                     answers.setdefault(i, body)
@@ -254,12 +257,3 @@ class Processes:
 
 # Errors of programs that are raised as what they are; others become a ClientError.
 _USUAL = {kind.__name__: kind for kind in (SchemaError, ValueError, TypeError)}
-
-
-def _as_error(label: str, failure: Failure) -> Exception:
-    """Return the error of a client's program, which names the client."""
-    kind = _USUAL.get(failure.name, ClientError)
-    text = failure.text if kind is not ClientError else f"{failure.name}: {failure.text}"
-    error = kind(text if label in text else f"{label}: {text}")
-    error.add_note(f"In the process of {label}:\n{failure.traceback}")
-    return error

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gtvcvx._processes._records import RecordError
 from gtvcvx.federated._network import Network
 from gtvcvx.federated.process._records import (
-    RecordError,
     Sent,
     largest,
     unpacked_sent,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gtvcvx import federated as fed
+from gtvcvx._processes._records import RECORD, record
 from gtvcvx.federated.algorithms._fedadmm_clients import EdgeClient
 from gtvcvx.federated.process import _records, _worker
 from gtvcvx.federated.wire import HEADER
@@ -51,8 +52,8 @@ def twice(link: Any, data: bytes) -> None:
 
 def ahead_first(link: Any, data: bytes) -> None:
     """Send the answer as if it were of a later round, then as it should be."""
-    kind, round_, phase, length = _records.RECORD.unpack_from(data)
-    early = _records.RECORD.pack(kind, round_ + 5, phase, length) + data[_records.RECORD.size :]
+    kind, round_, phase, length = RECORD.unpack_from(data)
+    early = RECORD.pack(kind, round_ + 5, phase, length) + data[RECORD.size :]
     SEND(link, early + data)
 
 
@@ -135,10 +136,10 @@ class FaultyClient(EdgeClient):
         _records.packed_sent = lambda sent: b"\xff\xff\xff\xff"
 
     def do_half_record(self) -> None:
-        send_raw(_records.record(_records.SENT, 3, 0, bytes(40))[:30], then_end=True)
+        send_raw(record(_records.SENT, 3, 0, bytes(40))[:30], then_end=True)
 
     def do_huge(self) -> None:
-        send_raw(_records.RECORD.pack(_records.SENT, 3, 0, 1 << 60))
+        send_raw(RECORD.pack(_records.SENT, 3, 0, 1 << 60))
 
     def do_garbage(self) -> None:
         send_raw(b"\x80\x04cos\nsystem\n" * 10)
@@ -147,7 +148,7 @@ class FaultyClient(EdgeClient):
         _records.packed_state = lambda state: PACKED_STATE(state)[:-8]
 
     def do_json(self) -> None:
-        send_raw(_records.record(_records.ERROR, 0, 0, b"[1, 2"))
+        send_raw(record(_records.ERROR, 0, 0, b"[1, 2"))
 
 
 class LeakyClient(EdgeClient):

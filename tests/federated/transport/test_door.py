@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gtvcvx._processes._records import RECORD, TOKEN_BYTES, record
 from gtvcvx.federated.process import _records as records
 from gtvcvx.federated.transport._child import ClientError
 from gtvcvx.federated.transport._door import Door
@@ -27,7 +28,7 @@ class Child:
     """Stands for a process: the door asks for its token, and whether it lives."""
 
     process: Process = field(default_factory=Process)
-    token: bytes = field(default_factory=lambda: os.urandom(records.TOKEN_BYTES))
+    token: bytes = field(default_factory=lambda: os.urandom(TOKEN_BYTES))
 
 
 def knock(door: Door, data: bytes) -> socket.socket:
@@ -37,7 +38,7 @@ def knock(door: Door, data: bytes) -> socket.socket:
 
 
 def hello(client: int, token: bytes) -> bytes:
-    return records.record(records.HELLO, client, 0, token)
+    return record(records.HELLO, client, 0, token)
 
 
 def closed(link: socket.socket) -> bool:
@@ -52,11 +53,11 @@ def test_only_who_shows_its_token_comes_in() -> None:
     door, child = Door(), Child()
     token = child.token
     strangers = [
-        knock(door, hello(0, os.urandom(records.TOKEN_BYTES))),
+        knock(door, hello(0, os.urandom(TOKEN_BYTES))),
         knock(door, hello(1, token)),  # no such client
         knock(door, hello(0, token[:-1])),
-        knock(door, records.record(records.STATE, 0, 0, token)),
-        knock(door, records.RECORD.pack(records.HELLO, 0, 0, 1 << 40)),
+        knock(door, record(records.STATE, 0, 0, token)),
+        knock(door, RECORD.pack(records.HELLO, 0, 0, 1 << 40)),
         knock(door, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
         *(knock(door, b"") for _ in range(100)),
     ]
@@ -96,5 +97,5 @@ def test_a_process_that_dies_before_it_knocks_is_noticed_at_once() -> None:
 
 def test_the_door_is_on_this_machine_only() -> None:
     door = Door()
-    assert door._listener.getsockname()[0] == "127.0.0.1"
+    assert door._door._listener.getsockname()[0] == "127.0.0.1"
     door.close()

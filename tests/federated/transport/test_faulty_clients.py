@@ -25,7 +25,7 @@ REFUSED = {
     "more_body": "truncated: 4 bytes are announced, 0 are there",
     "half_record": "truncated record: 40 bytes are announced, 13 are there",
     "huge": "a record announces 1152921504606846976 bytes, 332 at most are possible",
-    "garbage": "a record of kind 128 is none that a client sends",
+    "garbage": "a record of kind 128 is none that may come here",
     "json": "an error that cannot be read",
     "state": "truncated: 48 bytes are announced, 40 are there",
 }

@@ -1,11 +1,11 @@
-"""The parent's end of a connection to a client's process: it never blocks, and trusts nothing."""
+"""One end of a connection for records: it never blocks, and trusts nothing."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator, Mapping
 
-from gtvcvx.federated.process._records import RECORD, Head, RecordError
+from gtvcvx._processes._records import RECORD, Head, RecordError
 
 # Read at a time; more than a round of small messages needs.
 _CHUNK = 1 << 18
@@ -69,7 +69,7 @@ class Link:
         while len(self._in) >= RECORD.size:
             head = Head(*RECORD.unpack_from(self._in))
             if head.kind not in self.limits:
-                raise RecordError(f"a record of kind {head.kind} is none that a client sends")
+                raise RecordError(f"a record of kind {head.kind} is none that may come here")
             if head.length > self.limits[head.kind]:
                 raise RecordError(
                     f"a record announces {head.length} bytes, {self.limits[head.kind]} at most "
