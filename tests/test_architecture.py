@@ -43,6 +43,8 @@ GTVCVX = (
     ("solvers/_auto", "solvers/_reference"),  # which of them runs; conic solvers of CVXPY
     ("solvers/exact",),  # starts from what those two have found
     ("solvers",),  # the choice by name
+    ("distributed/engines",),  # who starts the workers of a distributed run
+    ("distributed",),
     ("federated/privacy", "federated/selection"),  # sensitivities and noise; tests of edges
     ("federated/models", "federated/features"),  # what clients train, and on which features
     ("federated/wire", "federated/_streams"),  # messages as bytes; independent random numbers

@@ -58,20 +58,8 @@ class Child:
             self.process.stdin.flush()
 
     def tell_start(self, start: bytes, interactive: str) -> None:
-        """Tell it a pickle, and where the main script is if the pickle needs it.
-
-        Parameters
-        ----------
-        start : bytes
-        interactive : str
-            What to say to users whose session has no main script.
-
-        Raises
-        ------
-        TypeError
-        """
-        main = _main_script(interactive) if b"__main__" in start else b""
-        self.tell(START.pack(len(main), len(start)) + main)
+        """Tell it a pickle, and where the main script is if the pickle needs it."""
+        self.tell(start_head(start, interactive))
         self.tell(start)
 
     def let_go(self) -> None:
@@ -101,6 +89,23 @@ def end_all(children: Iterable[Child], seconds: float) -> None:
             child.process.kill()
         for child in children:
             child.process.wait()
+
+
+def start_head(start: bytes, interactive: str) -> bytes:
+    """Return what comes before a pickle: lengths, and the main script if the pickle needs it.
+
+    Parameters
+    ----------
+    start : bytes
+    interactive : str
+        What to say to users whose session has no main script.
+
+    Raises
+    ------
+    TypeError
+    """
+    main = _main_script(interactive) if b"__main__" in start else b""
+    return START.pack(len(main), len(start)) + main
 
 
 def _path() -> list[str]:

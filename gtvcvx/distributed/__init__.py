@@ -1,0 +1,1 @@
+"""Problems in shards, solved by several workers."""
