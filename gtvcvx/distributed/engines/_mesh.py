@@ -13,10 +13,8 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx.distributed.engines._channel import Channel, Kind
 from gtvcvx.distributed.engines._errors import WorkerLostError
+from gtvcvx.distributed.engines._patience import SPIN, give_way
 
-# Seconds in which connections are asked again and again, before the operating system is asked to
-# wake us: what workers wait for mostly comes within this, and waking takes as long.
-_SPIN = 2e-4
 _EMPTY = memoryview(b"")
 
 
@@ -153,8 +151,9 @@ class Mesh:
 
     def _move(self, sending: Sequence[Channel], receiving: Sequence[Channel]) -> None:
         sending, receiving = _left(sending, receiving)
-        end = time.perf_counter() + _SPIN
+        end = time.perf_counter() + SPIN
         while (sending or receiving) and time.perf_counter() < end:
+            give_way()
             sending, receiving = _left(sending, receiving)
         deadline, suspected = time.monotonic() + self._timeout, False
         while sending or receiving:

@@ -50,7 +50,7 @@ def exchange_along_a_ring(fabric: Fabric) -> None:
 
 def gather_arrays(fabric: Fabric) -> None:
     for _ in range(3):
-        for shape in ((0,), (3,), (fabric.rank,), (2 * fabric.rank, 3), (100_000, 2), (2, 0)):
+        for shape in ((0,), (3,), (fabric.rank,), (2 * fabric.rank, 3), (100_000, 2)):
             own = np.full(shape, float(fabric.rank))
             found = fabric.all_gather(own)
             assert len(found) == fabric.size
@@ -129,8 +129,7 @@ def kill_later(fabric: Fabric, argument: Any) -> int:
             os.kill(notes(folder, "began")[victim]["pid"], signal.SIGKILL)
 
         timer = threading.Timer(seconds, kill)
-        fabric_began = threading.Thread(target=lambda: _when_all_began(folder, fabric, timer))
-        fabric_began.start()
+        threading.Thread(target=_when_all_began, args=(folder, fabric, timer)).start()
     return march(fabric, folder, lambda rank: None)
 
 
