@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from gtvcvx._processes._child import ONE_THREAD, Child, end_all, start_head
@@ -53,8 +54,15 @@ class LocalEngine:
         return Team(starter, task, argument, workers, timeout).run(replace)
 
 
-def pickled(task: Task, argument: Any) -> bytes:
+def pickled(task: Task, argument: Any, dumps: Callable[[Any], bytes] = pickle.dumps) -> bytes:
     """Return what workers are given as bytes.
+
+    Parameters
+    ----------
+    task : callable
+    argument : object
+    dumps : callable
+        Makes the pickle.
 
     Raises
     ------
@@ -63,7 +71,7 @@ def pickled(task: Task, argument: Any) -> bytes:
     """
     for name, value in (("task", task), ("argument", argument)):
         try:
-            start = pickle.dumps((task, argument) if name == "argument" else value, protocol=5)
+            start = dumps((task, argument) if name == "argument" else value)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise TypeError(f"{name}: it cannot be sent to other processes ({error})") from error
     return start

@@ -22,7 +22,7 @@ _SMALL = 16
 _PLANS = 16
 # Seconds in which requests are tested again and again, as MPI itself does. Where ranks share cores,
 # who tests keeps the others from answering: this is shorter than over TCP, where each test is a
-# system call. Three ranks on two shared cores: 0.5 ms an exchange, and 4 ms with five times as much.
+# system call. Three ranks on two shared cores: 0.5 ms an exchange, and 4 ms with 1 ms of it.
 _SPIN = 2e-4
 # Seconds between two tests once that is over.
 _NAP = 5e-5

@@ -50,7 +50,8 @@ class RayEngine:
         if workers == 1:
             return run_alone(task, argument)
         ray = extra_module("ray", "ray", "runs on Ray")
-        start = pickled(task, argument)
+        # What stands in the main script goes along: the actors do not load that.
+        start = pickled(task, argument, ray.cloudpickle.dumps)
         begun = not ray.is_initialized()
         try:
             if begun:
