@@ -71,7 +71,7 @@ class GTVProblem:
         self.losses = stacked(losses, graph)
         self.dim = self.losses.dim
         self.penalty = as_penalty(penalty, self.dim)
-        self.lam = _checked_lam(lam)
+        self.lam = checked_lam(lam)
         self.capacities = self._checked_capacities()
         # What solvers have made for problems that differ in lambda alone.
         self._cached: dict[str, Any] = {}
@@ -375,7 +375,8 @@ class GTVProblem:
         )
 
 
-def _checked_lam(lam: float) -> float:
+def checked_lam(lam: float) -> float:
+    """Return lambda if it is a positive finite number; refuse it otherwise."""
     if isinstance(lam, (bool, str, bytes)):
         raise TypeError(f"lam: a number is expected, got {lam!r}")
     try:

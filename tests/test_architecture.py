@@ -44,7 +44,6 @@ GTVCVX = (
     ("solvers/exact",),  # starts from what those two have found
     ("solvers",),  # the choice by name
     ("distributed/engines",),  # who starts the workers of a distributed run
-    ("distributed",),
     ("federated/privacy", "federated/selection"),  # sensitivities and noise; tests of edges
     ("federated/models", "federated/features"),  # what clients train, and on which features
     ("federated/wire", "federated/_streams"),  # messages as bytes; independent random numbers
@@ -56,6 +55,7 @@ GTVCVX = (
     ("federated/runtime",),  # rounds, faults, what is recorded
     ("federated/flower",),  # the same programs on nodes of Flower
     ("federated",),
+    ("distributed",),  # shards, and what works on them
     ("path", "interop", "plotting", "graph_construction"),
     ("model_selection",),
     ("estimators",),

@@ -6,13 +6,15 @@ import json
 import os
 import zipfile
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from gtvcvx.files._atomic import atomic_write
 
-_STRUCTURE = "json"
+#: Name of the member that holds the JSON text; the arrays are named in it.
+STRUCTURE = "json"
 # What reading a damaged archive raises; RuntimeError: encrypted, or a later version of the format.
 _DAMAGE = (OSError, KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 _MARKS = ({"array"}, {"float"}, {"dict"})
@@ -29,7 +31,7 @@ def save(path: str | os.PathLike[str], data: dict[str, Any]) -> None:
     """
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     structure = json.dumps(_flatten(data, "data", arrays), allow_nan=False)
-    members: dict[str, Any] = {_STRUCTURE: np.array(structure), **arrays}
+    members: dict[str, Any] = {STRUCTURE: np.array(structure), **arrays}
     with atomic_write(path, "wb") as file:
         np.savez(file, **members)
 
@@ -49,7 +51,7 @@ def load(path: str | os.PathLike[str], schema: str) -> dict[str, Any]:
             if not isinstance(members, np.lib.npyio.NpzFile):
                 raise ValueError("not an npz archive")
             arrays = {name: members[name] for name in members.files}
-        data = _unflatten(json.loads(str(arrays.pop(_STRUCTURE))), arrays)
+        data = unflattened(json.loads(str(arrays.pop(STRUCTURE))), arrays)
     except FileNotFoundError:
         raise
     except _DAMAGE as error:
@@ -82,7 +84,8 @@ def _flatten(value: Any, name: str, arrays: dict[str, np.ndarray[Any, Any]]) -> 
     raise TypeError(f"{name}: {value!r} of type {type(value).__name__} cannot be written down")
 
 
-def _unflatten(value: Any, arrays: dict[str, Any]) -> Any:
+def unflattened(value: Any, arrays: Mapping[str, Any]) -> Any:
+    """Return nested data with the arrays, or what stands for them, in their places."""
     if isinstance(value, dict):
         if set(value) == {"array"}:
             return arrays[value["array"]]
@@ -90,7 +93,7 @@ def _unflatten(value: Any, arrays: dict[str, Any]) -> Any:
             return float(value["float"])
         if set(value) == {"dict"}:
             value = value["dict"]
-        return {key: _unflatten(item, arrays) for key, item in value.items()}
+        return {key: unflattened(item, arrays) for key, item in value.items()}
     if isinstance(value, list):
-        return [_unflatten(item, arrays) for item in value]
+        return [unflattened(item, arrays) for item in value]
     return value

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,9 +36,12 @@ __all__ = [
     "EdgeTable",
     "Label",
     "match_nodes",
+    "positions_of",
     "read_data",
     "read_edges",
     "read_labels",
+    "scan_data",
+    "scan_edges",
 ]
 
 
@@ -119,9 +123,49 @@ def read_edges(path: str | os.PathLike[str]) -> EdgeTable:
         Naming file, line and column: no such file, empty file, no edge, 2 or 3 cells expected, an
         empty cell, a self-loop, a weight that is not a positive finite number.
     """
+    parts: list[tuple[IntArray, FloatArray]] = []
+    found = scan_edges(path, lambda ends, weights: parts.append((ends, weights)))
+    if found.first_is_last:
+        parts.insert(0, parts.pop())
+    edges = np.concatenate([part[0] for part in parts]) - found.shift
+    return EdgeTable(found.labels, edges, np.concatenate([part[1] for part in parts]))
+
+
+class EdgeScan(NamedTuple):
+    """What is known of an edge list once it has been read piece by piece.
+
+    Attributes
+    ----------
+    labels : list of str or list of int, length n
+        Node labels in order of first appearance.
+    shift : int
+        To be subtracted from all ends.
+    first_is_last : bool
+        Whether the edge of the first row was given last, when it was clear that it is one.
+    """
+
+    labels: list[Label]
+    shift: int
+    first_is_last: bool
+
+
+def scan_edges(
+    path: str | os.PathLike[str], take: Callable[[IntArray, FloatArray], None]
+) -> EdgeScan:
+    """Read an edge list as `read_edges` does, piece by piece, for files that do not fit in memory.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    take : callable
+        Is given ends (k, 2) and weights (k,) of every piece. Numbers of nodes are known up to a
+        shift, which is returned.
+    """
     # Positions in order of first appearance. The first row's labels are numbered first, so that
     # they can be taken away again if it turns out to be a header.
     positions: defaultdict[str, int] = defaultdict(count().__next__)
+    n_edges, reused = 0, False
     with open_csv(path) as file:
         line, first = file.first()
         if len(first) not in (2, 3):
@@ -129,21 +173,21 @@ def read_edges(path: str | os.PathLike[str]) -> EdgeTable:
             raise file.error(line, None, f"{expected}, found {len(first)}")
         file.refuse_empty(first, [line] * len(first), "names or first edge")
         n_first = 0 if file.named else len({positions[label] for label in first[:2]})
-        parts = [_edge_arrays(file, chunk, positions) for chunk in file.chunks(len(first))]
-    edges = np.concatenate([np.empty((0, 2), dtype=np.int64), *(part[0] for part in parts)])
-    weights = np.concatenate([np.empty(0), *(part[1] for part in parts)])
+        for chunk in file.chunks(len(first)):
+            ends, weights = _edge_arrays(file, chunk, positions)
+            n_edges += len(ends)
+            reused = reused or bool((ends < n_first).any())
+            take(ends, weights)
     labels = list(positions)
-    reused = bool((edges < n_first).any())
-    if _is_edge_header(file, line, first, labels[n_first:], reused):
-        labels, edges = labels[n_first:], edges - n_first
-    else:
+    header = _is_edge_header(file, line, first, labels[n_first:], reused)
+    shift = n_first if header else 0
+    if not header:
         row = Chunk([line], [[cell] for cell in first])
-        first_edge, first_weight = _edge_arrays(file, row, positions)
-        edges = np.concatenate([first_edge, edges])
-        weights = np.concatenate([first_weight, weights])
-    if not len(edges):
+        take(*_edge_arrays(file, row, positions))
+        n_edges += 1
+    if not n_edges:
         raise ValueError(f"{file.path}: there is no edge below the header")
-    return EdgeTable(as_labels(labels), edges, weights)
+    return EdgeScan(as_labels(labels[shift:]), shift, not header)
 
 
 def _edge_arrays(
@@ -234,44 +278,65 @@ def read_data(
         target), a cell that is not a finite number, no row with a target.
     """
     targets = Numbers() if targets is None else targets
-    nodes: list[str] = []
-    lines: list[int] = []
-    X, y = [], []
-    n_rows = 0
+    pieces = list(scan_data(path, node=node, target=target, features=features, targets=targets))
+    lines = np.concatenate([piece.lines for piece in pieces])
+    file, kept = os.fspath(path), len(lines)
+    if not kept and target is None:
+        raise ValueError(f"{file}: there is no row below the header")
+    if not kept:
+        raise ValueError(f"{file}: no row has a value in the target column {target!r}")
+    y = np.concatenate([piece.y for piece in pieces])
+    return DataTable(
+        file,
+        as_labels(str(label) for piece in pieces for label in piece.node),
+        lines,
+        np.ascontiguousarray(np.concatenate([piece.X for piece in pieces])),
+        y if target is None else targets.finished(y),
+        pieces[0].features,
+        sum(piece.n_skipped for piece in pieces),
+        targets.labels,
+    )
+
+
+def scan_data(
+    path: str | os.PathLike[str],
+    *,
+    node: str | None,
+    target: str | None,
+    features: Sequence[str] | None = None,
+    targets: Numbers | None = None,
+) -> Iterator[DataTable]:
+    """Read data points as `read_data` does, piece by piece, for files that do not fit in memory.
+
+    The first piece is empty and says which features there are. Targets are as they are read,
+    before they are finished.
+    """
+    targets = Numbers() if targets is None else targets
+    n_lines = 0
     with open_csv(path) as file:
         line, header = file.first()
         names = _feature_names(file, line, header, node, target, features)
         place = {name: k for k, name in enumerate(header)}
+        nothing = np.empty(0, np.int64)
+        yield DataTable(file.path, [], nothing, np.empty((0, len(names))), np.empty(0), names, 0)
         for chunk in file.chunks(len(header)):
-            n_rows += len(chunk.lines)
             kept = chunk if target is None else _with_target(chunk, place[target])
+            n_kept = len(kept.lines)
             if node is None:
-                nodes += map(str, range(len(lines) + 1, len(lines) + len(kept.lines) + 1))
+                labels = list(map(str, range(n_lines + 1, n_lines + n_kept + 1)))
             else:
-                file.refuse_empty(kept.columns[place[node]], kept.lines, repr(node))
-                nodes += kept.columns[place[node]]
-            lines += kept.lines
+                labels = kept.columns[place[node]]
+                file.refuse_empty(labels, kept.lines, repr(node))
+            n_lines += n_kept
+            y = np.zeros(n_kept)
             if target is not None:
-                cells = kept.columns[place[target]]
-                y.append(targets.read(file, cells, kept.lines, repr(target)))
+                y = targets.read(file, kept.columns[place[target]], kept.lines, repr(target))
             columns = [
                 file.floats(kept.columns[place[name]], kept.lines, repr(name)) for name in names
             ]
-            X.append(np.array(columns).reshape(len(names), len(kept.lines)).T)
-    if not lines and target is None:
-        raise ValueError(f"{file.path}: there is no row below the header")
-    if not lines:
-        raise ValueError(f"{file.path}: no row has a value in the target column {target!r}")
-    return DataTable(
-        file.path,
-        as_labels(nodes),
-        np.array(lines, dtype=np.int64),
-        np.ascontiguousarray(np.concatenate(X)),
-        np.zeros(len(lines)) if target is None else targets.finished(np.concatenate(y)),
-        names,
-        n_rows - len(lines),
-        targets.labels,
-    )
+            X = np.array(columns).reshape(len(names), n_kept).T
+            lines = np.array(kept.lines, np.int64)
+            yield DataTable(file.path, list(labels), lines, X, y, names, len(chunk.lines) - n_kept)
 
 
 def _feature_names(
@@ -341,7 +406,13 @@ def match_nodes(nodes: Sequence[Label], table: DataTable, whose: str = "the grap
         Naming file, line and node of the first row whose node is not in the graph, and two labels
         of the graph that have the same text.
     """
-    positions = node_positions(nodes)
+    return positions_of(table, node_positions(nodes), whose)
+
+
+def positions_of(
+    table: DataTable, positions: Mapping[str, int], whose: str = "the graph"
+) -> IntArray:
+    """Do the same with positions that are known by the labels' text."""
     where = np.fromiter(
         (positions.get(str(label), -1) for label in table.node), np.int64, len(table.node)
     )
