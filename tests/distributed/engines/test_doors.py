@@ -12,6 +12,8 @@ import pytest
 from gtvcvx._processes._door import LOOPBACK, Door
 from gtvcvx.distributed.engines import WorkerLostError, engine_named
 from gtvcvx.distributed.engines._introductions import (
+    _HELLO,
+    _MAGIC,
     Knocking,
     Purpose,
     introduced,
@@ -32,8 +34,13 @@ def try_in(port: int, token: bytes, purpose: Purpose, attempt: int, rank: int) -
 def test_only_who_knows_the_token_comes_in() -> None:
     door = Door(lambda connection: Knocking(connection, TOKEN, Purpose.MESH, 3))
     answers: dict[str, bool] = {}
+    said = _HELLO.pack(_MAGIC, Purpose.MESH, 3, 1)
 
     def strangers() -> None:
+        # Without a proof there is no answer: the connection is closed.
+        with socket.create_connection((LOOPBACK, door.port)) as guess:
+            guess.sendall(said + os.urandom(32))
+            answers["proof"] = guess.recv(32) != b""
         silent = socket.create_connection((LOOPBACK, door.port))
         web = socket.create_connection((LOOPBACK, door.port))
         web.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + bytes(100))
@@ -56,7 +63,8 @@ def test_only_who_knows_the_token_comes_in() -> None:
     thread.join()
     assert sorted(inside) == [1, 2]
     # Those with the token get their answer, and nothing more.
-    assert [name for name, there in answers.items() if not there] == ["token", "purpose", "attempt"]
+    refused = [name for name, there in answers.items() if not there]
+    assert refused == ["proof", "token", "purpose", "attempt"]
     for knocking in inside.values():
         knocking.close()
     door.close()
