@@ -1,6 +1,6 @@
 """How long workers take to exchange numbers, engine by engine, with nothing to compute.
 
-    python tests/benchmarks/engines.py [--workers 2] [--runs 3] [local] [ray]
+    python tests/benchmarks/engines.py [--workers 2] [--runs 3] [--greedy] [local] [ray]
     mpiexec -n 2 python tests/benchmarks/engines.py mpi
 
 Prints medians, over `REPEATS` calls at rank 0, in microseconds: `exchange` of 20 kB with each of
@@ -21,7 +21,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
-from gtvcvx.distributed.engines import ENGINES, Fabric, engine_named
+from gtvcvx.distributed.engines import ENGINES, Fabric, _mesh, engine_named
 
 REPEATS = 300
 HALO = 2500  # numbers, 20 kB: the halo of a graph of 1e6 nodes on two workers
@@ -40,8 +40,10 @@ def median(call: Callable[[], object], fabric: Fabric) -> float:
     return 1e6 * float(np.median(times))
 
 
-def measure(fabric: Fabric, argument: None) -> tuple[float, float]:
+def measure(fabric: Fabric, greedy: bool) -> tuple[float, float]:
     """Return both medians; the task of each worker."""
+    if greedy:
+        _mesh.give_way = lambda: None
     others = [rank for rank in range(fabric.size) if rank != fabric.rank]
     out = {rank: np.ones(HALO) for rank in others}
     into = {rank: np.empty(HALO) for rank in others}
@@ -59,15 +61,17 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--runs", type=int, default=3)
+    greedy = "do not give cores to others while waiting (local, ray)"
+    parser.add_argument("--greedy", action="store_true", help=greedy)
     arguments = parser.parse_args()
     for name in arguments.engines:
-        show(name, arguments.workers, arguments.runs)
+        show(name, arguments.workers, arguments.runs, arguments.greedy)
 
 
-def show(name: str, workers: int, runs: int) -> None:
+def show(name: str, workers: int, runs: int, greedy: bool) -> None:
     engine = engine_named(name)
     begin = time.perf_counter()
-    found = [engine.run(measure, None, workers, 60.0) for _ in range(runs)]
+    found = [engine.run(measure, greedy, workers, 60.0) for _ in range(runs)]
     seconds = (time.perf_counter() - begin) / runs
     if None in found:  # other ranks of MPI
         return

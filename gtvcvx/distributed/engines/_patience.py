@@ -15,5 +15,6 @@ def _sleep_shortly() -> None:
 
 
 # Between two questions others get the core. On two cores shared with six processes an exchange of
-# two workers takes 40 us with it, and up to 4 ms without; one of three 110 us and 12 ms.
+# two workers takes 46 us with it, and up to 4 ms without; one of three 110 us and 12 ms
+# (tests/benchmarks/engines.py, and --greedy).
 give_way = getattr(os, "sched_yield", _sleep_shortly)
