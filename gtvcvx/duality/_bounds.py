@@ -46,7 +46,7 @@ class Gap:
     edge: FloatArray  # (m,), each >= 0
     rounding: float  # first-order bound on what rounding may have hidden
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Sum of the parts and of the rounding allowance."""
         return float(np.sum(self.node) + np.sum(self.edge) + self.rounding)

@@ -3,7 +3,7 @@
 from gtvcvx._callbacks import Progress
 from gtvcvx.solvers.driver._incumbent import Incumbent, rounding_of_value
 from gtvcvx.solvers.driver._limits import Limits
-from gtvcvx.solvers.driver._method import Iteration, Method, Proposal
+from gtvcvx.solvers.driver._method import Iteration, Method, Proposal, Proved
 from gtvcvx.solvers.driver._options import DEFAULT_RTOL, Options, Takes
 from gtvcvx.solvers.driver._requirements import Requirement, missing
 from gtvcvx.solvers.driver._run import Run, drive
@@ -17,6 +17,7 @@ __all__ = [
     "Options",
     "Progress",
     "Proposal",
+    "Proved",
     "Requirement",
     "Run",
     "Takes",

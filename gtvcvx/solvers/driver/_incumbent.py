@@ -79,6 +79,10 @@ class Incumbent:
             )
         self._offer(w, value, Against(flow), parts, keep_last)
 
+    def take_proved(self, w: FloatArray, u: FloatArray, value: float, gap: Gap) -> None:
+        """Take a pair with a valid gap that is known, if one of the two is better."""
+        self._offer(w, value, Against(u), gap, False)
+
     def _corrected(self, w: FloatArray, u: FloatArray, a: FloatArray, keep_last: bool) -> bool:
         """Offer w and a flow that keeps its multipliers; say whether there is one."""
         bounds = self.problem.bounds

@@ -12,11 +12,19 @@ from typing import Any, NamedTuple, Protocol
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import Allowance
+from gtvcvx.duality._bounds import Gap
 from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._schedule import Schedule
 
 # An iteration is short: decisions are taken every so many, so that they cost nothing.
 ITERATIONS_A_LOOK = 10
+
+
+class Proved(NamedTuple):
+    """What a method has proved of its pair by itself."""
+
+    value: float
+    gap: Gap
 
 
 class Proposal(NamedTuple):
@@ -32,6 +40,8 @@ class Proposal(NamedTuple):
     allowance: Allowance | None = None
     # Whether w is the solution up to rounding, and constant on its clusters.
     exact: bool = False
+    # Where it is small enough, the pair needs no other check.
+    proved: Proved | None = None
 
 
 class Method(Protocol):

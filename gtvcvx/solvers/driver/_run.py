@@ -17,7 +17,7 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
 from gtvcvx.solvers.driver._incumbent import Incumbent
 from gtvcvx.solvers.driver._limits import Limits
-from gtvcvx.solvers.driver._method import Method, Proposal
+from gtvcvx.solvers.driver._method import Method, Proposal, Proved
 
 # Iterations run in chunks of about this many seconds, so that limits and Ctrl-C take effect.
 CHUNK_SECONDS = 0.25
@@ -108,6 +108,9 @@ class Run:
     def _take(self, pair: Proposal, keep_last: bool = False) -> None:
         """Offer a pair to the incumbent; w alone where it takes too long to repair u."""
         limits = self._limits
+        if pair.proved is not None and self._suffices(pair.proved):
+            self.incumbent.take_proved(pair.w, pair.u, *pair.proved)
+            return
         enough = limits.rtol if limits.stop == "gap" and not limits.stricter else 0.0
         try:
             with self._last_work(), allowing(pair.allowance or Allowance()):
@@ -117,6 +120,11 @@ class Run:
         except Expired:
             self.stopped = True
             self._take_point(pair.w, keep_last)
+
+    def _suffices(self, proved: Proved) -> bool:
+        limits = self._limits
+        small = limits.relative(proved.gap.total, proved.value) <= limits.rtol
+        return limits.stop == "gap" and small
 
     def _take_point(self, w: FloatArray, keep_last: bool) -> None:
         """Offer w to the incumbent, whose flow stays; leave it at that if that takes long, too."""

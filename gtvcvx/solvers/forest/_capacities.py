@@ -6,8 +6,8 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.compiled import compiled
+from gtvcvx.duality._scalar_gap import Extent, Slopes
 from gtvcvx.solvers.forest._rooted import RootedForest
-from gtvcvx.solvers.forest._slopes import Slopes
 
 # Of a sum, far more than rounding takes from it.
 ROUNDING = 1e-6
@@ -15,17 +15,20 @@ ROUNDING = 1e-6
 FAR = 1e3
 
 
-def effective(forest: RootedForest, slopes: Slopes, capacity: FloatArray) -> FloatArray:
-    """Return capacities (n,) that allow the same flows, by position as those that are given.
+def effective(
+    forest: RootedForest, slopes: Slopes, extent: Extent, capacities: FloatArray
+) -> FloatArray:
+    """Return capacities (n,), by position, that allow the same flows as those of the edges (m,).
 
     What a subtree sends up is no more than its slopes between the least and the largest minimizer
     of all nodes, where all values of some solution are.
     """
     q, b, rise = slopes.q, slopes.b, slopes.rise
-    largest, size = float(capacity.max(initial=0.0)), float(np.abs(b).sum()) + float(rise.sum())
-    low, high = _hull(slopes)
-    flattest = float(np.min(q, where=q > 0.0, initial=np.inf))
-    if largest <= size and (flattest == np.inf or largest <= FAR * (high - low) * flattest):
+    low, high, flattest = extent.low, extent.high, extent.flattest
+    largest = float(capacities.max(initial=0.0))
+    capacity = _by_position(forest.edge, capacities)
+    near = flattest == np.inf or largest <= FAR * (high - low) * flattest
+    if largest <= extent.size and near:
         return capacity
     steepest = np.maximum(np.abs(q * low - b), np.abs(q * high - b)) + rise
     # Twice, and some more than rounding: nothing is clipped among those values.
@@ -36,20 +39,13 @@ def effective(forest: RootedForest, slopes: Slopes, capacity: FloatArray) -> Flo
     return limited
 
 
-def _hull(slopes: Slopes) -> tuple[float, float]:
-    """Return the least and the largest minimizer of a node; 0 without any."""
-    q, b, n = slopes.q, slopes.b, len(slopes.q)
-    first, last = np.full(n, np.inf), np.full(n, -np.inf)
-    np.minimum.at(first, slopes.node, slopes.position)
-    np.maximum.at(last, slopes.node, slopes.position)
-    curved = q > 0.0
-    left = np.divide(b, q, out=np.full(n, np.inf), where=curved)
-    right = np.divide(b - slopes.rise, q, out=np.full(n, -np.inf), where=curved)
-    own = np.isfinite(first)
-    found = np.concatenate(
-        [first[own], last[own], left[curved & (left <= first)], right[curved & (right >= last)]]
-    )
-    return (float(found.min()), float(found.max())) if len(found) else (0.0, 0.0)
+@compiled
+def _by_position(edge: IntArray, capacities: FloatArray) -> FloatArray:
+    """Return the capacities (n,) of the edges to the parents; roots have none."""
+    out = np.empty(len(edge))
+    for p in range(len(edge)):
+        out[p] = capacities[edge[p]] if edge[p] >= 0 else 0.0
+    return out
 
 
 @compiled

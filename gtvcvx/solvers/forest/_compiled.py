@@ -68,13 +68,16 @@ def forest_bounds(
 
 
 @compiled(nogil=True)
-def values(parent: IntArray, bounds: Bounds, x: FloatArray) -> None:
-    """Write the minimizer x (n,): from the roots down, the parent's value within the bounds."""
+def values(parent: IntArray, bounds: Bounds) -> FloatArray:
+    """Return the minimizer (n,): from the roots down, the parent's value within the bounds."""
+    x = np.empty(len(parent))
+    last = 0.0  # along a chain, what has just been written is not read again
     for p in range(len(parent) - 1, -1, -1):
-        above = parent[p]
-        x[p] = bounds.low[p]
+        above, value = parent[p], bounds.low[p]
         if above >= 0:
-            x[p] = min(max(x[above], bounds.low[p]), bounds.high[p])
+            value = min(max(last if above == p + 1 else x[above], value), bounds.high[p])
+        x[p] = last = value
+    return x
 
 
 @compiled(nogil=True)
@@ -126,21 +129,26 @@ def flows(
 
 
 @compiled(inner=True)
-def _smooth_flows(x: FloatArray, nodes: Nodes, sent: FloatArray) -> None:
-    """Write the flow sent (n,) where no slope jumps: sums from the leaves on."""
-    sent[:] = 0.0
+def _smooth_flows(x: FloatArray, nodes: Nodes) -> FloatArray:
+    """Return the flow (n,) where no slope jumps: sums from the leaves on."""
+    sent = np.zeros(len(x))
+    last = 0.0  # what the position before has sent to this one
     for p in range(len(x)):
         above, c = nodes.parent[p], nodes.capacity[p]
+        slope, last = nodes.q[p] * x[p] - nodes.b[p] + (sent[p] + last), 0.0
         if above < 0:
             sent[p] = 0.0
             continue
         if x[p] > x[above]:
-            sent[p] = -c
+            slope = -c
         elif x[p] < x[above]:
-            sent[p] = c
+            slope = c
+        sent[p] = slope = min(max(slope, -c), c)
+        if above == p + 1:
+            last = slope
         else:
-            sent[p] = min(max(sent[p] + nodes.q[p] * x[p] - nodes.b[p], -c), c)
-        sent[above] += sent[p]
+            sent[above] += slope
+    return sent
 
 
 @compiled(inner=True)

@@ -14,8 +14,9 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
+from gtvcvx.duality._scalar_gap import Extent, Slopes, extent, scalar_gap, total_gap
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solvers.driver import Limits, Proposal, Requirement
+from gtvcvx.solvers.driver import Limits, Proposal, Proved, Requirement
 from gtvcvx.solvers.driver._scalar import (
     LARGEST,
     scalar_capacities,
@@ -26,9 +27,10 @@ from gtvcvx.solvers.forest._capacities import effective
 from gtvcvx.solvers.forest._chain import Queue
 from gtvcvx.solvers.forest._compiled import flows, forest_bounds, values
 from gtvcvx.solvers.forest._nodes import Bounds, Nodes
+from gtvcvx.solvers.forest._positions import back, origins, positioned
 from gtvcvx.solvers.forest._rooted import RootedForest, is_forest, rooted_forest
 from gtvcvx.solvers.forest._slopes import (
-    Slopes,
+    moderate,
     piecewise,
     quadratic_slopes,
     slopes_of,
@@ -77,8 +79,20 @@ class DynamicProgram:
 
     def proposal(self, final: bool = False) -> Proposal:
         """Return the point and the flow, optimal when finished."""
-        gap = 0.0 if self.finished else np.inf
-        return Proposal(self._w, self._u, gap, exact=self.finished)
+        if not self.finished:
+            return Proposal(self._w, self._u, np.inf)
+        return Proposal(self._w, self._u, 0.0, exact=True, proved=self._proved())
+
+    def _proved(self) -> Proved:
+        """Return the objective and its gap, coordinate by coordinate."""
+        problem, capacities = self._problem, scalar_capacities(self._problem)
+        edges, gaps, value = problem.graph.edges, [], float(np.sum(problem.losses.value(self._w)))
+        for k, (w, u) in enumerate(zip(_columns(self._w), _columns(self._u), strict=True)):
+            slopes, hull = slopes_in(problem, k), extent_in(problem, k)[:2]
+            gap, variation = scalar_gap(slopes, hull, edges, capacities, w, u)
+            gaps.append(gap)
+            value += variation
+        return Proved(value, total_gap(gaps, value))
 
     def learn(self, rel_gap: float) -> None:
         """Take no notice."""
@@ -94,13 +108,21 @@ class DynamicProgram:
         capacities = scalar_capacities(problem)
         for _ in range(n_iter):
             k = self.n_iter
-            w, u = scalar_solution(self._forest, slopes_in(problem, k), capacities)
+            slopes, found = slopes_in(problem, k), extent_in(problem, k)
+            w, u = scalar_solution(self._forest, slopes, capacities, found)
             self._w[:, k], self._u[:, k] = w, u
             self.n_iter += 1
 
 
+def _columns(values: FloatArray) -> list[FloatArray]:
+    return [np.ascontiguousarray(column) for column in values.T]
+
+
 def scalar_solution(
-    forest: RootedForest, slopes: Slopes, capacities: FloatArray
+    forest: RootedForest,
+    slopes: Slopes,
+    capacities: FloatArray,
+    found: Extent | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the minimizer (n,) and the optimal flow (m,) of one scalar problem.
 
@@ -110,45 +132,21 @@ def scalar_solution(
     slopes : Slopes
         Of the losses of the n nodes.
     capacities : (m,)
+    found : Extent, optional
+        Of the slopes, if it is there already.
     """
     look()
-    at = forest.node
-    capacity = np.append(capacities, 0.0)[forest.edge]  # roots, -1, have none
-    capacity = effective(forest, slopes, capacity)
-    q, b = slopes.q[at], slopes.b[at]
-    shift = _origins(forest, slopes)
-    nodes = Nodes(q, b - q * shift, slopes.rise[at], capacity, forest.parent)
+    capacity = effective(forest, slopes, found or extent(slopes), capacities)
+    shift = origins(forest, slopes)
+    nodes = positioned(forest, slopes, capacity, shift)
     indptr, changes = _changes(forest, slopes, shift)
     bounds = _clipped(forest, nodes, indptr, changes)
     look()
-    x, sent = np.empty(len(at)), np.empty(len(at))
-    values(forest.parent, bounds, x)
-    flows(x, nodes, indptr, changes, sent)
-    w, u = np.empty(len(at)), np.empty(len(capacities) + 1)
-    w[at] = x + shift
-    u[forest.edge] = -forest.sign * sent
-    return w, u[:-1]
-
-
-def _origins(forest: RootedForest, slopes: Slopes) -> FloatArray:
-    """Return what values are counted from (n,), by position: sums of large numbers lose digits.
-
-    In each tree the mean of its changes, and where there are none the minimizer of its quadratics.
-    """
-    q, b = slopes.q[forest.node], slopes.b[forest.node]
-    starts = np.concatenate([[0], forest.stops[:-1]])
-    total, size = np.add.reduceat(b, starts), np.add.reduceat(q, starts)
-    if len(slopes.node):
-        lengths = forest.stops - starts
-        tree = np.empty(len(q), np.int64)
-        tree[forest.node] = np.repeat(np.arange(len(starts)), lengths)
-        owner = tree[slopes.node]
-        count = np.bincount(owner, minlength=len(starts)).astype(np.float64)
-        # Of these trees b holds slopes of kinks, too.
-        total = np.where(count > 0.0, np.bincount(owner, slopes.position, len(starts)), total)
-        size = np.where(count > 0.0, count, size)
-    origin = np.divide(total, size, out=np.zeros(len(starts)), where=size > 0.0)
-    return np.repeat(origin, forest.stops - starts)
+    x = values(forest.parent, bounds)
+    sent = flows(x, nodes, indptr, changes)
+    w, u = np.empty(len(x)), np.empty(len(capacities))
+    back(forest, x, shift, sent, w, u)
+    return w, u
 
 
 def _changes(forest: RootedForest, slopes: Slopes, shift: FloatArray) -> tuple[IntArray, Changes]:
@@ -221,6 +219,11 @@ def slopes_in(problem: GTVProblem, k: int) -> Slopes:
     return problem.cached(f"slopes in coordinate {k}", lambda: slopes_of(problem, k))
 
 
+def extent_in(problem: GTVProblem, k: int) -> Extent:
+    """Return the extent of a problem's losses in coordinate k, found once."""
+    return problem.cached(f"extent in coordinate {k}", lambda: extent(slopes_in(problem, k)))
+
+
 def no_cycles(problem: GTVProblem) -> str | None:
     """Ask for a graph without cycles."""
     forest = problem.cached("is a forest", lambda: is_forest(problem.graph))
@@ -240,7 +243,7 @@ def moderate_numbers(problem: GTVProblem) -> str | None:
     """Ask for data whose squares, and sums, stay far from overflow."""
     with np.errstate(over="ignore"):
         small = float(scalar_capacities(problem).sum()) < LARGEST
-    if small and all(slopes_in(problem, k).moderate for k in range(problem.dim)):
+    if small and all(moderate(extent_in(problem, k)) for k in range(problem.dim)):
         return None
     return "data of moderate size"
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.duality._scalar_gap import Extent, Slopes
 from gtvcvx.losses.batched._terms import Term
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._scalar import HUBER, KINK, SQUARED
@@ -17,42 +16,10 @@ from gtvcvx.solvers.driver._scalar import LARGEST
 KINDS = frozenset({"squared", "huber", "absolute", "quantile", "hinge", "point", "ridge", "l1"})
 
 
-class Slopes(NamedTuple):
-    """Slopes of the nodes' losses in one coordinate.
-
-    That of node i is ``q_i x - b_i`` left of all changes, and by ``rise_i`` more right of them.
-
-    Attributes
-    ----------
-    q, b, rise : (n,)
-    node : (K,)
-        Whose change it is.
-    position, bend, jump : (K,)
-        Where the slope's slope grows by bend, and the slope by jump.
-    """
-
-    q: FloatArray
-    b: FloatArray
-    rise: FloatArray
-    node: IntArray
-    position: FloatArray
-    bend: FloatArray
-    jump: FloatArray
-
-    @property
-    def moderate(self) -> bool:
-        """Whether all numbers, and their sums, stay far from overflow."""
-        curved = self.q > 0.0
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            size = float(np.abs(self.b).sum()) + float(self.rise.sum())
-            minima = np.abs(self.b[curved]) / self.q[curved]
-            reach = max(
-                float(np.max(minima, initial=0.0)),
-                float(np.max(size / self.q[curved], initial=0.0)),
-                float(np.max(np.abs(self.position), initial=0.0)),
-            )
-            bends = float(self.q.sum()) + float(np.abs(self.bend).sum())
-            return bool(max(size, bends, reach, bends * reach) < LARGEST)
+def moderate(extent: Extent) -> bool:
+    """Say whether all numbers, and their sums, stay far from overflow."""
+    reach = max(extent.reach, extent.size / extent.flattest)
+    return max(extent.size, extent.bends, reach, extent.bends * reach) < LARGEST
 
 
 def quadratic_slopes(curvature: FloatArray, linear: FloatArray) -> Slopes:

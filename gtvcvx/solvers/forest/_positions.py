@@ -1,0 +1,71 @@
+"""From the nodes' numbers to positions, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx.compiled import compiled
+from gtvcvx.duality._scalar_gap import Slopes
+from gtvcvx.solvers.forest._nodes import Nodes
+from gtvcvx.solvers.forest._rooted import RootedForest
+
+
+@compiled
+def origins(forest: RootedForest, slopes: Slopes) -> FloatArray:
+    """Return what values are counted from (n,), by position: sums of large numbers lose digits.
+
+    In each tree the mean of its changes, and where there are none the minimizer of its quadratics.
+    """
+    n, own = len(slopes.q), len(slopes.node)
+    count, total = np.zeros(n if own else 0), np.zeros(n if own else 0)
+    for k in range(own):
+        count[slopes.node[k]] += 1.0
+        total[slopes.node[k]] += slopes.position[k]
+    out, start = np.empty(n), 0
+    for stop in forest.stops:
+        q, b, changes, places = 0.0, 0.0, 0.0, 0.0
+        for p in range(start, stop):
+            i = forest.node[p]
+            q += slopes.q[i]
+            b += slopes.b[i]
+            if own:
+                changes += count[i]
+                places += total[i]
+        # Of trees with changes b holds slopes of kinks, too.
+        origin = places / changes if changes > 0.0 else b / q if q > 0.0 else 0.0
+        out[start:stop] = origin
+        start = stop
+    return out
+
+
+@compiled
+def positioned(
+    forest: RootedForest, slopes: Slopes, capacity: FloatArray, shift: FloatArray
+) -> Nodes:
+    """Return the nodes' slopes by position, of values less the shift (n,)."""
+    n = len(shift)
+    nodes = Nodes(np.empty(n), np.empty(n), np.empty(n), capacity, forest.parent)
+    for p in range(n):
+        i = forest.node[p]
+        nodes.q[p] = slopes.q[i]
+        nodes.b[p] = slopes.b[i] - slopes.q[i] * shift[p]
+        nodes.rise[p] = slopes.rise[i]
+    return nodes
+
+
+@compiled
+def back(
+    forest: RootedForest,
+    x: FloatArray,
+    shift: FloatArray,
+    sent: FloatArray,
+    w: FloatArray,
+    u: FloatArray,
+) -> None:
+    """Write values (n,) and flows (m,), those by position x and sent to the parents."""
+    for p in range(len(x)):
+        w[forest.node[p]] = x[p] + shift[p]
+        e = forest.edge[p]
+        if e >= 0:
+            u[e] = -forest.sign[p] * sent[p]
