@@ -65,13 +65,14 @@ def test_peers_solve_the_same_problem(peer):
 def test_quadratics_for_cut_pursuit_are_the_losses():
     external = module("external")
     problem = module("families").Case("F7", 30, "geometric 10%", "l1", 0.1).problem()
-    assert external.applies(problem)
-    curvature, centre = external._quadratics(problem)
+    applies = external.PROGRAMS["cut-pursuit"].applies
+    assert applies(problem)
+    curvature, centre = external.quadratics(problem)
     w = np.random.default_rng(0).standard_normal((problem.graph.n_nodes, 1))
     quadratic = 0.5 * curvature * w[:, 0] ** 2 - centre[:, 0] * w[:, 0]
     constant = problem.losses.value(np.zeros_like(w))
     np.testing.assert_allclose(quadratic + constant, problem.losses.value(w))
-    assert not external.applies(module("families").Case("F4", 30, "", "l1", 0.1).problem())
+    assert not applies(module("families").Case("F4", 30, "", "l1", 0.1).problem())
 
 
 def test_bytes_of_an_iteration_are_those_of_its_arrays():
@@ -183,7 +184,7 @@ def test_first_solves_are_measured_of_every_loss():
 
 def test_forests_and_many_dimensions_are_measured():
     forests = module("forests")
-    for loss in forests.LOSSES:
+    for loss in module("families").FOREST_LOSSES:
         assert forests.problem_of("tree", loss, 9).solve().info["method"] == "dynamic programming"
     told = list(forests.lines(1, scale=1e-3))
     assert len(told) == 9

@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(1, str(ROOT))
 
 import cvxpy as cp  # noqa: E402
+from clustering import find_data  # noqa: E402
+from external import PROGRAMS  # noqa: E402
 from families import FAMILIES, Case, cases  # noqa: E402
 from measure import Settings, run_case  # noqa: E402
 from peers import EPS_NAMES, PEERS  # noqa: E402
@@ -38,7 +40,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--bandwidth", action="store_true", help="measure the inner loop instead")
     p.add_argument("--path", action="store_true", help="measure paths of lambda instead")
     p.add_argument("--proofs", action="store_true", help="measure what certificates cost instead")
-    p.add_argument("--external", type=Path, metavar="DIR", help="environments of PyPI peers")
+    p.add_argument("--external", type=Path, metavar="DIR", help="environments of other programs")
+    p.add_argument("--data", type=Path, metavar="DIR", help="F9: a folder with .mat files")
     p.add_argument("--write-docs", action="store_true", help="put all of DIR in docs/benchmarks.md")
     p.add_argument("--render", action="store_true", help="measure nothing; write what DIR holds")
     p.add_argument("--seed", type=int, default=1, help="F8: another seed, another set of instances")
@@ -72,6 +75,8 @@ def main() -> int:
         if not fuzz_only:
             parser().error(f"--family: {FUZZ} goes alone, it has a report of its own")
         return _fuzz(args)
+    if args.data is not None:
+        _data(args.data)
     chosen = [
         case
         for family in args.family
@@ -124,6 +129,14 @@ def main() -> int:
     return 0
 
 
+def _data(folder: Path) -> None:
+    try:
+        missing = find_data(folder)
+    except ValueError as error:
+        parser().error(str(error))
+    print("\n".join(missing))
+
+
 def _fuzz(args: argparse.Namespace) -> int:
     import fuzz_run
 
@@ -139,10 +152,10 @@ def _fuzz(args: argparse.Namespace) -> int:
 
 def _peers(args: argparse.Namespace) -> list[str]:
     names = args.peers or [name for name, peer in PEERS.items() if peer.default]
-    if args.external is not None:
-        names = [*names, "cut-pursuit"]
-    elif "cut-pursuit" in names and not args.list:
-        parser().error("--peers cut-pursuit: it needs --external DIR")
+    if args.external is not None and not args.peers:
+        names = [*names, *PROGRAMS]
+    elif args.external is None and not args.list and (asked := PROGRAMS.keys() & set(names)):
+        parser().error(f"--peers {', '.join(sorted(asked))}: --external DIR is needed")
     solvers = {name: name.split(":")[0] for name in names}
     absent = [
         name for name, s in solvers.items() if s in EPS_NAMES and s not in cp.installed_solvers()
@@ -157,7 +170,11 @@ def _compare(args: argparse.Namespace, chosen: list[Case], peers: list[str], res
     import workers
 
     if args.external is not None:
-        external.prepare(args.external)
+        asked = [name for name in peers if name in PROGRAMS]
+        for line in (missing := external.prepare(args.external, asked)):
+            print(f"left out, {line}")
+        gone = {line.split(":")[0] for line in missing}
+        peers = [name for name in peers if name not in gone]
     if not args.quick:
         results.facts["first_call"] = workers.first_call(Case("F4", 10_000, "", "l2", 0.3))
     settings = Settings(

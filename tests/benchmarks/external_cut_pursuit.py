@@ -4,6 +4,7 @@ import sys
 import time
 
 import numpy as np
+from external_answer import write
 from pycut_pursuit.cp_d1_ql1b import cp_d1_ql1b
 from pycut_pursuit.cp_prox_tv import cp_prox_tv
 
@@ -33,6 +34,4 @@ else:
     found = cp_prox_tv(target, *graph, l22_metric=metric, d1p=int(data["norm"]), **options)
     w = np.asarray(found[1])[:, found[0]].T
 seconds = time.perf_counter() - start
-with open("/proc/self/status") as status:
-    peak = next(line for line in status if line.startswith("VmHWM"))
-np.savez(answer, w=w, seconds=seconds, memory=float(peak.split()[1]) / 1024)
+write(answer, w, seconds)

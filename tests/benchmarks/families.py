@@ -1,4 +1,4 @@
-"""The families of instances F1 to F7, each drawn from fixed seeds.
+"""The families of instances F1 to F7, F9 and F10, each drawn from fixed seeds.
 
 [GTV] SarcheshmehPour, Tian, Zhang, Jung, "Clustered Federated Learning via Generalized Total
 Variation Minimization", sections VI-A, VI-B and IX-B.
@@ -12,6 +12,7 @@ from itertools import product
 from math import isqrt
 from typing import NamedTuple
 
+import clustering
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -48,6 +49,8 @@ class Series(NamedTuple):
     variant: str
     penalty: str
     lam: float
+    # Of data that have no others; quick runs take some of them.
+    n_nodes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -65,11 +68,18 @@ def cases(family: str, sizes: list[int] | None = None, quick: bool = False) -> l
     chosen = FAMILIES[family]
     largest = np.inf if sizes else chosen.all_series_up_to
     sizes = sizes or ([chosen.quick_size] if quick else chosen.sizes)
-    return [
-        Case(family, size, *series)
+    every = [
+        Case(family, size, *series[:3])
         for size in sorted(sizes)
         for series in (chosen.series if size <= largest else chosen.series[:1])
+        if series.n_nodes is None or quick
     ]
+    every += [
+        Case(family, series.n_nodes, *series[:3])
+        for series in chosen.series
+        if series.n_nodes is not None and not quick
+    ]
+    return [case for case in every if family != "F9" or clustering.available(case.variant)]
 
 
 def _paper_sbm(case: Case) -> Built:
@@ -164,6 +174,29 @@ def _scalar(case: Case) -> Built:
     return graph, gtv.SquaredLoss.stack(ones, y[:, None], labelled)
 
 
+def _convex_clusters(case: Case) -> Built:
+    """Clustering of digits, half moons, a mixture or a user's .mat files, ten neighbours."""
+    return clustering.clustering(case.variant, case.size)
+
+
+def _forest(case: Case) -> Built:
+    """A signal with a jump every hundred nodes, noise .3, on a chain or a random recursive tree."""
+    shape, loss = case.variant.split()
+    rng, n = np.random.default_rng(0), case.size
+    y = np.cumsum(rng.standard_normal(n) * (rng.random(n) < 0.01)) + 0.3 * rng.standard_normal(n)
+    child = np.arange(1, n)
+    parent = child - 1 if shape == "chain" else (rng.random(n - 1) * child).astype(np.int64)
+    graph = gtv.EmpiricalGraph(n, np.column_stack([parent, child]))
+    return graph, FOREST_LOSSES[loss](y)
+
+
+#: Losses of the nodes, by their noisy signal (n,).
+FOREST_LOSSES: dict[str, Callable[[np.ndarray], gtv.StackedLoss]] = {
+    "points": lambda y: gtv.PointLoss.stack(y[:, None]),
+    "absolute": lambda y: gtv.AbsoluteLoss.stack(None, y),
+}
+
+
 # Few clusters, then many.
 _F7 = {
     **{"sbm all": (0.3, 0.05), "sbm 10%": (0.1, 0.01)},
@@ -204,5 +237,26 @@ FAMILIES = {
         [10_000, 100_000],
         400,
         [s for variant, lams in _F7.items() for s in _series(variant, "l1", *lams)],
+    ),
+    "F9": Family(
+        _convex_clusters,
+        [10_000],
+        120,
+        [
+            *(Series("digits", "l2", lam, 1_797) for lam in (10.0, 3.0)),
+            *_series("moons,mixture", "l2", 30.0, 3.0),
+            *(
+                Series(name, "l2", lam, data.n_points)
+                for name, data in clustering.FILES.items()
+                for lam in (10.0, 3.0)
+            ),
+        ],
+    ),
+    "F10": Family(
+        _forest,
+        [10_000, 100_000, 1_000_000],
+        200,
+        _series("chain points,chain absolute,tree points,tree absolute", "l1", 0.5),
+        all_series_up_to=100_000,
     ),
 }

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(1, str(ROOT))
 
 import numpy as np  # noqa: E402
+from families import Case  # noqa: E402
 
 import gtvcvx as gtv  # noqa: E402
 from gtvcvx.solvers import _auto  # noqa: E402
@@ -29,21 +30,11 @@ from gtvcvx.solvers.forest import rooted_forest  # noqa: E402
 from gtvcvx.solvers.forest._forest import scalar_solution, slopes_in  # noqa: E402
 
 LAM = 0.5
-#: Losses of the nodes, by their noisy signal (n,).
-LOSSES: dict[str, Callable[[np.ndarray], Any]] = {
-    "points": lambda y: gtv.PointLoss.stack(y[:, None]),
-    "absolute": lambda y: gtv.AbsoluteLoss.stack(None, y),
-}
 
 
-def problem_of(shape: str, loss: str, n: int, seed: int = 0) -> gtv.GTVProblem:
-    """A signal with a jump every hundred nodes or so, on a chain or a random recursive tree."""
-    rng = np.random.default_rng(seed)
-    y = np.cumsum(rng.standard_normal(n) * (rng.random(n) < 0.01)) + 0.3 * rng.standard_normal(n)
-    child = np.arange(1, n)
-    parent = child - 1 if shape == "chain" else (rng.random(n - 1) * child).astype(np.int64)
-    graph = gtv.EmpiricalGraph(n, np.column_stack([parent, child]))
-    return gtv.GTVProblem(graph, LOSSES[loss](y), "l1", LAM)
+def problem_of(shape: str, loss: str, n: int) -> gtv.GTVProblem:
+    """An instance of F10."""
+    return Case("F10", n, f"{shape} {loss}", "l1", LAM).problem()
 
 
 def points_of(n: int, d: int, seed: int = 0) -> gtv.GTVProblem:

@@ -143,10 +143,15 @@ def conic(solver: str, model: Callable = primal_model) -> Callable[[GTVProblem, 
     return solve
 
 
-def _cut_pursuit(problem: GTVProblem, task: Task) -> Outcome:
-    w, seconds, memory = external.cut_pursuit(problem, task.tolerance, task.time_limit)
-    status = "user_limit" if w is None else "done"
-    return Outcome(status, w, None, seconds, seconds, memory=memory)
+def _program(name: str) -> Callable[[GTVProblem, Task], Outcome]:
+    """Make a peer of a program in an environment of its own."""
+
+    def solve(problem: GTVProblem, task: Task) -> Outcome:
+        w, seconds, memory = external.run(name, problem, task.tolerance, task.time_limit)
+        status = "user_limit" if w is None else "done"
+        return Outcome(status, w, None, seconds, seconds, memory=memory)
+
+    return solve
 
 
 def _is_qp(problem: GTVProblem) -> bool:
@@ -164,8 +169,16 @@ def _peers() -> Iterator[Peer]:
     yield Peer("HIGHS", title, "tolerance", conic("HIGHS"), _is_qp, default=False)
     yield Peer("PDHG", "Algorithm 1 of [GTV], this package", "goal", _algorithm_1)
     yield Peer("ADMM", "network-lasso ADMM (Hallac et al.), NumPy", "goal", _admm)
-    title, applies = "pycut-pursuit (GPL, its own process), with --external", external.applies
-    yield Peer("cut-pursuit", title, "tolerance", _cut_pursuit, applies, default=False)
+    titles = {
+        "cut-pursuit": "pycut-pursuit (GPL)",
+        "prox-tv": "prox-tv, chains (Condat's algorithm)",
+        "CCMM": "CCMMPy, convex clustering (GPL)",
+        "SSNAL": "PyClustrPath, convex clustering (PyTorch)",
+    }
+    for name, program in external.PROGRAMS.items():
+        title = f"{titles[name]}, a program of its own, with --external"
+        solve = _program(name)
+        yield Peer(name, title, "tolerance", solve, program.applies, default=False)
 
 
 PEERS = {peer.name: peer for peer in _peers()}
