@@ -5,7 +5,7 @@ function of x whose slope lies between -c and c: that of the subtree with its to
 at the capacity [1]_. The slopes are piecewise linear with jumps; what is kept of them is where they
 change. Clipping removes changes at either end and puts one there, so that on a chain all passes
 together cost a number of steps proportional to n; in a tree the changes of several children come
-together in heaps that can be merged [2]_.
+together in arrays, or in heaps that can be merged [2]_.
 
 The slope of node p alone is ``q[p] x - b[p]`` left of all changes of its own, and
 ``q[p] x - b[p] + rise[p]`` right of them.
@@ -25,8 +25,8 @@ import numpy as np
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.compiled import compiled
 from gtvcvx.solvers.forest._chain import Queue, chain_bounds
-from gtvcvx.solvers.forest._nodes import Bounds, Nodes
-from gtvcvx.solvers.forest._tree import Changes, ChildSlopes, tree_bounds
+from gtvcvx.solvers.forest._nodes import Bounds, Nodes, Own
+from gtvcvx.solvers.forest._runs import Runs, run_bounds
 
 # What rounding makes of a slope, relative to what adds up to it.
 ULPS = 4.0 * float(np.finfo(np.float64).eps)
@@ -40,15 +40,16 @@ def forest_bounds(
     stops: IntArray,
     chain: BoolArray,
     nodes: Nodes,
-    queue: Queue,
     indptr: IntArray,
-    changes: Changes,
-    slopes: ChildSlopes,
+    own: Own,
+    queue: Queue,
+    runs: Runs,
     bounds: Bounds,
-) -> int:
+) -> tuple[int, bool]:
     """Clip the slopes of the positions start .. stop - 1, the first of which is in this tree.
 
-    Returns the tree that the next position is in. A tree may be left and gone on with.
+    Returns the tree that the next position is in, and whether heaps are to do it, and what follows,
+    from its first position on. A tree may be left and gone on with.
     """
     while start < stop:
         end = min(stops[tree], stop)
@@ -59,12 +60,12 @@ def forest_bounds(
                 queue.state[0], queue.state[1] = half, half - 1
                 queue.limits[0] = queue.limits[1] = 0.0
             chain_bounds(start, end, nodes, queue, bounds)
-        else:
-            tree_bounds(start, end, nodes, indptr, changes, slopes, bounds)
+        elif run_bounds(begin, start, end, nodes, indptr, own, runs, bounds):
+            return tree, True
         start = end
         if end == stops[tree]:
             tree += 1
-    return tree
+    return tree, False
 
 
 @compiled(nogil=True)
@@ -81,10 +82,8 @@ def values(parent: IntArray, bounds: Bounds) -> FloatArray:
 
 
 @compiled(nogil=True)
-def flows(
-    x: FloatArray, nodes: Nodes, indptr: IntArray, changes: Changes, sent: FloatArray
-) -> None:
-    """Write the flow sent (n,) from each position to its parent.
+def flows(x: FloatArray, nodes: Nodes, indptr: IntArray, own: Own) -> FloatArray:
+    """Return the flow (n,) from each position to its parent.
 
     Flow is conserved: what the children send and the node's slope add up to what it sends; c where
     the parent has a larger value, -c where it has a smaller one. At jumps slopes are what is
@@ -100,12 +99,12 @@ def flows(
         slope, room = nodes.q[p] * x[p] - nodes.b[p], 0.0
         size = abs(nodes.q[p] * x[p]) + abs(nodes.b[p])
         for k in range(indptr[p], indptr[p + 1]):
-            if changes.position[k] < x[p]:
-                added = changes.bend[k] * (x[p] - changes.position[k]) + changes.jump[k]
+            if own.position[k] < x[p]:
+                added = own.bend[k] * (x[p] - own.position[k]) + own.jump[k]
                 slope += added
-                size += abs(added) + abs(changes.bend[k] * x[p])
-            elif changes.position[k] == x[p]:
-                room += changes.jump[k]
+                size += abs(added) + abs(own.bend[k] * x[p])
+            elif own.position[k] == x[p]:
+                room += own.jump[k]
         least[p], most[p] = slope - ULPS * size, slope + room + ULPS * size
         if nodes.q[p] == 0.0:  # between the slopes left and right of all changes, and what it has
             least[p] = max(least[p], min(slope, -nodes.b[p]))

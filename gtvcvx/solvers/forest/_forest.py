@@ -26,16 +26,17 @@ from gtvcvx.solvers.driver._scalar import (
 from gtvcvx.solvers.forest._capacities import effective
 from gtvcvx.solvers.forest._chain import Queue
 from gtvcvx.solvers.forest._compiled import flows, forest_bounds, values
-from gtvcvx.solvers.forest._nodes import Bounds, Nodes
+from gtvcvx.solvers.forest._nodes import Bounds, Nodes, Own
 from gtvcvx.solvers.forest._positions import back, origins, positioned
 from gtvcvx.solvers.forest._rooted import RootedForest, is_forest, rooted_forest
+from gtvcvx.solvers.forest._runs import Runs
 from gtvcvx.solvers.forest._slopes import (
     moderate,
     piecewise,
     quadratic_slopes,
     slopes_of,
 )
-from gtvcvx.solvers.forest._tree import Changes, ChildSlopes
+from gtvcvx.solvers.forest._tree import Changes, ChildSlopes, tree_bounds
 
 # Nodes between two looks at the clock: some milliseconds.
 PIECE = 100_000
@@ -139,76 +140,71 @@ def scalar_solution(
     capacity = effective(forest, slopes, found or extent(slopes), capacities)
     shift = origins(forest, slopes)
     nodes = positioned(forest, slopes, capacity, shift)
-    indptr, changes = _changes(forest, slopes, shift)
-    bounds = _clipped(forest, nodes, indptr, changes)
+    indptr, own = _own(forest, slopes, shift)
+    bounds = _clipped(forest, nodes, indptr, own)
     look()
     x = values(forest.parent, bounds)
-    sent = flows(x, nodes, indptr, changes)
+    sent = flows(x, nodes, indptr, own)
     w, u = np.empty(len(x)), np.empty(len(capacities))
     back(forest, x, shift, sent, w, u)
     return w, u
 
 
-def _changes(forest: RootedForest, slopes: Slopes, shift: FloatArray) -> tuple[IntArray, Changes]:
-    """Return the nodes' own changes by position, and room for those that clipping makes."""
-    n, own = len(forest.node), len(slopes.node)
+def _own(forest: RootedForest, slopes: Slopes, shift: FloatArray) -> tuple[IntArray, Own]:
+    """Return the nodes' own changes by position, and where those of each begin, (n + 1,)."""
+    n = len(forest.node)
     indptr = np.zeros(n + 1, np.int64)
-    if own == 0 and forest.chain.all():
-        links = np.empty(0, np.int32)
+    if not len(slopes.node):
         none = np.empty(0)
-        return indptr, Changes(
-            none, none, none, none, np.empty(0, np.bool_), links, links, links, links
-        )
-    size = own + 2 * n
-    changes = Changes(
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
-        np.zeros(size, np.bool_),
-        np.full(size, -1, np.int32),
-        np.full(size, -1, np.int32),
-        np.full(size, -1, np.int32),
-        np.full(size, -1, np.int32),
-    )
+        return indptr, Own(none, none, none)
     place = np.empty(n, np.int64)
     place[forest.node] = np.arange(n)
     order = np.argsort(place[slopes.node], kind="stable")
     where = place[slopes.node[order]]
     indptr[1:] = np.cumsum(np.bincount(where, minlength=n))
-    changes.position[:own] = slopes.position[order] - shift[where]
-    np.negative(changes.position[:own], out=changes.opposite[:own])
-    changes.bend[:own], changes.jump[:own] = slopes.bend[order], slopes.jump[order]
-    return indptr, changes
+    return indptr, Own(
+        slopes.position[order] - shift[where], slopes.bend[order], slopes.jump[order]
+    )
 
 
-def _clipped(forest: RootedForest, nodes: Nodes, indptr: IntArray, changes: Changes) -> Bounds:
+def _clipped(forest: RootedForest, nodes: Nodes, indptr: IntArray, own: Own) -> Bounds:
     """Clip the slopes from the leaves to the roots, with looks at the clock."""
     n = len(forest.node)
     lengths = np.diff(forest.stops, prepend=0)
-    room = 2 * int(lengths[forest.chain].max(initial=0)) + 2
+    plain = forest.chain & (np.diff(indptr[forest.stops], prepend=0) == 0)
+    room = 2 * int(lengths[plain].max(initial=0)) + 2
     queue = Queue(np.empty(room), np.empty(room), np.zeros(2, np.int64), np.zeros(2))
-    trees = 0 if len(changes.position) == 0 else n
-    slopes = ChildSlopes(
-        np.full(trees, -1, np.int32), np.full(trees, -1, np.int32), np.zeros(trees), np.zeros(trees)
-    )
+    runs = Runs.of(int(lengths[~plain].max(initial=0)), len(own.position))
     bounds, tree = Bounds(np.empty(n), np.empty(n)), 0
     for start in range(0, n, PIECE):
         look()
-        tree = forest_bounds(
+        tree, heaps = forest_bounds(
             start,
             min(start + PIECE, n),
             tree,
             forest.stops,
             forest.chain,
             nodes,
-            queue,
             indptr,
-            changes,
-            slopes,
+            own,
+            queue,
+            runs,
             bounds,
         )
+        if heaps:
+            first = int(forest.stops[tree - 1]) if tree else 0
+            clipped_by_heaps(first, nodes, indptr, own, bounds)
+            break
     return bounds
+
+
+def clipped_by_heaps(first: int, nodes: Nodes, indptr: IntArray, own: Own, bounds: Bounds) -> None:
+    """Clip the slopes from a position on, the first one of a tree."""
+    n = len(nodes.q)
+    changes, slopes = Changes.of(n, own), ChildSlopes.of(n)
+    for start in range(first, n, PIECE):
+        look()
+        tree_bounds(start, min(start + PIECE, n), nodes, indptr, changes, slopes, bounds)
 
 
 def slopes_in(problem: GTVProblem, k: int) -> Slopes:

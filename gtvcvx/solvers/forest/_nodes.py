@@ -32,3 +32,11 @@ class Bounds(NamedTuple):
 
     low: FloatArray
     high: FloatArray
+
+
+class Own(NamedTuple):
+    """Changes of the nodes' own slopes, (K,) each, those of one position after the other's."""
+
+    position: FloatArray
+    bend: FloatArray
+    jump: FloatArray

@@ -8,7 +8,7 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, Int32Array, IntArray
 from gtvcvx.compiled import compiled
-from gtvcvx.solvers.forest._nodes import Bounds, Nodes
+from gtvcvx.solvers.forest._nodes import Bounds, Nodes, Own
 
 
 class Changes(NamedTuple):
@@ -37,6 +37,17 @@ class Changes(NamedTuple):
     first_largest: Int32Array
     second_largest: Int32Array
 
+    @staticmethod
+    def of(n: int, own: Own) -> Changes:
+        """Return the changes of n nodes, and room for those that clipping makes."""
+        given = len(own.position)
+        size = given + 2 * n
+        position, opposite, bend, jump = (np.empty(size) for _ in range(4))
+        position[:given], bend[:given], jump[:given] = own
+        np.negative(position[:given], out=opposite[:given])
+        links = [np.full(size, -1, np.int32) for _ in range(4)]
+        return Changes(position, opposite, bend, jump, np.zeros(size, np.bool_), *links)
+
 
 class ChildSlopes(NamedTuple):
     """Clipped slopes of the children, added up where they meet, (n,) each.
@@ -53,6 +64,13 @@ class ChildSlopes(NamedTuple):
     largest: Int32Array
     below: FloatArray
     above: FloatArray
+
+    @staticmethod
+    def of(n: int) -> ChildSlopes:
+        """Return those of n nodes before anything is known."""
+        return ChildSlopes(
+            np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.zeros(n), np.zeros(n)
+        )
 
 
 @compiled(allocates=False, inner=True)
@@ -218,7 +236,7 @@ def _root_value(p: int, nodes: Nodes, slopes: ChildSlopes, changes: Changes, k: 
     return changes.position[t] if t >= 0 else 0.0
 
 
-@compiled(allocates=False, inner=True)
+@compiled(nogil=True, allocates=False)
 def tree_bounds(
     start: int,
     stop: int,
