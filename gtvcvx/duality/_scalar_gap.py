@@ -217,9 +217,14 @@ def _least(q: float, excess: float, reach: float) -> float:
     return min(linear, 0.5 * excess * excess / q) if q > 0.0 else linear
 
 
-@compiled
 def extent(slopes: Slopes) -> Extent:
     """Return where the losses have minimizers, and how large their numbers are."""
+    return Extent(*_extent(slopes))
+
+
+@compiled
+def _extent(slopes: Slopes) -> tuple[float, float, float, float, float, float]:
+    """Return the fields of an `Extent`."""
     low, high, k = np.inf, -np.inf, 0
     size, bends, reach, flattest = 0.0, 0.0, 0.0, np.inf
     for i in range(len(slopes.q)):
@@ -244,4 +249,4 @@ def extent(slopes: Slopes) -> Extent:
                 low, high = min(low, right), max(high, right)
     if low > high:
         low = high = 0.0
-    return Extent(low, high, size, bends, reach, flattest)
+    return low, high, size, bends, reach, flattest

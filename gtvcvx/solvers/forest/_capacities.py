@@ -26,7 +26,8 @@ def effective(
     q, b, rise = slopes.q, slopes.b, slopes.rise
     low, high, flattest = extent.low, extent.high, extent.flattest
     largest = float(capacities.max(initial=0.0))
-    capacity = _by_position(forest.edge, capacities)
+    capacity = np.empty(len(forest.edge))
+    _by_position(forest.edge, capacities, capacity)
     near = flattest == np.inf or largest <= FAR * (high - low) * flattest
     if largest <= extent.size and near:
         return capacity
@@ -40,12 +41,10 @@ def effective(
 
 
 @compiled
-def _by_position(edge: IntArray, capacities: FloatArray) -> FloatArray:
-    """Return the capacities (n,) of the edges to the parents; roots have none."""
-    out = np.empty(len(edge))
+def _by_position(edge: IntArray, capacities: FloatArray, out: FloatArray) -> None:
+    """Write the capacities (n,) of the edges to the parents; roots have none."""
     for p in range(len(edge)):
         out[p] = capacities[edge[p]] if edge[p] >= 0 else 0.0
-    return out
 
 
 @compiled

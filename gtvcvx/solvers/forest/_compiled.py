@@ -69,21 +69,19 @@ def forest_bounds(
 
 
 @compiled(nogil=True)
-def values(parent: IntArray, bounds: Bounds) -> FloatArray:
-    """Return the minimizer (n,): from the roots down, the parent's value within the bounds."""
-    x = np.empty(len(parent))
+def values(parent: IntArray, bounds: Bounds, x: FloatArray) -> None:
+    """Write the minimizer x (n,): from the roots down, the parent's value within the bounds."""
     last = 0.0  # along a chain, what has just been written is not read again
     for p in range(len(parent) - 1, -1, -1):
         above, value = parent[p], bounds.low[p]
         if above >= 0:
             value = min(max(last if above == p + 1 else x[above], value), bounds.high[p])
         x[p] = last = value
-    return x
 
 
 @compiled(nogil=True)
-def flows(x: FloatArray, nodes: Nodes, indptr: IntArray, own: Own) -> FloatArray:
-    """Return the flow (n,) from each position to its parent.
+def flows(x: FloatArray, nodes: Nodes, indptr: IntArray, own: Own, sent: FloatArray) -> None:
+    """Write the flow sent (n,) from each position to its parent.
 
     Flow is conserved: what the children send and the node's slope add up to what it sends; c where
     the parent has a larger value, -c where it has a smaller one. At jumps slopes are what is
@@ -128,9 +126,9 @@ def flows(x: FloatArray, nodes: Nodes, indptr: IntArray, own: Own) -> FloatArray
 
 
 @compiled(inner=True)
-def _smooth_flows(x: FloatArray, nodes: Nodes) -> FloatArray:
-    """Return the flow (n,) where no slope jumps: sums from the leaves on."""
-    sent = np.zeros(len(x))
+def _smooth_flows(x: FloatArray, nodes: Nodes, sent: FloatArray) -> None:
+    """Write the flow sent (n,) where no slope jumps: sums from the leaves on."""
+    sent[:] = 0.0
     last = 0.0  # what the position before has sent to this one
     for p in range(len(x)):
         above, c = nodes.parent[p], nodes.capacity[p]
@@ -147,7 +145,6 @@ def _smooth_flows(x: FloatArray, nodes: Nodes) -> FloatArray:
             last = slope
         else:
             sent[above] += slope
-    return sent
 
 
 @compiled(inner=True)

@@ -143,8 +143,9 @@ def scalar_solution(
     indptr, own = _own(forest, slopes, shift)
     bounds = _clipped(forest, nodes, indptr, own)
     look()
-    x = values(forest.parent, bounds)
-    sent = flows(x, nodes, indptr, own)
+    x, sent = np.empty(len(shift)), np.empty(len(shift))
+    values(forest.parent, bounds, x)
+    flows(x, nodes, indptr, own, sent)
     w, u = np.empty(len(x)), np.empty(len(capacities))
     back(forest, x, shift, sent, w, u)
     return w, u

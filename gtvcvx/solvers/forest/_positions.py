@@ -11,18 +11,28 @@ from gtvcvx.solvers.forest._nodes import Nodes
 from gtvcvx.solvers.forest._rooted import RootedForest
 
 
-@compiled
 def origins(forest: RootedForest, slopes: Slopes) -> FloatArray:
     """Return what values are counted from (n,), by position: sums of large numbers lose digits.
 
     In each tree the mean of its changes, and where there are none the minimizer of its quadratics.
     """
-    n, own = len(slopes.q), len(slopes.node)
-    count, total = np.zeros(n if own else 0), np.zeros(n if own else 0)
+    n = len(slopes.q)
+    some = n if len(slopes.node) else 0
+    out = np.empty(n)
+    _origins(forest, slopes, np.zeros(some), np.zeros(some), out)
+    return out
+
+
+@compiled
+def _origins(
+    forest: RootedForest, slopes: Slopes, count: FloatArray, total: FloatArray, out: FloatArray
+) -> None:
+    """Write what values are counted from; count and total (n,) are zeros, for its own use."""
+    own = len(slopes.node)
     for k in range(own):
         count[slopes.node[k]] += 1.0
         total[slopes.node[k]] += slopes.position[k]
-    out, start = np.empty(n), 0
+    start = 0
     for stop in forest.stops:
         q, b, changes, places = 0.0, 0.0, 0.0, 0.0
         for p in range(start, stop):
@@ -36,22 +46,26 @@ def origins(forest: RootedForest, slopes: Slopes) -> FloatArray:
         origin = places / changes if changes > 0.0 else b / q if q > 0.0 else 0.0
         out[start:stop] = origin
         start = stop
-    return out
 
 
-@compiled
 def positioned(
     forest: RootedForest, slopes: Slopes, capacity: FloatArray, shift: FloatArray
 ) -> Nodes:
     """Return the nodes' slopes by position, of values less the shift (n,)."""
     n = len(shift)
     nodes = Nodes(np.empty(n), np.empty(n), np.empty(n), capacity, forest.parent)
-    for p in range(n):
+    _write(forest, slopes, shift, nodes)
+    return nodes
+
+
+@compiled
+def _write(forest: RootedForest, slopes: Slopes, shift: FloatArray, nodes: Nodes) -> None:
+    """Write the nodes' slopes by position."""
+    for p in range(len(shift)):
         i = forest.node[p]
         nodes.q[p] = slopes.q[i]
         nodes.b[p] = slopes.b[i] - slopes.q[i] * shift[p]
         nodes.rise[p] = slopes.rise[i]
-    return nodes
 
 
 @compiled
