@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import FloatArray, real_array
 from gtvcvx._callbacks import SolveCallback
 from gtvcvx._lazy import cp
+from gtvcvx._pieces import rowwise
 from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.files import _storage
 from gtvcvx.graph import EmpiricalGraph, differences
@@ -98,7 +99,11 @@ class GTVProblem:
         return self._value(self.checked_w(w))
 
     def _value(self, w: FloatArray) -> float:
-        variation = self.capacities * self.penalty.value(self.differences(w))
+        variation = self.capacities * rowwise(
+            lambda at: self.penalty.value(differences(self.graph.edges[at], w)),
+            self.graph.n_edges,
+            self.dim,
+        )
         return float(np.sum(self.losses.value(w)) + np.sum(variation))
 
     def differences(self, w: FloatArray) -> FloatArray:

@@ -26,20 +26,28 @@ MULTIPLICATION = 1.0
 
 
 class Projectors(NamedTuple):
-    """One projector T_i a node: multiples of the identity, and matrices at some nodes.
+    """One projector T_i a node: multiples of the identity, and others at some nodes.
 
     Attributes
     ----------
     full : ndarray, shape (n,)
-        1 for the identity and 0 for zero; of no account at the nodes that have a matrix.
+        1 for the identity and 0 for zero; of no account at nodes that have a matrix, or rows.
     partial : ndarray of int64, shape (k,)
         Nodes that have a matrix.
     matrices : ndarray, shape (k, d, d)
+    thin : ndarray of int64, shape (q,)
+        Nodes whose projectors are the identity less ``V^T V``.
+    rows : ndarray, shape (N, d)
+        The orthonormal rows V: those of node ``thin[p]`` are ``indptr[p] .. indptr[p + 1] - 1``.
+    indptr : ndarray of int64, shape (q + 1,)
     """
 
     full: FloatArray
     partial: IntArray
     matrices: FloatArray
+    thin: IntArray
+    rows: FloatArray
+    indptr: IntArray
 
 
 class System(NamedTuple):
@@ -103,7 +111,14 @@ class State(NamedTuple):
 
 @compiled(fastmath=FAST, allocates=False)
 def project_nodes(
-    x: FloatArray, out: FloatArray, full: FloatArray, partial: IntArray, matrices: FloatArray
+    x: FloatArray,
+    out: FloatArray,
+    full: FloatArray,
+    partial: IntArray,
+    matrices: FloatArray,
+    thin: IntArray,
+    rows: FloatArray,
+    indptr: IntArray,
 ) -> None:
     """Write T_i x_i of x (n, d) to out (n, d); see `Projectors`."""
     n, d = x.shape
@@ -117,6 +132,16 @@ def project_nodes(
             for j in range(d):
                 total += matrices[p, k, j] * x[i, j]
             out[i, k] = total
+    for p in range(len(thin)):
+        i = thin[p]
+        for k in range(d):
+            out[i, k] = x[i, k]
+        for r in range(indptr[p], indptr[p + 1]):
+            along = 0.0
+            for k in range(d):
+                along += rows[r, k] * x[i, k]
+            for k in range(d):
+                out[i, k] -= along * rows[r, k]
 
 
 @compiled(small=True, allocates=False)
@@ -202,8 +227,10 @@ def _multiplications(system: System, d: int) -> int:
     """Return what an iteration takes, at least 1."""
     blocks = 0 if system.ground is None else len(system.ground)
     blocks += 0 if system.projectors is None else len(system.projectors.partial)
+    rows = 0 if system.projectors is None else 2 * len(system.projectors.rows)
     edge = d if system.allowed is None else d * d
-    return max(len(system.conductance) * edge + (len(system.degrees) + blocks * d) * d, 1)
+    nodes = (len(system.degrees) + rows + blocks * d) * d
+    return max(len(system.conductance) * edge + nodes, 1)
 
 
 def _continue(system: System, state: State, goal: float, first: int, last: int) -> int:
@@ -219,7 +246,7 @@ def _continue(system: System, state: State, goal: float, first: int, last: int) 
         system.arcs.tails,
         system.conductance,
         1.0 / system.degrees,
-        *(system.projectors or (None, None, None)),
+        *(system.projectors or (None,) * 6),
         system.allowed,
         system.ground,
         system.normals,
@@ -247,6 +274,9 @@ def _iterate(
     full: FloatArray | None,
     partial: IntArray | None,
     matrices: FloatArray | None,
+    thin: IntArray | None,
+    rows: FloatArray | None,
+    indptr: IntArray | None,
     allowed: FloatArray | None,
     ground: FloatArray | None,
     normals: FloatArray | None,
@@ -281,7 +311,7 @@ def _iterate(
                     for j in range(d):
                         flow[i, k] += ground[i, k, j] * direction[i, j]
         if full is not None:
-            project_nodes(flow, product, full, partial, matrices)
+            project_nodes(flow, product, full, partial, matrices, thin, rows, indptr)
         curvature = 0.0
         for i in range(n):
             for k in range(d):

@@ -27,6 +27,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
+from gtvcvx._pieces import rows_at_once, rowwise
 from gtvcvx.compiled import _projections
 from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.duality._correction import Certain, Correction, FeasiblePoint, correctable
@@ -89,14 +90,15 @@ class DualBounds:
 
     def repaired(self, u: FloatArray, w: FloatArray | None = None) -> Flow:
         """Do the same; return the multipliers of the flow, too."""
-        conductance = None if w is None else self._conductance(w)
         conservation, penalty = self._conservation, self._penalty
         b, moved = np.empty(0), 0.0
-        if self._domains is not None and self._domains.needed:
+        grounded = self._domains is not None and self._domains.needed
+        free = conservation.trivial and not grounded
+        conductance = None if w is None or free else self._conductance(w)
+        if self._domains is not None and grounded:
             u, b, moved = self._domains.repair(u, w, conductance)
-        elif conservation.trivial:
-            on = conservation.project(u, EPS)
-            u = penalty.project_domain(on, (1.0 - GENERIC.shrink) * self._capacities)
+        elif free:
+            u = self._inside(conservation.admissible(u))
         elif penalty.compiled_form in _projections.CODES:
             u = conservation.alternate(u, self._capacities, conductance)
         else:
@@ -106,6 +108,13 @@ class DualBounds:
         flow = Flow(u, b, moved).scaled(penalty.scale_to_feasible(u, self._capacities))
         theta = self._losses.scale_to_feasible(-(self._divergence @ flow.u))
         return flow if theta >= 1.0 else flow.scaled(theta)
+
+    def _inside(self, u: FloatArray) -> FloatArray:
+        """Project flows (m, d) on the capacities, or a little inside."""
+        target, out = (1.0 - GENERIC.shrink) * self._capacities, np.empty_like(u)
+        for rows in rows_at_once(*u.shape):
+            out[rows] = self._penalty.project_domain(u[rows], target[rows])
+        return out
 
     def _alternate(self, u: FloatArray, conductance: FloatArray | None) -> FloatArray:
         """Over-relaxed alternating projections for penalties beyond the compiled sweep."""
@@ -122,7 +131,7 @@ class DualBounds:
 
     def _conductance(self, w: FloatArray) -> FloatArray | None:
         """Conductances (m,): a change of flow costs the bound its product with the jump."""
-        jumps = row_norm_inf(differences(self._graph.edges, w))
+        jumps = self._of_jumps(lambda jumps, _: row_norm_inf(jumps), w)
         floor = GENERIC.jump_share * float(jumps.max(initial=0.0))
         if not (floor > 0.0 and np.isfinite(floor)):
             return None
@@ -203,8 +212,16 @@ class DualBounds:
     def _parts(self, w: FloatArray, flow: Flow) -> Gap:
         given = flow.b if len(flow.b) else None
         node = self._losses.fenchel_gap(w, -(self._divergence @ flow.u), given)
-        jumps = differences(self._graph.edges, w)
-        return Gap(node, self._penalty.fenchel_gap(jumps, flow.u, self._capacities), 0.0)
+        u, capacities, gap = flow.u, self._capacities, self._penalty.fenchel_gap
+        edge = self._of_jumps(lambda jumps, at: gap(jumps, u[at], capacities[at]), w)
+        return Gap(node, edge, 0.0)
+
+    def _of_jumps(
+        self, function: Callable[[FloatArray, slice], FloatArray], w: FloatArray
+    ) -> FloatArray:
+        """Return what a function tells of the jumps of w over some edges, (m,)."""
+        edges = self._graph.edges
+        return rowwise(lambda at: function(differences(edges[at], w), at), len(edges), w.shape[1])
 
     def slack(self, u: FloatArray) -> FloatArray:
         """Capacity left on each edge, (m,); zero for penalties that have no capacities."""
@@ -231,7 +248,7 @@ class DualBounds:
 
     def _noise(self, w: FloatArray, u: FloatArray) -> float:
         """Return a few units in the last place of every node's and edge's own terms."""
-        work = np.sum(row_norm_2(differences(self._graph.edges, w)) * row_norm_2(u))
+        work = np.sum(self._of_jumps(lambda jumps, _: row_norm_2(jumps), w) * row_norm_2(u))
         size = float(np.sum(self._losses.value(w)))
         return float(4.0 * EPS * (work + abs(size)))
 
@@ -260,7 +277,9 @@ def loose_gap(
     Zero is feasible wherever losses are bounded below, and nothing has to be prepared for it.
     """
     # phi*(0) = 0: phi(0) = 0 is the least value of every penalty.
-    edge = capacities * penalty.value(differences(graph.edges, w))
+    edges = graph.edges
+    variation = rowwise(lambda at: penalty.value(differences(edges[at], w)), len(edges), w.shape[1])
+    edge = capacities * variation
     size = abs(float(np.sum(losses.value(w))))
     return Gap(losses.loose_gap(w), edge, 4.0 * EPS * size)
 

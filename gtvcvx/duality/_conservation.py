@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, norm
 from gtvcvx.compiled import dims_of
@@ -13,8 +13,36 @@ from gtvcvx.compiled._projections import Flows, Limits, sweep
 from gtvcvx.duality._refinement import refine
 from gtvcvx.duality._settings import COMPILED
 from gtvcvx.graph import EmpiricalGraph
-from gtvcvx.losses import StackedLoss
+from gtvcvx.losses import BatchedLoss, DualDomain, StackedLoss
+from gtvcvx.losses.batched._base import RangeRows
+from gtvcvx.losses.batched._thin import pays
 from gtvcvx.penalties import Penalty
+
+
+def _rows(batch: BatchedLoss, domain: DualDomain | None) -> RangeRows | None:
+    """Return bases of the directions with room where they take less than projectors."""
+    count = batch.n_thin_rows
+    if domain is not None or count is None or not pays(count, batch.n_nodes, batch.dim):
+        return None
+    return batch.range_rows()
+
+
+def _of_nodes(basis: RangeRows, some: BoolArray) -> RangeRows:
+    counts = np.diff(basis.indptr)
+    rows = basis.rows[np.repeat(some, counts)]
+    return RangeRows(rows, np.concatenate([[0], np.cumsum(counts[some])]))
+
+
+def _joined(
+    nodes: list[IntArray], bases: list[RangeRows], d: int
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """Join bases of several batches, at their nodes."""
+    counts = np.concatenate([np.empty(0, np.int64), *(np.diff(basis.indptr) for basis in bases)])
+    return (
+        np.concatenate([np.empty(0, np.int64), *nodes]),
+        np.concatenate([np.empty((0, d)), *(basis.rows for basis in bases)]),
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+    )
 
 
 class NullDirections:
@@ -26,10 +54,18 @@ class NullDirections:
     """
 
     def __init__(self, losses: StackedLoss, n_nodes: int, grounded: bool = False) -> None:
-        full = np.zeros(n_nodes)
+        d, full = losses.dim, np.zeros(n_nodes)
         nodes, projectors = [], []
+        thin, bases = [], []
         for at, batch in losses.parts:
             domain = batch.domain() if grounded else None
+            rows = _rows(batch, domain)
+            if rows is not None:
+                # Full rank is full rank: no rounding error may pass for a null direction.
+                short = np.diff(rows.indptr) < d
+                thin.append(at[short])
+                bases.append(_of_nodes(rows, short))
+                continue
             projector = batch.null_projector() if domain is None else domain.projector
             if isinstance(projector, float):
                 full[at] = projector
@@ -37,11 +73,10 @@ class NullDirections:
                 some = projector.any(axis=(1, 2))
                 nodes.append(at[some])
                 projectors.append(projector[some])
-        d = losses.dim
         partial = np.concatenate([*nodes, np.empty(0, np.int64)]).astype(np.int64)
         matrices = np.concatenate([*projectors, np.empty((0, d, d))])
-        self.projectors = Projectors(full, partial, matrices)
-        self.any = bool(full.any() or len(partial))
+        self.projectors = Projectors(full, partial, matrices, *_joined(thin, bases, d))
+        self.any = bool(full.any() or len(partial) or len(self.projectors.thin))
 
     def apply(self, x: FloatArray) -> FloatArray:
         """Return T_i x_i for all rows of x (n, d)."""

@@ -62,6 +62,44 @@ class ScalarForm(NamedTuple):
     linear: FloatArray
 
 
+class ThinForm(NamedTuple):
+    """Quadratic losses whose Hessians are diagonal matrices and few rows.
+
+    ``L_i(w) = (1/2) sum_j diagonal_ij w_j^2 - own_i^T w + (1/2) sum_r (x_r^T w - y_r)^2``, up to
+    constants, over the rows ``indptr[i] .. indptr[i + 1] - 1``.
+
+    Attributes
+    ----------
+    diagonal : ndarray, shape (k, d)
+        >= 0.
+    own : ndarray, shape (k, d)
+        Linear terms that are not the rows'.
+    rows : ndarray, shape (N, d)
+    targets : ndarray, shape (N,)
+    indptr : ndarray of int, shape (k + 1,)
+    """
+
+    diagonal: FloatArray
+    own: FloatArray
+    rows: FloatArray
+    targets: FloatArray
+    indptr: IntArray
+
+
+class RangeRows(NamedTuple):
+    """Orthonormal bases of the directions in which conjugates have room.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (N, d)
+        Those of node i are ``indptr[i] .. indptr[i + 1] - 1``.
+    indptr : ndarray of int, shape (k + 1,)
+    """
+
+    rows: FloatArray
+    indptr: IntArray
+
+
 class DualDomain(NamedTuple):
     """Where the conjugates of k losses are finite, beyond what a subspace says.
 
@@ -136,6 +174,19 @@ class BatchedLoss(ABC):
         Hessians must be diagonal to the last bit: what is solved for each coordinate by itself is
         then the problem that was given, and not one nearby.
         """
+        return None
+
+    @property
+    def n_thin_rows(self) -> int | None:
+        """Number of rows of the `thin` form, from above; None where there is none."""
+        return None
+
+    def thin(self) -> ThinForm | None:
+        """Return quadratic losses as diagonals and rows, or None where that says too little."""
+        return None
+
+    def range_rows(self) -> RangeRows | None:
+        """Return bases of what `null_projector` projects away; None where it must do."""
         return None
 
     def written(self) -> Sequence[CvxpyFunction] | None:

@@ -10,6 +10,7 @@ from gtvcvx._arrays import IntArray
 from gtvcvx.losses.batched._base import BatchedLoss
 from gtvcvx.losses.batched._point import BatchedPoint
 from gtvcvx.losses.batched._quadratic import BatchedQuadratic
+from gtvcvx.losses.batched._ridged import BatchedRidged, ridged
 from gtvcvx.losses.batched._squared import BatchedSquared
 from gtvcvx.losses.batched._terms import (
     BESIDE_MULTINOMIAL,
@@ -23,16 +24,16 @@ from gtvcvx.losses.batched._terms import (
 )
 
 # Which batch a node belongs to: no loss, one mean of squares, one point without or with a weight,
-# quadratic, anything else, and with several classes.
-_ZERO, _SQUARED, _POINT, _WEIGHTED_POINT, _QUADRATIC, _COMPOSITE, _MULTINOMIAL = range(7)
+# quadratic, anything else, with several classes, and quadratic with few rows and a ridge.
+_ZERO, _SQUARED, _POINT, _WEIGHTED_POINT, _QUADRATIC, _COMPOSITE, _MULTINOMIAL, _RIDGED = range(8)
 
 
 def parts_of_terms(terms: Sequence[Term], dim: int) -> list[tuple[IntArray, BatchedLoss]]:
     """Sum checked terms, and join nodes with losses of one form into batches."""
     terms = merged(terms, dim)
-    forms = _forms(terms)
+    forms = _forms(terms, dim)
     parts = []
-    for form in (_SQUARED, _POINT, _WEIGHTED_POINT, _QUADRATIC, _COMPOSITE, _MULTINOMIAL):
+    for form in range(_SQUARED, _RIDGED + 1):
         nodes = np.flatnonzero(forms == form)
         if not len(nodes):
             continue
@@ -43,13 +44,15 @@ def parts_of_terms(terms: Sequence[Term], dim: int) -> list[tuple[IntArray, Batc
     return parts
 
 
-def _forms(terms: Sequence[Term]) -> IntArray:
+def _forms(terms: Sequence[Term], dim: int) -> IntArray:
     """Return which batch each node belongs to, (n,) for the nodes up to the last one named."""
     forms = np.full(max((int(term["node"].max()) + 1 for term in terms), default=0), _ZERO)
     for term in terms:
         nodes, form = np.unique(term["node"]), _form(term)
         sums = np.maximum(np.maximum(forms[nodes], form), _QUADRATIC)
         forms[nodes] = np.where(forms[nodes] == _ZERO, form, sums)
+    quadratic = [term for term in terms if term["kind"] in QUADRATIC_KINDS]
+    forms[(forms == _QUADRATIC) & ridged(quadratic, len(forms), dim)] = _RIDGED
     return forms
 
 
@@ -72,6 +75,8 @@ def _batch(form: int, terms: list[Term], n_nodes: int, dim: int) -> BatchedLoss:
         return BatchedSquared(term["X"], term["y"], indptr)
     if form in (_POINT, _WEIGHTED_POINT):
         return BatchedPoint(terms[0]["a"], terms[0].get(WEIGHT))
+    if form == _RIDGED:
+        return BatchedRidged.of(terms, n_nodes, dim)
     if form == _QUADRATIC:
         return BatchedQuadratic(terms, n_nodes, dim)
     of = multinomial if form == _MULTINOMIAL else composite

@@ -8,8 +8,15 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import cp
-from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm
+from gtvcvx.losses.batched._base import (
+    AffineProx,
+    BatchedLoss,
+    QuadraticForm,
+    ScalarForm,
+    ThinForm,
+)
 from gtvcvx.losses.batched._terms import WEIGHT
+from gtvcvx.losses.batched._thin import without_rows
 
 
 class BatchedPoint(BatchedLoss):
@@ -69,6 +76,15 @@ class BatchedPoint(BatchedLoss):
         curvature = np.empty_like(self.a)
         curvature[:] = self._curvature
         return ScalarForm(curvature, self._curvature * self.a)
+
+    @property
+    def n_thin_rows(self) -> int:
+        """None at all."""
+        return 0
+
+    def thin(self) -> ThinForm:
+        """Second derivatives, and no rows."""
+        return without_rows(self.scalar())
 
     def value(self, w: FloatArray) -> FloatArray:
         """Weighted squared distances (k,)."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import pieces
 from gtvcvx._lazy import cp, sp
 from gtvcvx.losses.batched._base import (
@@ -16,7 +16,9 @@ from gtvcvx.losses.batched._base import (
     AffineProx,
     BatchedLoss,
     QuadraticForm,
+    RangeRows,
     ScalarForm,
+    ThinForm,
 )
 
 EPS = float(np.finfo(np.float64).eps)
@@ -25,16 +27,23 @@ PIECE = 1_000_000
 
 
 class _Spectrum(NamedTuple):
-    """What the singular value decompositions of the X_i give; directions: see FLOW_TOLERANCE."""
+    """What the singular value decompositions of the X_i give; directions: see FLOW_TOLERANCE.
 
-    factor: FloatArray  # (k, r, d), K_i^T K_i = pinv(2 Q_i) on the strong directions, zero-padded
-    projector: FloatArray  # (k, d, d), on the orthogonal complement of the strong directions
+    The right singular vectors of node i are rows ``indptr[i] .. indptr[i + 1] - 1``, as many as
+    X_i has rows, or columns if these are fewer.
+    """
+
+    indptr: IntArray  # (k + 1,)
+    vectors: FloatArray  # (M, d), right singular vectors of X_i
+    curvature: FloatArray  # (M,), their eigenvalues of Q_i
+    inverse: FloatArray  # (M,), roots of those of pinv(2 Q_i), zero off the strong directions
+    targets: FloatArray  # (M,), sqrt(2/m) U^T y: what the rows sqrt(curvature) V^T aim at
+    strong: BoolArray  # (M,)
+    full: BoolArray  # (k,), nodes whose strong directions are all there are
     centre: FloatArray  # (k, d), least-squares solution within the strong directions
     minimizer: FloatArray  # (k, d), least-squares solution of least norm
     minimum: FloatArray  # (k,), its loss
     weak: FloatArray  # (N, q), left singular vectors of weak directions; q = 0 if there are none
-    vectors: FloatArray  # (k, r, d), right singular vectors of X_i, zero-padded
-    curvature: FloatArray  # (k, r), their eigenvalues of Q_i
 
 
 class BatchedSquared(BatchedLoss):
@@ -79,11 +88,13 @@ class BatchedSquared(BatchedLoss):
     def _spectrum(self) -> _Spectrum:
         """Singular value decompositions X_i = U S V^T, as far as conjugates and gaps need them."""
         k, d = self.n_nodes, self.dim
-        rank = int(min(d, self._counts.max()))
-        factor, weak = np.zeros((k, rank, d)), np.zeros((len(self.y), 0))
-        projector = np.zeros((k, d, d))
-        vectors, curvature = np.zeros((k, rank, d)), np.zeros((k, rank))
-        centre, minimizer, minimum = np.zeros((k, d)), np.zeros((k, d)), np.zeros(k)
+        ranks = np.minimum(self._counts, d)
+        indptr = np.concatenate([[0], np.cumsum(ranks)])
+        M, weak = int(indptr[-1]), np.zeros((len(self.y), 0))
+        vectors, strong_rows = np.empty((M, d)), np.empty(M, dtype=bool)
+        curvature, inverses, targets = np.empty(M), np.empty(M), np.empty(M)
+        full, minimum = np.empty(k, dtype=bool), np.empty(k)
+        centre, minimizer = np.empty((k, d)), np.empty((k, d))
         for nodes, rows in self._buckets():
             count, y = rows.shape[1], self.y[rows]
             U, sigma, basis = np.linalg.svd(self.X[rows], full_matrices=False)
@@ -91,24 +102,37 @@ class BatchedSquared(BatchedLoss):
             nonzero = sigma > 8.0 * max(count, d) * EPS * sigma[:, :1]
             inverse = np.divide(1.0, sigma, out=np.zeros_like(sigma), where=nonzero)
             explained = np.einsum("bmr,bm->br", U, y) * nonzero
-            factor[nodes, : sigma.shape[1]] = (
-                0.5 * np.sqrt(count) * (inverse * strong)[:, :, None] * basis
-            )
             if (nonzero & ~strong).any():
-                weak = weak if weak.shape[1] else np.zeros((len(self.y), rank))
+                weak = weak if weak.shape[1] else np.zeros((len(self.y), ranks.max()))
                 weak[rows, : sigma.shape[1]] = U * (nonzero & ~strong)[:, None, :]
-            vectors[nodes, : sigma.shape[1]] = basis
-            curvature[nodes, : sigma.shape[1]] = (2.0 / count) * (sigma * nonzero) ** 2
-            kept = basis * strong[:, :, None]
-            projector[nodes] = np.eye(d) - kept.transpose(0, 2, 1) @ kept
-            # Full rank is full rank: no rounding error may pass for a null direction.
-            projector[nodes[strong.sum(axis=1) == d]] = 0.0
-            centre[nodes] = np.einsum("brd,br->bd", kept, inverse * explained)
+            at = indptr[nodes][:, None] + np.arange(sigma.shape[1])
+            vectors[at], strong_rows[at] = basis, strong
+            curvature[at] = (2.0 / count) * (sigma * nonzero) ** 2
+            inverses[at] = 0.5 * np.sqrt(count) * (inverse * strong)
+            targets[at] = np.sqrt(2.0 / count) * explained
+            full[nodes] = strong.sum(axis=1) == d
+            centre[nodes] = np.einsum("brd,br->bd", basis, inverse * explained * strong)
             minimizer[nodes] = np.einsum("brd,br->bd", basis, inverse * explained)
             remainder = y - np.einsum("bmr,br->bm", U, explained)
             minimum[nodes] = np.sum(remainder**2, axis=1) / count
         weak = weak[:, weak.any(axis=0)]
-        return _Spectrum(factor, projector, centre, minimizer, minimum, weak, vectors, curvature)
+        return _Spectrum(
+            *(indptr, vectors, curvature, inverses, targets, strong_rows, full),
+            *(centre, minimizer, minimum, weak),
+        )
+
+    def _along(self, x: FloatArray) -> FloatArray:
+        """Components (M,) of x (k, d) along the right singular vectors."""
+        spectrum, k = self._spectrum, self.n_nodes
+        ranks = np.diff(spectrum.indptr)
+        if (ranks == ranks[0]).all():  # no copies of x
+            blocks = spectrum.vectors.reshape(k, -1, self.dim)
+            return np.einsum("krd,kd->kr", blocks, x).ravel()
+        return np.einsum("nd,nd->n", spectrum.vectors, np.repeat(x, ranks, axis=0))
+
+    def _sums(self, parts: FloatArray) -> FloatArray:
+        """Add up what belongs to singular vectors, (M, ...), over each node."""
+        return np.add.reduceat(parts, self._spectrum.indptr[:-1], axis=0)
 
     def _residual(self, w: FloatArray) -> FloatArray:
         return np.einsum("nd,nd->n", self.X, w[self._owner]) - self.y
@@ -170,10 +194,28 @@ class BatchedSquared(BatchedLoss):
         rows = self.X * self._residual(w)[:, None]
         return self._per_node(rows) * (2.0 / self._counts)[:, None]
 
+    def thin(self) -> ThinForm:
+        """Return the rows ``sqrt(curvature) V^T``, orthogonal at each node."""
+        spectrum = self._spectrum
+        rows = np.sqrt(spectrum.curvature)[:, None] * spectrum.vectors
+        nothing = np.zeros((self.n_nodes, self.dim))
+        return ThinForm(nothing, nothing, rows, spectrum.targets, spectrum.indptr)
+
+    @property
+    def n_thin_rows(self) -> int:
+        """Rows of the thin form."""
+        return int(np.minimum(self._counts, self.dim).sum())
+
     def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
         """Solutions of (I + tau_i Q_i) z = v_i + tau_i b_i."""
-        matrix, offset = self.affine_prox(tau)
-        return np.einsum("kij,kj->ki", matrix, v) + offset
+        x = v + tau[:, None] * self._linear
+        curvature = self._per_vector(tau) * self._spectrum.curvature
+        shrunk = curvature / (1.0 + curvature) * self._along(x)
+        return x - self._sums(shrunk[:, None] * self._spectrum.vectors)
+
+    def _per_vector(self, x: FloatArray) -> FloatArray:
+        """Give each singular vector its node's number of x (k,)."""
+        return np.repeat(x, np.diff(self._spectrum.indptr))
 
     def affine_prox(self, tau: FloatArray) -> AffineProx:
         """Inverses of I + tau_i Q_i, and the offsets tau_i times them times b_i.
@@ -181,11 +223,21 @@ class BatchedSquared(BatchedLoss):
         With the eigenvectors v of Q_i and their eigenvalues c, the inverse is the identity less
         the sum of ``tau c / (1 + tau c) v v^T``: no factorization is repeated for a new tau.
         """
-        vectors, curvature = self._spectrum.vectors, tau[:, None] * self._spectrum.curvature
-        shrunk = (curvature / (1.0 + curvature))[:, :, None] * vectors
-        matrix = np.eye(self.dim) - np.einsum("krd,kre->kde", shrunk, vectors)
+        curvature = self._per_vector(tau) * self._spectrum.curvature
+        matrix = self._less_products(curvature / (1.0 + curvature))
         offset = np.einsum("kij,kj->ki", matrix, tau[:, None] * self._linear)
         return AffineProx(matrix, offset)
+
+    def _less_products(self, factor: FloatArray) -> FloatArray:
+        """Return the identities less the sums of factors (M,) times ``v v^T``, (k, d, d)."""
+        spectrum, d = self._spectrum, self.dim
+        matrix, ranks = np.empty((self.n_nodes, d, d)), np.diff(self._spectrum.indptr)
+        for rank in np.unique(ranks):
+            nodes = np.flatnonzero(ranks == rank)
+            at = spectrum.indptr[nodes][:, None] + np.arange(rank)
+            V = spectrum.vectors[at]
+            matrix[nodes] = np.eye(d) - np.einsum("krd,kre->kde", factor[at][:, :, None] * V, V)
+        return matrix
 
     def minimizer(self) -> FloatArray:
         """Least-squares solutions of least norm."""
@@ -195,12 +247,33 @@ class BatchedSquared(BatchedLoss):
         """``min { r^T y + (m/4) ||r||^2 : X^T r = s }``; +inf where s is outside range(X^T)."""
         spectrum = self._spectrum
         value = np.sum(s * spectrum.centre, axis=1) - spectrum.minimum + self._half_norm(s)
-        outside = np.linalg.norm(np.einsum("kij,kj->ki", spectrum.projector, s), axis=1)
-        return np.where(outside <= atol, value, np.inf)
+        kept = spectrum.strong * self._along(s)
+        outside = np.linalg.norm(s - self._sums(kept[:, None] * spectrum.vectors), axis=1)
+        # Full rank is full rank: no rounding error may pass for a null direction.
+        return np.where(spectrum.full | (outside <= atol), value, np.inf)
 
     def _half_norm(self, x: FloatArray) -> FloatArray:
         """Return (1/2) x_i^T pinv(Q_i) x_i."""
-        return np.sum(np.einsum("krd,kd->kr", self._spectrum.factor, x) ** 2, axis=1)
+        return self._sums((self._spectrum.inverse * self._along(x)) ** 2)
+
+    def ridge_solve(self, c: FloatArray, x: FloatArray) -> FloatArray:
+        """Return (Q_i + c_i I)^-1 x_i for c_i > 0."""
+        along, (steep, flat) = self._along(x), self._inverses(c)
+        # Off the singular vectors everything is divided by c.
+        rest = x - self._sums(along[:, None] * self._spectrum.vectors)
+        return flat * rest + self._sums((steep * along)[:, None] * self._spectrum.vectors)
+
+    def ridge_half_norm(self, c: FloatArray, x: FloatArray) -> FloatArray:
+        """Return (1/2) x_i^T (Q_i + c_i I)^-1 x_i for c_i > 0, a sum of squares."""
+        along, (steep, flat) = self._along(x), self._inverses(c)
+        rest = x - self._sums(along[:, None] * self._spectrum.vectors)
+        return 0.5 * (self._sums(steep * along**2) + flat[:, 0] * np.sum(rest**2, axis=1))
+
+    def _inverses(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Inverse curvatures along the singular vectors (M,), and off them (k, 1)."""
+        steep = 1.0 / (self._spectrum.curvature + self._per_vector(c))
+        off = np.diff(self._spectrum.indptr) < self.dim
+        return steep, np.where(off, 1.0 / c, 0.0)[:, None]
 
     def fenchel_gap(
         self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
@@ -220,7 +293,15 @@ class BatchedSquared(BatchedLoss):
 
     def null_projector(self) -> FloatArray:
         """Projectors on the null spaces of X_i."""
-        return self._spectrum.projector
+        out = self._less_products(self._spectrum.strong.astype(float))
+        out[self._spectrum.full] = 0.0
+        return out
+
+    def range_rows(self) -> RangeRows:
+        """Return the strong right singular vectors."""
+        spectrum = self._spectrum
+        indptr = np.concatenate([[0], np.cumsum(self._sums(spectrum.strong.astype(np.int64)))])
+        return RangeRows(spectrum.vectors[spectrum.strong], indptr)
 
     @cached_property
     def _operator(self) -> sp.csr_array:

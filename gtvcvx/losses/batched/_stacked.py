@@ -10,10 +10,17 @@ from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, integer_array
 from gtvcvx._lazy import cp
-from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm
+from gtvcvx.losses.batched._base import (
+    AffineProx,
+    BatchedLoss,
+    QuadraticForm,
+    ScalarForm,
+    ThinForm,
+)
 from gtvcvx.losses.batched._factors import node_factors
 from gtvcvx.losses.batched._from_terms import parts_of_terms
 from gtvcvx.losses.batched._terms import FIELDS, Term, checked, merged, multiplied
+from gtvcvx.losses.batched._thin import joined
 from gtvcvx.losses.batched._zero import BatchedZero
 
 
@@ -171,6 +178,8 @@ class StackedLoss:
     def scalar(self, n_nodes: int) -> ScalarForm | None:
         """Curvatures and linear terms (n, d) of the coordinates, or None if they are coupled."""
         shape = n_nodes, self.dim
+        if len(self.parts) == 1 and np.array_equal(self.parts[0][0], np.arange(n_nodes)):
+            return self.parts[0][1].scalar()  # of many points that is as much as all of them
         out = ScalarForm(np.zeros(shape), np.zeros(shape))
         for nodes, batch in self.parts:
             part = batch.scalar()
@@ -178,6 +187,10 @@ class StackedLoss:
                 return None
             out.curvature[nodes], out.linear[nodes] = part
         return out
+
+    def thin(self, n_nodes: int) -> ThinForm | None:
+        """Return diagonals and rows of n nodes; None where there are none, or they do not pay."""
+        return joined(self.parts, n_nodes, self.dim)
 
     def value(self, w: FloatArray) -> FloatArray:
         """Losses L_i(w_i), shape (n,)."""

@@ -8,7 +8,14 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import cp
-from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm
+from gtvcvx.losses.batched._base import (
+    AffineProx,
+    BatchedLoss,
+    QuadraticForm,
+    ScalarForm,
+    ThinForm,
+)
+from gtvcvx.losses.batched._thin import without_rows
 
 
 class BatchedZero(BatchedLoss):
@@ -53,6 +60,15 @@ class BatchedZero(BatchedLoss):
         """Curvatures and linear terms of zeros."""
         shape = self._n_nodes, self.dim
         return ScalarForm(np.zeros(shape), np.zeros(shape))
+
+    @property
+    def n_thin_rows(self) -> int:
+        """None at all."""
+        return 0
+
+    def thin(self) -> ThinForm:
+        """Return zeros."""
+        return without_rows(self.scalar())
 
     def value(self, w: FloatArray) -> FloatArray:
         """Zeros (k,)."""

@@ -2,7 +2,7 @@
 
 Variables z_1, ..., z_N, each the common value of some coordinates of w, with
 
-    min_z  (1/2) z^T P z - q^T z + sum_k c_k ||z_head(k) - z_tail(k)||,
+    min_z  (1/2) z^T P z + (1/2) ||R z||^2 - q^T z + sum_k c_k ||z_head(k) - z_tail(k)||,
 
 where a reduced edge k joins groups of variables. Clarabel is called without CVXPY: its model would
 take longer to build than to solve.
@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.solvers.interior_point._penalties import add_norms
-from gtvcvx.solvers.interior_point._program import Program
+from gtvcvx.solvers.interior_point._program import Linear, Program
 
 # Tighter than any gap that is asked for; Clarabel's last steps are cheap.
 TOLERANCE = 1e-11
@@ -34,6 +34,7 @@ class ClusterProblem(NamedTuple):
     capacities: FloatArray  # (r,)
 
     norm: str = "l2"  # of jumps over the reduced edges
+    rows: sp.csr_array | None = None  # R (M, N), where there are any: P is diagonal then
 
     def solve(self, seconds: float = np.inf) -> tuple[FloatArray, FloatArray] | None:
         """Return z (N,) and the flows (r, q) on the reduced edges; None where Clarabel fails.
@@ -44,9 +45,18 @@ class ClusterProblem(NamedTuple):
         program = Program(n_variables)
         program.quadratic_cost(self.hessian)
         program.linear_cost(np.arange(n_variables), -self.linear)
+        if self.rows is not None:
+            _add_squares(program, self.rows)
         read = add_norms(program, self.norm, self.heads, self.tails, self.capacities)
         answer = solved(program, seconds)
         return None if answer is None else (answer[0][:n_variables], read(answer[1]))
+
+
+def _add_squares(program: Program, rows: sp.csr_array) -> None:
+    """Add ``(1/2) ||R z||^2``, with a variable more for each row."""
+    y, R = program.variables(rows.shape[0]), rows.tocoo()
+    program.square_cost(y, 1.0)
+    program.constrain("zero", Linear(R.row, R.col, R.data, len(y)) + -Linear.of(y), 0.0)
 
 
 def solved(

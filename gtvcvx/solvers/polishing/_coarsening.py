@@ -20,6 +20,8 @@ from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.graph import EmpiricalGraph, connected_components
 from gtvcvx.losses import SquaredLoss, StackedLoss
 from gtvcvx.losses.batched._point import BatchedPoint
+from gtvcvx.losses.batched._rows import stacked_thin
+from gtvcvx.losses.batched._thin import grouped
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.polishing._cluster_flow import cluster_flow
 from gtvcvx.solvers.polishing._contraction import Candidate, Contraction
@@ -50,6 +52,9 @@ class CoarseningSettings:
     no_slack : float
         Edges of a coarser problem over which the point jumps keep their flow where it has less
         than this share of the capacity left.
+    maps : float
+        So many proximal maps are made on a coarser problem, one a restart; each takes the square
+        of a group's rows, where an iteration takes its edges.
     flat : float
         Directions in which a group's losses are flatter than this share of their largest
         curvature are taken as flat: what is left of them is rounding.
@@ -63,6 +68,7 @@ class CoarseningSettings:
     iteration_share: float = 0.5
     overhead: float = 50
     no_slack: float = 1e-6
+    maps: float = 10
     flat: float = 1e-13
 
 
@@ -138,7 +144,10 @@ class Coarsening:
                 break
         else:
             return self._contraction.solve(w, u, allowed, seconds)
-        coarse = self._coarser(labels, edges)
+        losses = self._grouped_losses(labels)
+        if self._setup(losses, int(labels.max()) + 1) > settings.iteration_share * allowed:
+            return self._contraction.solve(w, u, allowed, seconds)
+        coarse = self._coarser(losses, labels, edges)
         z = _grouped(w, labels) / np.bincount(labels)[:, None]
         flow = edges.joined(u)
         method = PrimalDual(coarse)
@@ -167,15 +176,23 @@ class Coarsening:
         found = found._replace(flow=flows.inside, cost=settings.overhead + spent)
         return self._refined(found, u, flow, labels, edges)
 
-    def _coarser(self, labels: IntArray, edges: QuotientEdges) -> GTVProblem:
+    def _setup(self, losses: StackedLoss, n_groups: int) -> float:
+        """Return what proximal maps with the rows of groups take, in iterations of the problem."""
+        form = None if self._contraction.scalar is not None else losses.thin(n_groups)
+        if form is None:
+            return 0.0
+        work = float(np.sum(np.diff(form.indptr) ** 2))
+        return self._settings.maps * work / self._problem.graph.n_edges
+
+    def _coarser(self, losses: StackedLoss, labels: IntArray, edges: QuotientEdges) -> GTVProblem:
         """Return the problem on groups, their losses added up."""
         problem = self._problem
         ends = np.column_stack([edges.heads[:, 0], edges.tails[:, 0]])
         graph = EmpiricalGraph(int(labels.max()) + 1, ends, edges.capacities / problem.lam)
-        return GTVProblem(graph, self._grouped_losses(labels), problem.penalty, problem.lam)
+        return GTVProblem(graph, losses, problem.penalty, problem.lam)
 
     def _grouped_losses(self, labels: IntArray) -> StackedLoss:
-        """Add up the losses of each group: weighted points, or squared errors of d rows."""
+        """Add up the losses of each group: weighted points, all rows, or as many as d."""
         form = self._contraction.scalar
         if form is not None and np.all(form.curvature == form.curvature[:, :1]):
             weight = 0.5 * _grouped(form.curvature[:, :1], labels)[:, 0]
@@ -183,6 +200,9 @@ class Coarsening:
             points = 0.5 * _grouped(form.linear, labels)[known] / weight[known, None]
             parts = [(known, BatchedPoint(points, weight[known]))] if len(known) else []
             return StackedLoss(parts, self._problem.dim).completed(len(weight))
+        thin = self._contraction.thin if form is None else None
+        if thin is not None:
+            return stacked_thin(grouped(thin, labels))
         d = self._problem.dim
         hessian, linear = self._contraction.losses
         total = _grouped(hessian.reshape(len(labels), d * d), labels).reshape(-1, d, d)

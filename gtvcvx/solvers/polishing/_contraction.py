@@ -23,12 +23,15 @@ import scipy.sparse as sp
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx.graph import connected_components
 from gtvcvx.losses import QuadraticForm, ScalarForm
+from gtvcvx.losses.batched._base import ThinForm
+from gtvcvx.losses.batched._thin import linear_of
 from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Requirement
 from gtvcvx.solvers.driver._scalar import scalar_form
 from gtvcvx.solvers.polishing._cluster_problem import ClusterProblem
 from gtvcvx.solvers.polishing._quotient_graph import QuotientEdges, blocks
+from gtvcvx.solvers.primal_dual._proximal_maps import thin_form
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,11 @@ class Contraction:
         """Second derivatives and b (n, d), where losses do not couple coordinates."""
         return scalar_form(self._problem)
 
+    @property
+    def thin(self) -> ThinForm | None:
+        """Losses as diagonals and rows, where that takes less than their Hessians."""
+        return thin_form(self._problem)
+
     @cached_property
     def losses(self) -> QuadraticForm:
         """Q (n, d, d) and b (n, d) of the losses ``(1/2) w^T Q_i w - b_i^T w``."""
@@ -137,8 +145,7 @@ class Contraction:
         )
         if cost > allowed:
             return None
-        form = self.losses if self.scalar is None else self.scalar
-        answer = contracted.problem(*form).solve(seconds)
+        answer = self._cluster_problem(contracted).solve(seconds)
         if answer is None:
             return None
         z, flows = answer
@@ -146,6 +153,12 @@ class Contraction:
         point = z[contracted.variables]
         jumping = contracted.put_flows(point, flows, flow)
         return Candidate(point, flow, jumping, cost)
+
+    def _cluster_problem(self, contracted: Contracted) -> ClusterProblem:
+        thin = self.thin if self.scalar is None else None
+        if thin is not None:
+            return contracted.thin_problem(thin)
+        return contracted.problem(*(self.losses if self.scalar is None else self.scalar))
 
     def cut(self, overload: FloatArray) -> None:
         """Take edges far above their capacity, by this share of it (m,), for jumps next time."""
@@ -211,6 +224,15 @@ class Contracted:
             np.concatenate([e.capacities for e in self.edges]),
             self._norm,
         )
+
+    def thin_problem(self, form: ThinForm) -> ClusterProblem:
+        """Do the same with diagonals and rows: the variables of a node's rows are its own."""
+        owner = np.repeat(np.arange(len(form.own)), np.diff(form.indptr))
+        columns, (N, d) = self.variables[owner], form.rows.shape
+        indptr = np.arange(N + 1) * d
+        shape = N, self.n_variables
+        rows = sp.csr_array((form.rows.ravel(), columns.ravel(), indptr), shape=shape)
+        return self.problem(form.diagonal, linear_of(form))._replace(rows=rows)
 
     def put_flows(self, w: FloatArray, flows: FloatArray, u: FloatArray) -> list[BoolArray]:
         """Write the boundary flows to u (m, d); say per block over which edges w (n, d) jumps."""

@@ -17,8 +17,10 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx.losses import AffineProx, QuadraticForm
+from gtvcvx.losses.batched._base import ThinForm
 from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.primal_dual._proximal_maps import ThinProx, thin_prox
 
 _ROTATED = (CompiledForm.L2, CompiledForm.SQUARED)
 
@@ -62,7 +64,7 @@ class _Basis:
     rotation: FloatArray  # (d, d), columns are the coordinates' directions
     curvature: FloatArray  # (d,), of the mean loss along them
     size: float  # of the labels
-    losses: QuadraticForm  # in these coordinates
+    losses: QuadraticForm | ThinForm  # in these coordinates
 
 
 class Coordinates:
@@ -119,10 +121,12 @@ class Coordinates:
         """Undo `y_of`."""
         return np.asarray((y / self.scales) @ self._basis.rotation.T)
 
-    def affine_prox(self, tau: FloatArray) -> AffineProx:
+    def affine_prox(self, tau: FloatArray) -> AffineProx | ThinProx:
         """Proximal operator in x: inverses of ``I + tau_i S Q_i S``, and offsets."""
-        hessian, linear = self._basis.losses
-        s = self.scales
+        s, losses = self.scales, self._basis.losses
+        if isinstance(losses, ThinForm):
+            return thin_prox(losses, tau, s)
+        hessian, linear = losses
         scaled = tau[:, None, None] * (s[:, None] * hessian * s)
         matrix = _resolvents(scaled)
         return AffineProx(matrix, np.einsum("kij,kj->ki", matrix, tau[:, None] * s * linear))
@@ -161,10 +165,19 @@ def _basis(problem: GTVProblem, settings: CoordinateSettings) -> _Basis | None:
     if problem.penalty.compiled_form in _ROTATED:
         rotation = np.ascontiguousarray(np.linalg.eigh(total)[1])
     rotated = losses.in_basis(rotation)
-    form = None if rotated is None else rotated.quadratic(graph.n_nodes)
+    if rotated is None:
+        return None
+    form = rotated.thin(graph.n_nodes) or rotated.quadratic(graph.n_nodes)
     if form is None:
         return None
-    curvature = np.einsum("nkk->k", form.hessian) / labelled
+    curvature = _along(form) / labelled
     curvature = np.maximum(curvature, settings.flat * curvature.max())
     size = np.sqrt(np.sum(losses.value(np.zeros((graph.n_nodes, problem.dim)))) / labelled)
     return _Basis(rotation, curvature, float(size) if size > 0.0 else 1.0, form)
+
+
+def _along(form: QuadraticForm | ThinForm) -> FloatArray:
+    """Sum over the nodes of the diagonals (d,) of their Hessians."""
+    if isinstance(form, ThinForm):
+        return np.asarray(form.diagonal.sum(axis=0) + np.sum(form.rows**2, axis=0))
+    return np.einsum("nkk->k", form.hessian)

@@ -37,6 +37,7 @@ from gtvcvx.compiled._primal_dual import (
     iterate,
     iterate_parallel,
 )
+from gtvcvx.compiled._thin import ThinStep
 from gtvcvx.compiled._weighted_primal_dual import (
     WeightedEdgeStep,
     iterate_weighted,
@@ -47,9 +48,14 @@ from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver._method import Iteration
-from gtvcvx.solvers.driver._scalar import scalar_form
 from gtvcvx.solvers.driver._schedule import checked_ratio
 from gtvcvx.solvers.primal_dual._coordinates import Coordinates, Weight, one_weight
+from gtvcvx.solvers.primal_dual._proximal_maps import (
+    ThinProx,
+    proximal_map,
+    rest,
+    thin_pass,
+)
 from gtvcvx.solvers.primal_dual._threads import Pace, equal_blocks, most_threads
 
 
@@ -73,6 +79,12 @@ class PrimalDualSettings:
     largest_change : float
         Of the primal weight, at a restart: where all flows are at capacity, or w has stopped, an
         epoch says little about it.
+    origin_size : int
+        With more flow variables than that, 128 megabytes, every second edge, or third, tells how
+        far flows have moved in an epoch: of the others no copy is kept.
+    averaged_size : int
+        With more flow variables than that, 256 megabytes, there are no averages, and restarts are
+        at the current point: with many points that takes as many iterations within a few percent.
     """
 
     relaxation: float = 1.9
@@ -82,6 +94,8 @@ class PrimalDualSettings:
     necessary: float = 0.8
     longest: float = 0.36
     largest_change: float = 10.0
+    origin_size: int = 2**24
+    averaged_size: int = 2**25
 
 
 _LOG = room_logger("solvers.primal_dual")
@@ -116,6 +130,9 @@ class PrimalDual(Iteration):
         self._coordinates = Coordinates.of(problem)
         # The point, and the flow, in the coordinates of the iteration.
         self._x, self._y = np.zeros((n, d)), np.zeros((graph.n_edges, d))
+        averaged = self._y.size <= settings.averaged_size
+        self._sum = (np.zeros_like(self._x), np.zeros_like(self._y)) if averaged else None
+        self._every = 1 + self._y.size // settings.origin_size
         # Minimizers may take longer than many iterations.
         some = len(self._isolated) > 0
         self._minimizer = (problem.losses.minimizer(n) if some else self._x)[self._isolated]
@@ -163,13 +180,13 @@ class PrimalDual(Iteration):
     def _set_weight(self, weight: Weight) -> None:
         """Set gamma, and what depends on it: step sizes and the proximal maps."""
         degrees, coordinates = np.maximum(self._degrees, 1.0), self._coordinates
-        prox: AffineProx | None
+        prox: AffineProx | ThinProx | None
         if coordinates is None:
             self._weight = one_weight(weight)
             self._tau = self._weight / degrees
             self._sigma = 0.5 / self._weight
             self._resting = self._minimizer
-            prox = self._affine_prox()
+            prox = proximal_map(self._problem, self._tau)
         else:
             coordinates.weights = coordinates.checked(weight)
             self._tau, self._sigma = 1.0 / degrees, 0.5
@@ -177,25 +194,15 @@ class PrimalDual(Iteration):
             prox = coordinates.affine_prox(self._tau)
         if prox is not None:
             # A node without neighbours has no step size; it stays at a minimizer of its loss.
-            prox.matrix[self._isolated] = 0.0
-            prox.offset[self._isolated] = self._resting
+            rest(prox, self._isolated, self._resting)
         self._prox = prox
-
-    def _affine_prox(self) -> AffineProx | None:
-        """Return the proximal map of the losses, its matrices as diagonals where they are."""
-        problem = self._problem
-        form = scalar_form(problem)
-        if form is None:
-            return problem.losses.affine_prox(self._tau)
-        tau = self._tau[:, None]
-        shrink = 1.0 / (1.0 + tau * form.curvature)
-        return AffineProx(shrink, shrink * (tau * form.linear))
 
     def _start_epoch(self) -> None:
         self._epoch_start = self.n_iter
         self._epoch_residual = self._previous = self._moved
-        self._origin = self._x.copy(), self._y.copy()
-        self._sum = np.zeros_like(self._x), np.zeros_like(self._y)
+        self._origin = self._x.copy(), self._y[:: self._every].copy()
+        for total in self._sum or ():
+            total.fill(0.0)
         self._samples = 0
         self._next_sample = self.n_iter + self._settings.sample
         self._due = False
@@ -238,8 +245,9 @@ class PrimalDual(Iteration):
 
     def _sample(self) -> None:
         """Add the current point to the average, and decide whether to restart."""
-        self._sum[0][:] += self._x
-        self._sum[1][:] += self._y
+        if self._sum is not None:
+            self._sum[0][:] += self._x
+            self._sum[1][:] += self._y
         self._samples += 1
         self._next_sample += self._settings.sample
         self._due = self._restart_due()
@@ -264,16 +272,24 @@ class PrimalDual(Iteration):
     def _restart(self) -> None:
         """Go on from the average if it is the better point, and adapt the primal weight."""
         _LOG.debug("restart after %d iterations", self.n_iter)
-        current = self._x.copy(), self._y.copy(), self._moved
-        self._x[:] = self._sum[0] / self._samples
-        self._y[:] = self._sum[1] / self._samples
-        self._reset_divergence()
-        self._advance(1)
-        if self._moved >= current[2]:
-            self._x[:], self._y[:], self._moved = current
-            self._reset_divergence()
+        if self._sum is not None:
+            self._try_average(self._sum)
         self._adapt_weight()
         self._start_epoch()
+
+    def _try_average(self, average: tuple[FloatArray, FloatArray]) -> None:
+        """Move to the average of the epoch if a step from there is shorter."""
+        current, moved = (self._x, self._y), self._moved
+        for total in average:
+            total /= self._samples
+        self._x, self._y = average
+        self._reset_divergence()
+        self._advance(1)
+        if self._moved >= moved:
+            (self._x, self._y), self._moved = current, moved
+            self._reset_divergence()
+        else:
+            self._sum = current
 
     def _adapt_weight(self) -> None:
         """Move gamma half way, on a logarithmic scale, to the ratio of what w and u moved."""
@@ -282,7 +298,7 @@ class PrimalDual(Iteration):
             self._adapt_weights(self._coordinates)
             return
         primal = float(np.sqrt(np.sum(self._degrees[:, None] * (self._x - x) ** 2)))
-        dual = float(np.sqrt(2.0 * np.sum((self._y - y) ** 2)))
+        dual = float(np.sqrt(2.0 * self._every * np.sum((self._y[:: self._every] - y) ** 2)))
         if primal > 0.0 and dual > 0.0:
             weight = float(np.sqrt(self._weight * primal / dual))
             if np.isfinite(weight) and weight > 0.0:
@@ -293,7 +309,7 @@ class PrimalDual(Iteration):
         """Do the same for each coordinate; in x and y its weight so far is one."""
         x, y = self._origin
         primal = np.sqrt(self._degrees @ (self._x - x) ** 2)
-        dual = np.sqrt(2.0 * np.sum((self._y - y) ** 2, axis=0))
+        dual = np.sqrt(2.0 * self._every * np.sum((self._y[:: self._every] - y) ** 2, axis=0))
         factor = np.ones_like(primal)
         both = (primal > 0.0) & (dual > 0.0)
         np.sqrt(np.divide(primal, dual, out=factor, where=both), out=factor)
@@ -325,11 +341,19 @@ class PrimalDual(Iteration):
         assert self._prox is not None, "compiled passes are for affine proximal maps"
         point, arcs = Point(self._x, self._y, self._nodes[:threads]), self._arcs
         relaxation, capacities = self._settings.relaxation, self._problem.capacities
-        node_step = NodeStep(self._prox.matrix, self._prox.offset, self._tau, relaxation)
         moved: tuple[float, float]
+        weighted = None
         if self._coordinates is not None:
             scales = self._coordinates.scales
             weighted = WeightedEdgeStep(capacities, scales, self._sigma, relaxation, self._code)
+        if isinstance(self._prox, ThinProx):
+            thin_step = ThinStep(*self._prox, self._tau, relaxation)
+            edges = self._edges() if weighted is None else weighted
+            return thin_pass(
+                steps, self._dims, self._blocks, point, self._room, arcs, thin_step, edges
+            )
+        node_step = NodeStep(self._prox.matrix, self._prox.offset, self._tau, relaxation)
+        if weighted is not None:
             if threads == 1:
                 moved = iterate_weighted(steps, self._dims, point, arcs, node_step, weighted)
             else:

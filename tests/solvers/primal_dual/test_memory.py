@@ -1,0 +1,52 @@
+"""Restarts of large problems: without averages, and by a part of the flow's origin."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx.solvers.primal_dual._primal_dual import DEFAULTS, PrimalDual
+
+
+def problem_of(penalty="l2", spread=1.0):
+    rng = np.random.default_rng(3)
+    places, X = rng.random((60, 2)), rng.standard_normal((60, 3, 4)) * spread ** np.arange(4)
+    losses = gtv.SquaredLoss.stack(X, rng.standard_normal((60, 3)))
+    return gtv.GTVProblem(gtv.generators.nearest_neighbours(places, 4), losses, penalty, 0.2)
+
+
+@pytest.mark.parametrize("spread", [1.0, 20.0])
+def test_it_converges_without_averages(spread):
+    problem = problem_of(spread=spread)
+    exact = problem.solve(rtol=1e-9).value
+    method = PrimalDual(problem, settings=replace(DEFAULTS, averaged_size=0, origin_size=100))
+    method.run(4000)
+    assert method._sum is None
+    assert len(method._origin[1]) < problem.graph.n_edges / 4
+    assert problem.value(method.w) == pytest.approx(exact, rel=1e-6)
+
+
+def test_an_average_that_is_no_better_leaves_the_point():
+    method = PrimalDual(problem_of())
+    method.run(35)
+    point, flow = method.w.copy(), method.u.copy()
+    assert method._sum is not None
+    method._moved = 0.0
+    method._try_average(method._sum)
+    np.testing.assert_array_equal(method.w, point)
+    np.testing.assert_array_equal(method.u, flow)
+    divergence = method._nodes[0, :, 4:]
+    np.testing.assert_allclose(divergence, method._problem.graph.divergence @ flow, atol=1e-12)
+
+
+def test_a_better_average_is_taken():
+    method = PrimalDual(problem_of())
+    method.run(35)
+    assert method._sum is not None
+    average = method._sum[1] / method._samples
+    method._moved = np.inf
+    method._try_average(method._sum)
+    step = np.abs(method.u - average).max()
+    assert 0.0 < step < 0.5 * np.abs(average).max()
+    assert method._sum[1] is not method._y
