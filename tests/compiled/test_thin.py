@@ -124,3 +124,23 @@ def test_groups_add_up(rng, ridge):
     np.testing.assert_allclose(made.linear, linear, atol=1e-12)
     alone = stacked_thin(form).quadratic(5)
     np.testing.assert_allclose(alone.hessian, hessians(form), atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "multinomial"])
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_models_of_smooth_losses(rng, loss, ridge):
+    n, d = 5, 6
+    X, y = rng.standard_normal((n, 2, d)), rng.integers(0, 2, (n, 2))
+    if loss == "multinomial":
+        losses = gtv.MultinomialLogisticLoss.stack(X[:, :, :3], y, n_classes=2)
+    else:
+        of = gtv.LogisticLoss if loss == "logistic" else gtv.PoissonLoss
+        losses = of.stack(X, y.astype(float))
+    if ridge:
+        mu = {"kind": "ridge", "node": np.arange(n), "mu": np.full(n, ridge)}
+        losses = losses + gtv.losses.stacked_from_terms([mu], d)
+    model = losses.model(rng.standard_normal((n, d)))
+    ((_, batch),) = model.parts
+    form, expected = batch.thin(), model.quadratic(n)
+    np.testing.assert_allclose(hessians(form), expected.hessian, atol=1e-12)
+    np.testing.assert_allclose(_thin.linear_of(form), expected.linear, atol=1e-12)

@@ -201,6 +201,12 @@ class BatchedSquared(BatchedLoss):
         nothing = np.zeros((self.n_nodes, self.dim))
         return ThinForm(nothing, nothing, rows, spectrum.targets, spectrum.indptr)
 
+    def plain_rows(self) -> ThinForm:
+        """Return the rows as they are, as a thin form."""
+        root = np.sqrt(2.0 / self._counts)[self._owner]
+        nothing = np.zeros((self.n_nodes, self.dim))
+        return ThinForm(nothing, nothing, root[:, None] * self.X, root * self.y, self.indptr)
+
     @property
     def n_thin_rows(self) -> int:
         """Rows of the thin form."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
-from gtvcvx.losses.batched._base import AffineProx, QuadraticForm
+from gtvcvx.losses.batched._base import AffineProx, QuadraticForm, ThinForm
 from gtvcvx.losses.batched._squared import BatchedSquared
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node import _models as compiled
@@ -96,9 +97,26 @@ class QuadraticModel(BatchedSquared):
         counts = np.diff(frame.indptr)
         scale = np.sqrt(0.5 * np.repeat(counts, counts) * curvature)
         super().__init__(scale[:, None] * frame.X, scale * y, frame.indptr)
-        hessian = np.empty((len(counts), self.dim, self.dim))
+        root = np.sqrt(rows.curvature)
+        self._parts, self._rows = parts, (root, root * y[frame.place])
+
+    @cached_property
+    def _form(self) -> QuadraticForm:
+        hessian = np.empty((self.n_nodes, self.dim, self.dim))
         compiled.hessians(self.X, self.indptr, hessian)
-        self._form = QuadraticForm(hessian, self._linear)
+        return QuadraticForm(hessian, self._linear)
+
+    @property
+    def n_thin_rows(self) -> int:
+        """Rows of the losses."""
+        return len(self._rows[0])
+
+    def thin(self) -> ThinForm:
+        """Return the rows as they are, and what coordinates have of their own."""
+        parts, (root, targets) = self._parts, self._rows
+        own = parts.coordinates
+        mu, linear = np.ascontiguousarray(own["mu"]), np.ascontiguousarray(own["linear"])
+        return ThinForm(mu, linear, root[:, None] * parts.X, targets, parts.indptr)
 
     def quadratic(self) -> QuadraticForm:
         """Hessians and linear terms."""

@@ -13,12 +13,13 @@ References
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.losses.batched._base import AffineProx, QuadraticForm
+from gtvcvx.losses.batched._base import AffineProx, QuadraticForm, ThinForm
 from gtvcvx.losses.batched._squared import BatchedSquared
 from gtvcvx.losses.batched.multinomial import _softmax as softmax
 from gtvcvx.losses.batched.multinomial._rows import Rows
@@ -108,7 +109,19 @@ class MultinomialModel(BatchedSquared):
         X = scale[:, None] * np.concatenate([X, ridge])[order]
         y = scale * np.concatenate([y, linear / np.sqrt(mu)])[order]
         super().__init__(X, y, np.concatenate([[0], np.cumsum(counts)]))
-        self._form = super().quadratic()
+
+    @cached_property
+    def _form(self) -> QuadraticForm:
+        return super().quadratic()
+
+    @property
+    def n_thin_rows(self) -> int:
+        """All rows: a model serves too few step sizes for singular values to pay."""
+        return len(self.y)
+
+    def thin(self) -> ThinForm:
+        """Return the rows as they are."""
+        return self.plain_rows()
 
     def quadratic(self) -> QuadraticForm:
         """Hessians and linear terms."""
