@@ -190,3 +190,12 @@ def test_forests_and_many_dimensions_are_measured():
     assert len(told) == 9
     assert all("optimal" in line for line in told[-2:])
     assert sum("solve without it" in line for line in told) == 4
+
+
+def test_dimensions_are_measured():
+    dimensions = module("dimensions")
+    for name, (make, _) in dimensions.INSTANCES.items():
+        assert make(1e-3).graph.n_nodes < 2000, name
+    told = dimensions.measured("images", scale=0.005)
+    assert told["status"] == "optimal"
+    assert told["arrays, MB"] > 0.0

@@ -73,8 +73,10 @@ class BatchedPoint(BatchedLoss):
 
     def scalar(self) -> ScalarForm:
         """Second derivatives, and their multiples of the points."""
-        curvature = np.empty_like(self.a)
-        curvature[:] = self._curvature
+        # A number a node takes no memory; in one dimension it is the array, and may be given on.
+        column = np.empty((self.n_nodes, 1))
+        column[:] = self._curvature
+        curvature = np.broadcast_to(column, self.a.shape) if self.dim > 1 else column
         return ScalarForm(curvature, self._curvature * self.a)
 
     @property

@@ -119,7 +119,7 @@ class Division:
             look()
             self._running[k] = ScalarDivision(
                 self._skeleton,
-                self._scalars.curvature[:, k],
+                np.ascontiguousarray(self._scalars.curvature[:, k]),
                 self._scalars.linear[:, k],
                 self._scalars.capacities,
             )

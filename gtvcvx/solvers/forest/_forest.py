@@ -212,7 +212,7 @@ def slopes_in(problem: GTVProblem, k: int) -> Slopes:
     """Return the slopes of a problem's losses in coordinate k, made once."""
     form = scalar_form(problem)
     if form is not None:
-        return quadratic_slopes(form.curvature[:, k], form.linear[:, k])
+        return quadratic_slopes(np.ascontiguousarray(form.curvature[:, k]), form.linear[:, k])
     return problem.cached(f"slopes in coordinate {k}", lambda: slopes_of(problem, k))
 
 

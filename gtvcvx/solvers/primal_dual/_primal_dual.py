@@ -79,9 +79,10 @@ class PrimalDualSettings:
     largest_change : float
         Of the primal weight, at a restart: where all flows are at capacity, or w has stopped, an
         epoch says little about it.
-    origin_size : int
-        With more flow variables than that, 128 megabytes, every second edge, or third, tells how
-        far flows have moved in an epoch: of the others no copy is kept.
+    origin_size, origin_kept : int
+        With more flow variables than that, 128 megabytes, some edges and nodes tell how far all
+        have moved in an epoch, and no copy is kept of the others: as many as have about so many
+        variables, 32 megabytes.
     averaged_size : int
         With more flow variables than that, 256 megabytes, there are no averages, and restarts are
         at the current point: with many points that takes as many iterations within a few percent.
@@ -95,7 +96,14 @@ class PrimalDualSettings:
     longest: float = 0.36
     largest_change: float = 10.0
     origin_size: int = 2**24
+    origin_kept: int = 2**22
     averaged_size: int = 2**25
+
+    def strides(self, nodes: int, edges: int) -> tuple[int, int]:
+        """Return that each so many-th node and edge tells, of so many variables of either."""
+        if edges <= self.origin_size:
+            return 1, 1
+        return 1 + nodes // self.origin_kept, 1 + edges // self.origin_kept
 
 
 _LOG = room_logger("solvers.primal_dual")
@@ -132,7 +140,7 @@ class PrimalDual(Iteration):
         self._x, self._y = np.zeros((n, d)), np.zeros((graph.n_edges, d))
         averaged = self._y.size <= settings.averaged_size
         self._sum = (np.zeros_like(self._x), np.zeros_like(self._y)) if averaged else None
-        self._every = 1 + self._y.size // settings.origin_size
+        self._every = settings.strides(self._x.size, self._y.size)
         # Minimizers may take longer than many iterations.
         some = len(self._isolated) > 0
         self._minimizer = (problem.losses.minimizer(n) if some else self._x)[self._isolated]
@@ -200,7 +208,8 @@ class PrimalDual(Iteration):
     def _start_epoch(self) -> None:
         self._epoch_start = self.n_iter
         self._epoch_residual = self._previous = self._moved
-        self._origin = self._x.copy(), self._y[:: self._every].copy()
+        nodes, edges = self._every
+        self._origin = self._x[::nodes].copy(), self._y[::edges].copy()
         for total in self._sum or ():
             total.fill(0.0)
         self._samples = 0
@@ -293,12 +302,13 @@ class PrimalDual(Iteration):
 
     def _adapt_weight(self) -> None:
         """Move gamma half way, on a logarithmic scale, to the ratio of what w and u moved."""
-        x, y = self._origin
         if self._coordinates is not None:
             self._adapt_weights(self._coordinates)
             return
-        primal = float(np.sqrt(np.sum(self._degrees[:, None] * (self._x - x) ** 2)))
-        dual = float(np.sqrt(2.0 * self._every * np.sum((self._y[:: self._every] - y) ** 2)))
+        (x, y), (nodes, edges) = self._origin, self._every
+        squares = self._degrees[::nodes, None] * (self._x[::nodes] - x) ** 2
+        primal = float(np.sqrt(nodes * np.sum(squares)))
+        dual = float(np.sqrt(2.0 * edges * np.sum((self._y[::edges] - y) ** 2)))
         if primal > 0.0 and dual > 0.0:
             weight = float(np.sqrt(self._weight * primal / dual))
             if np.isfinite(weight) and weight > 0.0:
@@ -307,9 +317,9 @@ class PrimalDual(Iteration):
 
     def _adapt_weights(self, coordinates: Coordinates) -> None:
         """Do the same for each coordinate; in x and y its weight so far is one."""
-        x, y = self._origin
-        primal = np.sqrt(self._degrees @ (self._x - x) ** 2)
-        dual = np.sqrt(2.0 * self._every * np.sum((self._y[:: self._every] - y) ** 2, axis=0))
+        (x, y), (nodes, edges) = self._origin, self._every
+        primal = np.sqrt(nodes * (self._degrees[::nodes] @ (self._x[::nodes] - x) ** 2))
+        dual = np.sqrt(2.0 * edges * np.sum((self._y[::edges] - y) ** 2, axis=0))
         factor = np.ones_like(primal)
         both = (primal > 0.0) & (dual > 0.0)
         np.sqrt(np.divide(primal, dual, out=factor, where=both), out=factor)

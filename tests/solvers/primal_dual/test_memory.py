@@ -20,9 +20,12 @@ def problem_of(penalty="l2", spread=1.0):
 def test_it_converges_without_averages(spread):
     problem = problem_of(spread=spread)
     exact = problem.solve(rtol=1e-9).value
-    method = PrimalDual(problem, settings=replace(DEFAULTS, averaged_size=0, origin_size=100))
+    method = PrimalDual(
+        problem, settings=replace(DEFAULTS, averaged_size=0, origin_size=100, origin_kept=100)
+    )
     method.run(4000)
     assert method._sum is None
+    assert len(method._origin[0]) < problem.graph.n_nodes / 2
     assert len(method._origin[1]) < problem.graph.n_edges / 4
     assert problem.value(method.w) == pytest.approx(exact, rel=1e-6)
 
