@@ -116,6 +116,8 @@ class FlowConservation:
 
     def residual(self, u: FloatArray) -> FloatArray:
         """Return ``T_i (D^T u)_i``, shape (n, d): what violates the constraint."""
+        if self.trivial:
+            return np.zeros((self._divergence.shape[0], u.shape[1]))
         return self._null.apply(self._divergence @ u)
 
     def project(

@@ -102,10 +102,13 @@ class StackedLoss:
         return StackedLoss(parts, self.dim, n_nodes)
 
     def _collect(
-        self, shape: tuple[int, ...], of: Callable[[BatchedLoss, IntArray], FloatArray]
+        self, shape: tuple[int, ...], of: Callable[[BatchedLoss, IntArray | slice], FloatArray]
     ) -> FloatArray:
+        parts = self.completed(shape[0]).parts
+        if _is_all(parts, shape[0]):  # rows of all nodes need not be copied
+            return of(parts[0][1], slice(None))
         out = np.empty(shape)
-        for nodes, batch in self.completed(shape[0]).parts:
+        for nodes, batch in parts:
             out[nodes] = of(batch, nodes)
         return out
 
@@ -178,8 +181,8 @@ class StackedLoss:
     def scalar(self, n_nodes: int) -> ScalarForm | None:
         """Curvatures and linear terms (n, d) of the coordinates, or None if they are coupled."""
         shape = n_nodes, self.dim
-        if len(self.parts) == 1 and np.array_equal(self.parts[0][0], np.arange(n_nodes)):
-            return self.parts[0][1].scalar()  # of many points that is as much as all of them
+        if _is_all(self.parts, n_nodes):
+            return self.parts[0][1].scalar()
         out = ScalarForm(np.zeros(shape), np.zeros(shape))
         for nodes, batch in self.parts:
             part = batch.scalar()
@@ -356,6 +359,11 @@ class StackedLoss:
         return product if known is None else product.completed(known)
 
     __rmul__ = __mul__
+
+
+def _is_all(parts: Sequence[tuple[IntArray, BatchedLoss]], n_nodes: int) -> bool:
+    """Say whether one batch has all nodes, in their order."""
+    return len(parts) == 1 and np.array_equal(parts[0][0], np.arange(n_nodes))
 
 
 def _named_once(parts: Sequence[tuple[IntArray, BatchedLoss]]) -> IntArray:
