@@ -92,12 +92,12 @@ class EdgeStep(NamedTuple):
 
 
 def edge_room(dims: Dims, threads: int) -> FloatArray:
-    """Return what the edge passes of so many threads write to: rows of a block of edges.
+    """Return room for the edge passes of so many threads.
 
-    In high dimension that of three vectors, for one edge after the other.
+    For rows of a block of edges, and one more; in high dimension for three vectors of one edge.
     """
     d = len(dims)
-    return np.empty((threads, d, _BLOCK) if isinstance(dims, tuple) else (threads, 3 * d))
+    return np.empty((threads, d + 1, _BLOCK) if isinstance(dims, tuple) else (threads, 3 * d))
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
@@ -153,7 +153,7 @@ def node_block(
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
 def _project_l2(dims: Dims, z: FloatArray, capacities: FloatArray) -> None:
-    """Project columns of z (d, edges) on Euclidean balls; the compiler vectorizes over edges."""
+    """Project columns of z on Euclidean balls; the compiler vectorizes over edges."""
     for c in range(len(capacities)):
         square = 0.0
         for k in range(len(dims)):
@@ -164,25 +164,37 @@ def _project_l2(dims: Dims, z: FloatArray, capacities: FloatArray) -> None:
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
-def _project_linf(dims: Dims, z: FloatArray, capacities: FloatArray, row: FloatArray) -> None:
-    """Project columns of z on balls of the l1 norm, one after the other."""
-    for c in range(len(capacities)):
-        for k in range(len(dims)):
-            row[k] = z[k, c]
-        threshold = l1_threshold(row, capacities[c])
-        for k in range(len(dims)):
-            z[k, c] = max(row[k] - threshold, 0.0) + min(row[k] + threshold, 0.0)
+def _project_linf(dims: Dims, z: FloatArray, capacities: FloatArray) -> None:
+    """Project columns of z on balls of the l1 norm, by soft thresholds in the row below.
+
+    A threshold rises until no entry falls below it: each time one does, or it stays.
+    """
+    d = len(dims)
+    thresholds = z[d]
+    thresholds[:] = 0.0
+    for _ in range(d):
+        for c in range(len(capacities)):
+            total, count = -capacities[c], 0.0
+            for k in range(d):
+                above = abs(z[k, c]) > thresholds[c]
+                total += abs(z[k, c]) if above else 0.0
+                count += 1.0 if above else 0.0
+            thresholds[c] = max(thresholds[c], total / max(count, 1.0))
+    for k in range(d):
+        for c in range(len(capacities)):
+            low = thresholds[c]
+            z[k, c] = max(z[k, c] - low, 0.0) + min(z[k, c] + low, 0.0)
 
 
-@compiled(fastmath=FAST, inner=True)
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def _conjugate_prox(
     dims: Dims, z: FloatArray, capacities: FloatArray, sigma: float, code: int
 ) -> None:
-    """Apply the prox of the penalty's conjugate to the first columns of z (d, edges)."""
+    """Apply the prox of the penalty's conjugate to the first columns of z (d + 1, edges)."""
     if code == _L2:
         _project_l2(dims, z, capacities)
     elif code == _LINF:
-        _project_linf(dims, z, capacities, np.empty(len(dims)))
+        _project_linf(dims, z, capacities)
     elif code == _L1:
         for k in range(len(dims)):
             for c in range(len(capacities)):

@@ -239,6 +239,8 @@ class PrimalDual(Iteration):
     @property
     def work(self) -> float:
         """Iterations so far, and those that would have taken as long as detours to the points."""
+        if self._prox is not None:
+            return float(self.n_iter)
         return self.n_iter + self._problem.losses.detours - self._detours
 
     def run(self, n_iter: int) -> None:
