@@ -20,6 +20,7 @@ from gtvcvx.path._path import LambdaPath
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import warn_if_small
+from gtvcvx.solvers.polishing._from_finer import grows_from_clusters
 from verify._interrupts import noticed
 
 _LOG = room_logger("path")
@@ -55,7 +56,9 @@ def lambda_path(
     """Solve a problem for many values of lambda, from the largest to the smallest.
 
     Every solution starts from the ones before. Without ``lams`` the first value is `lambda_max`,
-    whose solution, the consensus, is known from its computation.
+    whose solution, the consensus, is known from its computation. Where every node has a point loss,
+    the penalty is l2 or linf and neither limit nor callback may end the path early, the smallest
+    value is solved first: each one then costs its clusters, not the nodes.
 
     Parameters
     ----------
@@ -86,8 +89,8 @@ def lambda_path(
     Returns
     -------
     LambdaPath
-        After the time limit, Ctrl-C or a stop by the callback: what was solved so far. The last
-        solution may have been cut short, as its status and its gap say.
+        After the time limit, Ctrl-C or a stop by the callback: what was solved so far. The
+        solution that came last may have been cut short, as its status and its gap say.
 
     Raises
     ------
@@ -110,6 +113,9 @@ def lambda_path(
         values, start = _checked_lams(lams), warm_start
     options = {"solver": solver, "rtol": rtol, "max_iter": max_iter, "verbose": False}
     options["atol"] = rtol if atol is None else atol
+    if math.isinf(end) and callback is None and solver == "AUTO" and grows_from_clusters(problem):
+        # Who may end a path early expects the largest values first.
+        values, start = values[::-1].copy(), None if lams is None else start
     walk = _Walk(problem, values, start, end, options)
     status = "complete"
     _LOG.info("%d values of lambda from %.6g to %.6g", len(values), values[0], values[-1])
@@ -131,13 +137,24 @@ def lambda_path(
             status = "interrupted"
     if atol is None:
         warn_if_small(problem, walk.solutions, rtol)
-    done = len(walk.solutions)
-    _LOG.info("%s after %d of %d values of lambda", status, done, len(values))
-    return LambdaPath(values[:done], walk.solutions, values[done:], status, problem)
+    _LOG.info("%s after %d of %d values of lambda", status, len(walk.solutions), len(values))
+    return walk.path(status)
 
 
 class _Walk:
-    """Goes along the values of lambda; each solve starts from the solutions before it."""
+    """Goes along the values of lambda; each solve starts from the solutions before it.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    lams : ndarray, shape (k,)
+        In the order in which they are solved for: all growing, or all falling.
+    start : Solution, optional
+    end : float
+        When the time is over.
+    options : dict
+        Of each solve.
+    """
 
     def __init__(
         self,
@@ -179,13 +196,14 @@ class _Walk:
         """Return the last solution, or what two of them predict if that is the better start.
 
         While the clusters stay the same and the losses are quadratic, solutions are affine in
-        lambda. Flows that are at capacity stay there: all are scaled with lambda.
+        lambda. Flows that are at capacity stay there: all are scaled with lambda. Where lambda
+        grows the clusters of the last solution are what the next one starts from.
         """
         if not self.solutions:
             return self._start
         last, count = self.solutions[-1], len(self.solutions)
         scaled = replace(last, u=(self._lams[count] / self._lams[count - 1]) * last.u)
-        if count < 2:
+        if count < 2 or self._lams[count] > self._lams[count - 1]:
             return scaled
         before = self.solutions[-2]
         lam_before, lam_last, lam = self._lams[count - 2 :][:3]
@@ -194,6 +212,15 @@ class _Walk:
         if not problem.value(w) < problem.value(last.w):
             return scaled
         return replace(scaled, w=w)
+
+    def path(self, status: str) -> LambdaPath:
+        """Return the solutions so far, from the largest lambda to the smallest."""
+        done, lams = len(self.solutions), self._lams
+        growing = lams[0] < lams[-1]
+        found = self.solutions[::-1] if growing else self.solutions
+        values = lams[:done][::-1] if growing else lams[:done]
+        missing = lams[done:][::-1] if growing else lams[done:]
+        return LambdaPath(values.copy(), list(found), missing.copy(), status, self._problem)
 
 
 def _grid(

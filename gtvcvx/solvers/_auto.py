@@ -28,6 +28,7 @@ from gtvcvx.solvers.interior_point._stalling import Paced, Stalling
 from gtvcvx.solvers.polishing._coarsening import Coarsening
 from gtvcvx.solvers.polishing._conic_contraction import ConicContraction
 from gtvcvx.solvers.polishing._contraction import Contraction
+from gtvcvx.solvers.polishing._from_finer import FromFiner
 from gtvcvx.solvers.polishing._policy import CONIC, Polished
 from gtvcvx.solvers.primal_dual._ordering import Ordering
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
@@ -42,6 +43,7 @@ PRIMAL_DUAL, DIVISION = "primal-dual", "divide and conquer"
 DYNAMIC_PROGRAM = "dynamic programming"
 UNBEGUN = "none"  # Ctrl-C came before any
 INTERIOR_POINT = "interior point"
+CLUSTERS = "clusters of a smaller lambda"
 # From this many edges on the working set outgrows the caches, and neighbours should be near.
 ORDERING_EDGES = 20_000
 
@@ -128,7 +130,15 @@ def _iterated(problem: GTVProblem, start: Solution | None, limits: Limits) -> So
         # A start that was computed for other losses, or another lambda, is not good enough yet.
         if start is not None and math.isclose(problem.value(start.w), start.value, rel_tol=1e-9):
             run.consider(start.w, start.u)
-    return _converged(run, problem, start, limits, [])
+    finer = FromFiner.of(problem, start) if limits.stop == "gap" else None
+    if finer is None or run.stopped or run.satisfied:
+        return _converged(run, problem, start, limits, [])
+    with run.guarded():
+        _drive(run, finer, CLUSTERS)
+    if run.stopped or run.satisfied:
+        return run.solution(method=CLUSTERS, switched=False, lam=problem.lam)
+    begun = start if run.incumbent.empty else run.solution()
+    return _converged(run, problem, begun, limits, [CLUSTERS])
 
 
 def _converged(
@@ -165,7 +175,8 @@ def _converged(
                 _see(run, unseen)
                 drive(_iteration(problem, run.solution(), limits, interior), iteration)
     _see(run, unseen)
-    return run.solution(method=", ".join(dict.fromkeys(methods)), switched=switched)
+    names = ", ".join(dict.fromkeys(methods))
+    return run.solution(method=names, switched=switched, lam=problem.lam)
 
 
 def _drive(run: Run, method: Method, name: str) -> None:

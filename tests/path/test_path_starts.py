@@ -58,7 +58,7 @@ def test_a_neighbour_tells_when_to_look():
     problem = geometric()
     first = problem.with_lam(0.1).solve(rtol=1e-3)
     assert first.info["gap_ratio"] > 0.0
-    near = problem.with_lam(0.1001)
+    near = problem.with_lam(0.0999)
     told = near.solve(rtol=1e-3, warm_start=first)
     info = {"primal_weight": first.info["primal_weight"]}
     untold = near.solve(rtol=1e-3, warm_start=dataclasses.replace(first, info=info))

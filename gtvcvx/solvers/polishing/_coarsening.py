@@ -21,7 +21,7 @@ from gtvcvx.graph import EmpiricalGraph, connected_components
 from gtvcvx.losses import SquaredLoss, StackedLoss
 from gtvcvx.losses.batched._point import BatchedPoint
 from gtvcvx.losses.batched._rows import stacked_thin
-from gtvcvx.losses.batched._thin import grouped
+from gtvcvx.losses.batched._thin import grouped as grouped_form
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.polishing._cluster_flow import cluster_flow
 from gtvcvx.solvers.polishing._contraction import Candidate, Contraction
@@ -147,8 +147,8 @@ class Coarsening:
         losses = self._grouped_losses(labels)
         if self._setup(losses, int(labels.max()) + 1) > settings.iteration_share * allowed:
             return self._contraction.solve(w, u, allowed, seconds)
-        coarse = self._coarser(losses, labels, edges)
-        z = _grouped(w, labels) / np.bincount(labels)[:, None]
+        coarse = self.coarser(labels, edges, losses)
+        z = grouped(w, labels) / np.bincount(labels)[:, None]
         flow = edges.joined(u)
         method = PrimalDual(coarse)
         method.move_to(z, flow, weight)
@@ -184,33 +184,36 @@ class Coarsening:
         work = float(np.sum(np.diff(form.indptr) ** 2))
         return self._settings.maps * work / self._problem.graph.n_edges
 
-    def _coarser(self, losses: StackedLoss, labels: IntArray, edges: QuotientEdges) -> GTVProblem:
+    def coarser(
+        self, labels: IntArray, edges: QuotientEdges, losses: StackedLoss | None = None
+    ) -> GTVProblem:
         """Return the problem on groups, their losses added up."""
         problem = self._problem
         ends = np.column_stack([edges.heads[:, 0], edges.tails[:, 0]])
         graph = EmpiricalGraph(int(labels.max()) + 1, ends, edges.capacities / problem.lam)
+        losses = self._grouped_losses(labels) if losses is None else losses
         return GTVProblem(graph, losses, problem.penalty, problem.lam)
 
     def _grouped_losses(self, labels: IntArray) -> StackedLoss:
         """Add up the losses of each group: weighted points, all rows, or as many as d."""
         form = self._contraction.scalar
         if form is not None and np.all(form.curvature == form.curvature[:, :1]):
-            weight = 0.5 * _grouped(form.curvature[:, :1], labels)[:, 0]
+            weight = 0.5 * grouped(form.curvature[:, :1], labels)[:, 0]
             known = np.flatnonzero(weight > 0.0)
-            points = 0.5 * _grouped(form.linear, labels)[known] / weight[known, None]
+            points = 0.5 * grouped(form.linear, labels)[known] / weight[known, None]
             parts = [(known, BatchedPoint(points, weight[known]))] if len(known) else []
             return StackedLoss(parts, self._problem.dim).completed(len(weight))
         thin = self._contraction.thin if form is None else None
         if thin is not None:
-            return stacked_thin(grouped(thin, labels))
+            return stacked_thin(grouped_form(thin, labels))
         d = self._problem.dim
         hessian, linear = self._contraction.losses
-        total = _grouped(hessian.reshape(len(labels), d * d), labels).reshape(-1, d, d)
+        total = grouped(hessian.reshape(len(labels), d * d), labels).reshape(-1, d, d)
         curvature, axes = np.linalg.eigh(total)
         curved = curvature > self._settings.flat * np.maximum(curvature[:, -1:], 0.0)
         # (1/d) ||y - X z||^2 has the Hessian (2/d) X^T X.
         root = np.sqrt(np.where(curved, 0.5 * d * curvature, 0.0))
-        along = np.einsum("kij,ki->kj", axes, _grouped(linear, labels))
+        along = np.einsum("kij,ki->kj", axes, grouped(linear, labels))
         y = np.where(curved, 0.5 * d * along / np.where(curved, root, 1.0), 0.0)
         X = root[:, :, None] * axes.transpose(0, 2, 1)
         return SquaredLoss.stack(X, y, curved[:, -1])
@@ -247,7 +250,7 @@ class Coarsening:
         return Candidate(found.w[labels], out, jumping, found.cost)
 
 
-def _grouped(rows: FloatArray, labels: IntArray) -> FloatArray:
+def grouped(rows: FloatArray, labels: IntArray) -> FloatArray:
     """Add up rows (n, p) of the nodes of each group."""
     n = len(labels)
     members = sp.csr_array((np.ones(n), (labels, np.arange(n))), shape=(int(labels.max()) + 1, n))

@@ -41,7 +41,7 @@ def test_the_coarser_objective_is_the_objective_up_to_a_constant(case):
     labels, edges = groups(problem, case.rng)
     if not len(edges.heads):
         return
-    coarse = Coarsening(problem, 1e-6)._coarser(labels, edges)
+    coarse = Coarsening(problem, 1e-6).coarser(labels, edges)
     z = 3.0 * case.rng.standard_normal((5, coarse.graph.n_nodes, problem.dim))
     constant = problem.value(z[0][labels]) - coarse.value(z[0])
     for point in z:
@@ -59,7 +59,7 @@ def test_points_become_weighted_points():
     losses = [*(gtv.PointLoss(a) for a in points), gtv.ZeroLoss(), gtv.ZeroLoss()]
     problem = gtv.GTVProblem(graph, losses, "l2", 0.1)
     labels = np.array([0, 0, 1, 2, 2])
-    coarse = Coarsening(problem, 1e-6)._coarser(labels, QuotientEdges(problem, labels, 0, 1))
+    coarse = Coarsening(problem, 1e-6).coarser(labels, QuotientEdges(problem, labels, 0, 1))
     (first, second), rest = coarse.losses.terms()[0]["a"], coarse.losses.nodes_with_loss
     np.testing.assert_allclose(first, points[:2].mean(axis=0))
     np.testing.assert_allclose(second, points[2])
@@ -76,7 +76,7 @@ def test_flows_go_to_groups_and_back(penalty):
     rng = np.random.default_rng(1)
     problem = geometric_problem(penalty)
     labels, edges = groups(problem, rng)
-    coarse = Coarsening(problem, 1e-6)._coarser(labels, edges)
+    coarse = Coarsening(problem, 1e-6).coarser(labels, edges)
     u = rng.standard_normal((problem.graph.n_edges, 2))
     joined = edges.joined(u)
     # What a group loses is what its nodes lose together.
@@ -121,13 +121,13 @@ def coarsen_all(tuned, slack=0.8):
 
 def count_coarser(monkeypatch):
     """Return the list of all coarser problems that are made."""
-    coarser, made = Coarsening._coarser, []
+    coarser, made = Coarsening.coarser, []
 
     def counted(self, labels, edges):
         made.append(coarser(self, labels, edges))
         return made[-1]
 
-    monkeypatch.setattr(Coarsening, "_coarser", counted)
+    monkeypatch.setattr(Coarsening, "coarser", counted)
     return made
 
 
