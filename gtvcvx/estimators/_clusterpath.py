@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -42,10 +41,8 @@ class ClusteringPath(LambdaPath):
 
     spread: float = 1.0
 
-    @cached_property
-    def labels(self) -> IntArray:
-        """Clusters at each lambda, shape (k, n)."""
-        return np.stack([cluster_labels(solution, self.spread) for solution in self.solutions])
+    def _partition(self, solution: Solution) -> IntArray:
+        return cluster_labels(solution, self.spread)
 
     def clusters(self, n_clusters: int, min_cluster_size: int = 1) -> IntArray:
         """Labels (n,) for a number of clusters, at the largest lambda of the path that has it.
@@ -106,8 +103,9 @@ class PathBuilder:
         first = lambda_path(problem, n_lams=2, min_ratio=0.5, verbose=False)
         self._add(0, float(first.lams[0]), first[0])
         least = min(all_apart(problem, points, spread), 0.5 * self.lams[0])
-        for lam in np.geomspace(self.lams[0], least, (n_lams + 1) // 2 + 1)[1:]:
-            self._insert(len(self.lams), float(lam))
+        # From the smallest value up: each one starts from the clusters of the one below.
+        for lam in np.geomspace(self.lams[0], least, (n_lams + 1) // 2 + 1)[:0:-1]:
+            self._insert(1, float(lam))
         if known[0] < self.lams[0] and known[0] not in self.lams:
             self._add(int(np.searchsorted(-np.array(self.lams), -known[0])), *known)
         while len(self.lams) < n_lams:
@@ -133,7 +131,11 @@ class PathBuilder:
     def path(self) -> ClusteringPath:
         """The solutions as a path."""
         return ClusteringPath(
-            np.array(self.lams), list(self.solutions), np.empty(0), spread=self.spread
+            np.array(self.lams),
+            list(self.solutions),
+            np.empty(0),
+            problem=self._problem,
+            spread=self.spread,
         )
 
     def _bisect(self, i: int) -> None:
@@ -141,7 +143,7 @@ class PathBuilder:
         self._insert(i + 1, float(np.sqrt(self.lams[i] * self.lams[i + 1])))
 
     def _insert(self, i: int, lam: float) -> None:
-        start = self.solutions[i - 1] if i else None
+        start = self.solutions[i] if i < len(self.solutions) else None
         self._add(i, lam, self._solving.solve(self._problem.with_lam(lam), start))
 
     def _add(self, i: int, lam: float, solution: Solution) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, is_integer
 from gtvcvx.files import _storage
+from gtvcvx.path._clusterings import Clusterings, Refinement, checked_range
 from gtvcvx.path._events import ClusterChange, cluster_changes
 from gtvcvx.path._interpolation import Between, interpolated, nearest
 from gtvcvx.problem import GTVProblem
@@ -82,7 +83,7 @@ class LambdaPath:
     @cached_property
     def labels(self) -> IntArray:
         """Clusters at each lambda, shape (k, n); see `Solution.clusters`."""
-        return np.stack([solution.clusters() for solution in self.solutions])
+        return np.stack([self._partition(solution) for solution in self.solutions])
 
     @property
     def n_clusters(self) -> IntArray:
@@ -117,6 +118,65 @@ class LambdaPath:
             raise ValueError("the path is empty: there are no clusters")
         labels: IntArray = self.labels[nearest(self.n_clusters, k)]
         return labels
+
+    def clusterings(
+        self,
+        first: int,
+        last: int,
+        *,
+        rtol: float = 1e-6,
+        finest: float = 1.001,
+        problem: GTVProblem | None = None,
+        **options: Any,
+    ) -> Clusterings:
+        """Partitions with each number of clusters in a range, where there are such.
+
+        The path's values of lambda are refined by bisection where a number is passed by, and go on
+        beyond its ends where these do not reach the range; the path itself stays as it is.
+
+        Parameters
+        ----------
+        first, last : int
+            Smallest and largest number of clusters.
+        rtol : float
+            Tolerance of each solve.
+        finest : float
+            Neighbouring values of lambda are not brought closer together than this ratio.
+        problem : GTVProblem, optional
+            What the path was computed for; needed where it was read from a file.
+        **options
+            Of `GTVProblem.solve`.
+
+        Returns
+        -------
+        Clusterings
+            ``labels`` and ``lams`` by the number of clusters, and the numbers that are missing.
+
+        Raises
+        ------
+        ValueError
+            The range or ``finest`` is none, the path is empty, or there is no problem.
+        """
+        checked_range(first, last, finest)
+        if not len(self):
+            raise ValueError("the path is empty: there are no clusters")
+        model = self._problem(problem)
+        chosen: dict[str, Any] = {"verbose": False, "rtol": rtol} | options
+
+        def solve(lam: float, start: Solution) -> Solution:
+            return model.with_lam(lam).solve(warm_start=start, **chosen)
+
+        return Refinement(
+            self.lams.tolist(),
+            list(self.solutions),
+            list(self.labels),
+            solve,
+            self._partition,
+            int(model.graph.components.max()) + 1,
+        ).between(first, last, finest)
+
+    def _partition(self, solution: Solution) -> IntArray:
+        return solution.clusters()
 
     def at(
         self,

@@ -9,6 +9,7 @@ on from what was found.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -113,7 +114,7 @@ class FromFiner:
     problem : GTVProblem
         That fulfils `REQUIRES`.
     start : Solution
-        For a smaller lambda; its flow is scaled to this one.
+        For a smaller lambda.
     settings : FromFinerSettings
     """
 
@@ -122,7 +123,8 @@ class FromFiner:
     def __init__(
         self, problem: GTVProblem, start: Solution, settings: FromFinerSettings = DEFAULTS
     ) -> None:
-        self._problem, self._start, self._settings = problem, start, settings
+        self._problem, self._settings = problem, settings
+        self._start = dataclasses.replace(start, u=_stretched(problem, start))
         self._pair: tuple[FloatArray, FloatArray] | None = None
         self._info = {name: start.info[name] for name in _KEPT if name in start.info}
         self._info[FAILED] = _count(start.info.get(FAILED))
@@ -134,7 +136,7 @@ class FromFiner:
         if start is None or not grows_from_clusters(problem):
             return None
         lam = start.info.get(LAM)
-        if not (isinstance(lam, float) and lam < problem.lam):
+        if not (isinstance(lam, float) and 0.0 < lam < problem.lam):
             return None
         found = cls(problem, start)
         return None if found._info[FAILED] >= DEFAULTS.patience else found
@@ -248,6 +250,13 @@ class FromFiner:
     def info(self) -> dict[str, Any]:
         """Return what the next solution needs: of the start, and of the clusters' problem."""
         return self._info
+
+
+def _stretched(problem: GTVProblem, start: Solution) -> FloatArray:
+    """Return the flow of a start, scaled to the larger lambda where nobody has done so."""
+    congestion = float(np.max(problem.penalty.dual_norm(start.u) / problem.capacities))
+    most = problem.lam / start.info[LAM]
+    return start.u * min(most, 1.0 / congestion) if 0.0 < congestion < 1.0 else start.u
 
 
 def _count(given: object) -> int:

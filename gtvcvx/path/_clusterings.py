@@ -1,0 +1,125 @@
+"""Every number of clusters in a range: values of lambda are added where numbers are passed by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from gtvcvx._arrays import IntArray, is_integer
+from gtvcvx.solution import Solution
+from verify._display import fields_text
+
+# Beyond both ends of a path lambda is doubled, or halved, so often: a factor of 1e9.
+MOST_DOUBLINGS = 30
+
+
+@dataclass(frozen=True)
+class Clusterings:
+    """Partitions by their number of clusters.
+
+    Attributes
+    ----------
+    labels : dict of int to ndarray, shape (n,)
+        For each number of clusters that was found, the labels at the largest lambda that has it.
+    lams : dict of int to float
+        That lambda.
+    missing : list of int
+        Numbers without a solution: several clusters fuse within a factor ``finest`` of lambda, or
+        at once, or within the tolerance; or no lambda that was tried has so many, or so few.
+    n_solves : int
+        Values of lambda that were added.
+    """
+
+    labels: dict[int, IntArray] = field(repr=False)
+    lams: dict[int, float]
+    missing: list[int]
+    n_solves: int
+
+    __repr__ = fields_text
+
+
+@dataclass
+class Refinement:
+    """Solutions for falling lambda, and what it takes to add one.
+
+    Attributes
+    ----------
+    lams : list of float
+    solutions : list of Solution
+    labels : list of ndarray, shape (n,)
+    solve : callable
+        Solves for a lambda from a start.
+    partition : callable
+        Clusters of a solution.
+    components : int
+        Of the graph: there are no fewer clusters.
+    """
+
+    lams: list[float]
+    solutions: list[Solution]
+    labels: list[IntArray]
+    solve: Callable[[float, Solution], Solution]
+    partition: Callable[[Solution], IntArray]
+    components: int
+    n_solves: int = 0
+
+    @property
+    def counts(self) -> list[int]:
+        """Numbers of clusters."""
+        return [int(labels.max()) + 1 for labels in self.labels]
+
+    def between(self, first: int, last: int, finest: float) -> Clusterings:
+        """Add values until each number from first to last is found, or known to be missing."""
+        fewest = max(first, self.components)
+        self._reach(lambda: self.counts[0] <= fewest, 0, 2.0)
+        most = min(last, len(self.labels[0]))
+        self._reach(lambda: self.counts[-1] >= most, len(self.lams), 0.5)
+        while (place := self._passed_by(first, last, finest)) is not None:
+            self._add(place + 1, float(np.sqrt(self.lams[place] * self.lams[place + 1])))
+        places = {k: i for i, k in reversed(list(enumerate(self.counts))) if first <= k <= last}
+        return Clusterings(
+            {k: self.labels[places[k]] for k in sorted(places)},
+            {k: self.lams[places[k]] for k in sorted(places)},
+            [k for k in range(first, last + 1) if k not in places],
+            self.n_solves,
+        )
+
+    def _reach(self, enough: Callable[[], bool], end: int, factor: float) -> None:
+        """Go on beyond an end of the path until it is enough."""
+        for _ in range(MOST_DOUBLINGS):
+            if enough():
+                return
+            self._add(end, factor * self.lams[0 if end == 0 else -1])
+            end = 0 if end == 0 else len(self.lams)
+
+    def _passed_by(self, first: int, last: int, finest: float) -> int | None:
+        """Where a number that is missing lies between those of two neighbours."""
+        counts = self.counts
+        known = set(counts)
+        for i, (high, low) in enumerate(pairwise(counts)):
+            passed = range(max(high + 1, first), min(low, last + 1))
+            apart = self.lams[i] > finest * self.lams[i + 1]
+            if apart and any(k not in known for k in passed):
+                return i
+        return None
+
+    def _add(self, i: int, lam: float) -> None:
+        """Solve for one more value, from the smaller neighbour, whose clusters it shares."""
+        solution = self.solve(lam, self.solutions[min(i, len(self.solutions) - 1)])
+        self.lams.insert(i, lam)
+        self.solutions.insert(i, solution)
+        self.labels.insert(i, self.partition(solution))
+        self.n_solves += 1
+
+
+def checked_range(first: int, last: int, finest: float) -> None:
+    """Check the arguments of `LambdaPath.clusterings`."""
+    if not (is_integer(first) and is_integer(last) and 1 <= first <= last):
+        raise ValueError(
+            f"first, last: integers with 1 <= first <= last are expected, got {first!r}, {last!r}"
+        )
+    if not finest > 1.0:
+        raise ValueError(f"finest: a ratio above 1 is expected, got {finest!r}")

@@ -1,0 +1,78 @@
+"""Every number of clusters in a range: found by refinement, or told to be missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx.estimators import ConvexClustering
+from gtvcvx.path import LambdaPath, lambda_path
+
+
+def line(n=12, seed=3):
+    """Points in the plane along a chain: one cluster after the other fuses."""
+    points = np.cumsum(np.random.default_rng(seed).exponential(size=(n, 2)), axis=0)
+    graph = gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)])
+    return gtv.GTVProblem(graph, gtv.PointLoss.stack(points), "l2")
+
+
+def test_all_numbers_from_two_values():
+    problem = line()
+    path = lambda_path(problem, [1.0, 0.9], rtol=1e-8)
+    found = path.clusterings(1, 12, rtol=1e-8)
+    assert not found.missing
+    assert found.n_solves >= 10
+    assert len(path) == 2
+    for k, labels in found.labels.items():
+        assert labels.max() + 1 == k
+        alone = problem.with_lam(found.lams[k]).solve(rtol=1e-8)
+        assert np.array_equal(alone.clusters(), labels)
+    lams = [found.lams[k] for k in sorted(found.lams)]
+    assert np.all(np.diff(lams) < 0)
+
+
+def test_numbers_that_do_not_exist_are_missing():
+    """Four points at the corners of a square, all joined, fuse at once."""
+    points = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    edges = [(0, 1), (0, 2), (1, 3), (2, 3)]
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(4, edges), gtv.PointLoss.stack(points), "l2")
+    found = lambda_path(problem, [1.0, 0.01], rtol=1e-8).clusterings(1, 6, rtol=1e-8)
+    assert sorted(found.labels) == [1, 4]
+    assert found.missing == [2, 3, 5, 6]
+
+
+def test_there_are_no_fewer_clusters_than_components():
+    points = np.arange(8.0).reshape(4, 2) ** 2
+    graph = gtv.EmpiricalGraph(4, [(0, 1), (2, 3)])
+    problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(points), "l2")
+    found = lambda_path(problem, [1.0], rtol=1e-6).clusterings(1, 4)
+    assert sorted(found.labels) == [2, 3, 4]
+    assert found.missing == [1]
+
+
+def test_clusters_of_an_estimator_are_counted_its_own_way():
+    points = np.random.default_rng(1).standard_normal((30, 2))
+    model = ConvexClustering(lam=1.0, n_neighbors=5, n_lams=6, rtol=1e-5).fit(points)
+    found = model.clusterpath_.clusterings(1, 6, rtol=1e-5)
+    assert len(found.labels) + len(found.missing) == 6
+    assert len(found.labels) >= 4
+    for k, labels in found.labels.items():
+        assert labels.max() + 1 == k
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "finest"), [(0, 2, 1.1), (3, 2, 1.1), (1.5, 2, 1.1), (1, 2, 1.0)]
+)
+def test_wrong_ranges(first, last, finest):
+    path = lambda_path(line(4), [1.0, 0.5])
+    with pytest.raises(ValueError, match=r"first, last|finest"):
+        path.clusterings(first, last, finest=finest)
+
+
+def test_an_empty_path_and_one_without_its_problem():
+    path = lambda_path(line(4), [1.0])
+    with pytest.raises(ValueError, match="the path is empty"):
+        LambdaPath(np.empty(0), [], np.empty(0)).clusterings(1, 2)
+    with pytest.raises(ValueError, match="problem"):
+        LambdaPath(path.lams, path.solutions, path.missing).clusterings(1, 2)
