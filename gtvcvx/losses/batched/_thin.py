@@ -76,7 +76,7 @@ def sums(rows: FloatArray, indptr: IntArray) -> FloatArray:
     return out
 
 
-def grouped(form: ThinForm, labels: IntArray) -> ThinForm:
+def grouped_form(form: ThinForm, labels: IntArray) -> ThinForm:
     """Add up the losses of each group of nodes 0, ..., k - 1, of which none is empty.
 
     Groups with more rows than coordinates get as many as coordinates, with the same Hessians and

@@ -21,7 +21,7 @@ from gtvcvx.graph import EmpiricalGraph, connected_components
 from gtvcvx.losses import SquaredLoss, StackedLoss
 from gtvcvx.losses.batched._point import BatchedPoint
 from gtvcvx.losses.batched._rows import stacked_thin
-from gtvcvx.losses.batched._thin import grouped as grouped_form
+from gtvcvx.losses.batched._thin import grouped_form
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.polishing._cluster_flow import cluster_flow
 from gtvcvx.solvers.polishing._contraction import Candidate, Contraction
