@@ -34,6 +34,7 @@ from gtvcvx.duality._correction import Certain, Correction, FeasiblePoint, corre
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import GENERIC, SECOND_TRIES
+from gtvcvx.duality._value_rounding import ValueRounding
 from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
@@ -170,7 +171,10 @@ class DualBounds:
         feasible = self.repair(u)
         theta = _best_scale(lambda t: self._dual(t * feasible))
         flow = theta * feasible
-        return self._dual(flow) - self._rounding(self._base, flow), flow
+        # A conjugate counts from the minimizer, which is far from zero where the data are.
+        injection = row_norm_2(self._divergence @ flow)
+        own = 4.0 * EPS * float(np.sum(injection * row_norm_2(self._base)))
+        return self._dual(flow) - self._rounding(self._base, flow) - own, flow
 
     @cached_property
     def _base(self) -> FloatArray:
@@ -249,8 +253,13 @@ class DualBounds:
     def _noise(self, w: FloatArray, u: FloatArray) -> float:
         """Return a few units in the last place of every node's and edge's own terms."""
         work = np.sum(self._of_jumps(lambda jumps, _: row_norm_2(jumps), w) * row_norm_2(u))
-        size = float(np.sum(self._losses.value(w)))
-        return float(4.0 * EPS * (work + abs(size)))
+        values = self._losses.value(w)
+        own = self._value_rounding.at(w, values)
+        return float(4.0 * EPS * (work + abs(float(np.sum(values))))) + own
+
+    @cached_property
+    def _value_rounding(self) -> ValueRounding:
+        return ValueRounding(self._losses.terms(), self._graph.n_nodes, self._losses.dim)
 
 
 def _total(found: tuple[Gap, FloatArray]) -> float:

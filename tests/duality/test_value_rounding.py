@@ -1,0 +1,63 @@
+"""What rounding makes of a loss's value, against exact values."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+
+KINDS = {
+    "squared": (gtv.SquaredLoss.stack, lambda r: r * r),
+    "absolute": (gtv.AbsoluteLoss.stack, abs),
+    "huber": (
+        lambda X, y: gtv.HuberLoss.stack(X, y, delta=0.5),
+        lambda r: r * r if abs(r) <= 0.5 else abs(r) - Fraction(1, 4),
+    ),
+    "quantile": (
+        lambda X, y: gtv.QuantileLoss.stack(X, y, level=0.25),
+        lambda r: max(Fraction(3, 4) * r, -r / 4),  # r = x w - y
+    ),
+}
+
+
+def exact(X, y, w, rule):
+    total = Fraction(0)
+    for rows, targets, point in zip(X.tolist(), y.tolist(), w.tolist(), strict=True):
+        for row, target in zip(rows, targets, strict=True):
+            products = (Fraction(a) * Fraction(b) for a, b in zip(row, point, strict=True))
+            total += rule(sum(products) - Fraction(target)) / len(targets)
+    return total
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_are_off_by_no_more_and_the_bound_is_no_wild_guess(kind, offset):
+    make, rule = KINDS[kind]
+    rng, largest = np.random.default_rng(0), 0.0
+    for _ in range(20):
+        X = np.concatenate([np.ones((6, 2, 1)), rng.standard_normal((6, 2, 2))], axis=2)
+        w = rng.standard_normal((6, 3)) + np.array([offset, 0.0, 0.0])
+        y = np.einsum("nrd,nd->nr", X, w) + 0.3 * rng.standard_normal((6, 2))
+        problem = gtv.GTVProblem(gtv.EmpiricalGraph(6, [(0, 1)]), make(X, y), "l2", 0.1)
+        bounds, values = problem.bounds, problem.losses.value(w)
+        rounding = bounds._value_rounding.at(w, values)
+        off = abs(float(Fraction(float(np.sum(values))) - exact(X, y, w, rule)))
+        assert off <= rounding
+        assert rounding <= 1e-15 * 40 * max(offset, 10.0)
+        largest = max(largest, off / rounding)
+        gap = bounds.gap_of(w, np.zeros((1, 3)))
+        assert gap.rounding >= rounding
+    assert largest > 0.01  # of what it allows for
+
+
+def test_a_bound_of_data_far_from_zero_is_below_the_optimum():
+    """The median of each node's targets is exact: the optimum is known without rounding."""
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        y = 1e9 + rng.standard_normal((5, 3))
+        losses = gtv.AbsoluteLoss.stack(np.full((5, 3, 1), 0.1), y)
+        problem = gtv.GTVProblem(gtv.EmpiricalGraph(5, np.empty((0, 2), int)), losses)
+        least = sum(Fraction(max(row)) - Fraction(min(row)) for row in y.tolist()) / 3
+        assert Fraction(problem.solve(rtol=1e-6).dual_value) <= least
+        assert Fraction(problem.lower_bound(np.zeros((0, 1)))[0]) <= least
