@@ -49,7 +49,7 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver._method import Iteration
 from gtvcvx.solvers.driver._schedule import checked_ratio
-from gtvcvx.solvers.primal_dual._coordinates import Coordinates, Weight, one_weight
+from gtvcvx.solvers.primal_dual._coordinates import Coordinates, Weight, first_weight, one_weight
 from gtvcvx.solvers.primal_dual._proximal_maps import (
     ThinProx,
     proximal_map,
@@ -153,7 +153,9 @@ class PrimalDual(Iteration):
         self._pace = Pace(threads)
         self._threads = 1  # of the last call: where the divergence is
         self._detours = problem.losses.detours  # of others, before
-        self._set_weight(1.0 if warm_start is None else warm_start.info.get("primal_weight", 1.0))
+        first = first_weight(problem) if self._coordinates is None else 1.0
+        known = {} if warm_start is None else warm_start.info
+        self._set_weight(known.get("primal_weight", first))
         if warm_start is not None:
             self.w = problem.checked_w(warm_start.w, "warm_start.w")
             self.u = problem.checked_u(warm_start.u, "warm_start.u")

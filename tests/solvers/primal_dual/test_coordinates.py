@@ -10,7 +10,12 @@ import gtvcvx as gtv
 from gtvcvx import generators
 from gtvcvx.solvers.driver import Limits, drive
 from gtvcvx.solvers.polishing._coarsening import Coarsening
-from gtvcvx.solvers.primal_dual._coordinates import Coordinates, _resolvents, one_weight
+from gtvcvx.solvers.primal_dual._coordinates import (
+    Coordinates,
+    _resolvents,
+    first_weight,
+    one_weight,
+)
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 pytestmark = pytest.mark.usefixtures("iterations_alone")
@@ -244,3 +249,23 @@ def test_resolvents_where_the_identity_is_lost_beside_the_rest():
         assert values.min() >= -1e-6
         assert values.max() <= 1.5
     np.testing.assert_allclose(_resolvents(np.eye(3)[None]), 0.5 * np.eye(3)[None])
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1e-3, 0.0), (1e3, 0.0), (1.0, 1e3)])
+def test_the_first_weight_has_the_units_of_parameters_over_flows(scale, shift):
+    rng = np.random.default_rng(0)
+    graph, points = generators.grid(4, 5), rng.standard_normal((20, 2))
+    one = gtv.GTVProblem(graph, gtv.PointLoss.stack(points), "l2", 1e-4)
+    other = gtv.GTVProblem(graph, gtv.PointLoss.stack(scale * points + shift), "l2", 1e-4)
+    assert first_weight(other) == pytest.approx(scale * first_weight(one), rel=1e-6)
+    assert first_weight(one.with_lam(1e-5)) == pytest.approx(10.0 * first_weight(one))
+    # Flows do not grow with capacities that none of them reaches.
+    assert first_weight(one.with_lam(1e9)) == pytest.approx(first_weight(one.with_lam(1e6)))
+
+
+def test_the_first_weight_is_one_where_losses_do_not_tell():
+    graph, same = generators.grid(3, 3), np.ones((9, 1))
+    assert first_weight(gtv.GTVProblem(graph, gtv.PointLoss.stack(same), "l2", 1.0)) == 1.0
+    X = np.ones((9, 2, 1))
+    kinked = [gtv.AbsoluteLoss(X[i], np.ones(2)) for i in range(9)]
+    assert first_weight(gtv.GTVProblem(graph, kinked, "l2", 1.0)) == 1.0
