@@ -20,14 +20,14 @@ class BlockCholesky:
         Of each row.
     X : ndarray, shape (N, d)
     shift : float
-        Share of the diagonal that is added to it.
+        Share of the diagonal that is added to it; may be changed before a factorization.
     """
 
     def __init__(
         self, plan: Plan, edges: IntArray, node: IntArray, X: FloatArray, shift: float = 0.0
     ) -> None:
         self._plan, self._edges, self._node, self._X = plan, edges, node, X
-        self._shift = shift
+        self.shift = shift
         d = X.shape[1]
         self._panels = np.empty(plan.entries(d))
         self._rests = np.empty(plan.waiting * d * d)
@@ -41,7 +41,7 @@ class BlockCholesky:
         """
         blocks = P.copy()
         assemble(blocks, self._node, self._X, row_weights, self._edges, edge_weights)
-        np.einsum("nii->ni", blocks)[:] *= 1.0 + self._shift
+        np.einsum("nii->ni", blocks)[:] *= 1.0 + self.shift
         factorize(self._plan, blocks, edge_weights, self._panels, self._rests, self._front)
 
     def solve(self, right: FloatArray) -> FloatArray:

@@ -18,6 +18,9 @@ from gtvcvx.losses.batched._terms import (
 )
 from gtvcvx.solvers.interior_point._program import Linear, Program, Rows, interleaved
 
+# Roots of weights up to which rows may have them.
+GOOD = 30.0
+
 #: Reads the slopes (N,) of a term's rows from the multipliers of all constraints.
 ReadSlopes = Callable[[FloatArray], FloatArray]
 
@@ -62,11 +65,24 @@ def _rows(X: FloatArray, at: IntArray) -> Linear:
 def _add_squared(program: Program, term: Term, variables: IntArray) -> None:
     """Residuals as variables: Hessians would have the squares of the rows' condition numbers."""
     root = np.sqrt(coefficients(term))
-    group, first = _groups(variables)
-    X, y, group = reduced_rows(term["X"] * root[:, None], term["y"] * root, group[term["node"]])
+    groups, first = _groups(variables)
+    unit = _units(root, groups[term["node"]], len(first))
+    root /= unit[groups[term["node"]]]
+    X, y, group = reduced_rows(term["X"] * root[:, None], term["y"] * root, groups[term["node"]])
     r = program.variables(len(y))
-    program.square_cost(r, 2.0)
+    program.square_cost(r, 2.0 * unit[group] ** 2)
     program.constrain("zero", _rows(X, variables[first[group]]) + -Linear.of(r), y)
+
+
+def _units(root: FloatArray, group: IntArray, count: int) -> FloatArray:
+    """Return units (count,) of the residuals of each group, whose rows have these roots of weights.
+
+    Weights of 1e30 in the rows themselves would be beyond what Clarabel makes up for.
+    """
+    largest = np.zeros(count)
+    np.maximum.at(largest, group, root)
+    good = (largest <= GOOD) & (largest >= 1.0 / GOOD) | (largest == 0.0)
+    return np.where(good, 1.0, np.exp2(np.floor(np.log2(np.where(good, 1.0, largest)))))
 
 
 def _groups(variables: IntArray) -> tuple[IntArray, IntArray]:

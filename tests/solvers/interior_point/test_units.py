@@ -135,3 +135,16 @@ def test_a_round_that_fails_is_followed_by_others(monkeypatch):
     run.drive(InteriorPoint(problem, 1e-6))
     assert run.satisfied
     assert len(solves) > 1
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e15, 1e30])
+def test_weights_beyond_what_rows_may_have_are_units_of_residuals(factor):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 4, 2)), rng.standard_normal((20, 4))
+    graph = gtv.EmpiricalGraph(20, [(i, (i + 1) % 20) for i in range(20)])
+    # Others, of weight 1, are next to nothing beside them.
+    each = [gtv.SquaredLoss(X[i], y[i]) * (factor if i % 3 else 1.0) for i in range(20)]
+    problem = gtv.GTVProblem(graph, each, "l2", factor)
+    run = Run(problem, Limits(1e-6, 100), "TEST")
+    run.drive(InteriorPoint(problem, 1e-6))
+    assert run.satisfied

@@ -45,8 +45,9 @@ class NewtonSettings:
     refinements : int
         Solves with a factor for that, at most. Collinear columns in raw units took up to 40.
     shift : float
-        Share of the diagonal that is added to it: what rounding makes of it. Without it, variables
-        that are lost to rounding rest, and what they miss stays missing.
+        Share of the diagonal that is added to it once steps have to be refined: variables that are
+        lost to rounding do not rest then, and what they miss is found. Not before, since what only
+        weak edges determine is lost in it.
     """
 
     inside: float = 0.99
@@ -109,7 +110,7 @@ class Newton:
         self._targets = np.concatenate([slopes.b, np.zeros(len(smooth.node))])
         self._rows = rows_matrix(X, node, graph.n_nodes)
         self._columns = self._rows.T.tocsr()
-        self._system = BlockCholesky(plan, graph.edges, node, X, settings.shift)
+        self._system = BlockCholesky(plan, graph.edges, node, X)
         self._slopes = Intervals(slopes.low, slopes.high, slopes.rate)
         self._flow = edge_duals(problem)
         self._degree = self._slopes.degree + self._flow.degree
@@ -244,7 +245,8 @@ class Newton:
         self._follow()
         expected = (1.0 - self.length) * self.imbalance
         self._balance()
-        self._doubtful = self._doubtful or self.imbalance > expected + self._enough
+        if not self._doubtful and self.imbalance > expected + self._enough:
+            self._doubtful, self._system.shift = True, self._settings.shift
 
     def _follow(self) -> None:
         """Take residuals and jumps after a step.
