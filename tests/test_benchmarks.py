@@ -1,5 +1,6 @@
 """The benchmarks of tests/benchmarks, on sizes that say nothing about speed."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -147,6 +148,35 @@ def test_page_keeps_what_people_wrote(tmp_path):
     with pytest.raises(ValueError, match=r"page\.md"):
         results.write_page(page)
     assert page.read_text() == "no markers"
+
+
+def test_families_of_other_runs_stay_on_the_page(tmp_path):
+    report, measure = module("report"), module("measure")
+    page = tmp_path / "page.md"
+    old = (
+        "- commit: old\n\n### F4\n\nfour\n\n### F9\n\nnine\n\n"
+        f"### {report.BEHIND}\n\n- F4 x: slow\n- F9 y: slow\n\n### Paths\n\npaths\n"
+    )
+    page.write_text(f"before\n{report.BEGIN}\n\n{old}\n{report.END}\nafter\n")
+    results = report.Results(tmp_path / "out")
+    results.facts["machine"] = {"commit": "new"}
+    missing = dict.fromkeys(field.name for field in dataclasses.fields(measure.Row))
+    for family in ("F9", "F10"):
+        given = {"case": f"{family} z", "series": "z", "family": family, "peer": "gtvcvx"}
+        given |= {"n_nodes": 3, "n_edges": 2, "target": 1e-6, "status": "optimal"}
+        row = measure.Row(**(missing | given | {"reached": family == "F10", "certificate": "x"}))
+        results.rows.append(row)
+    results.write_page(page)
+    text = page.read_text()
+    places = [text.index(f"### {name}\n") for name in ("F4", "F9", "F10", report.BEHIND, "Paths")]
+    assert places == sorted(places)
+    assert "- commit: old" in text
+    assert "four" in text
+    assert "nine" not in text
+    assert text.count("Measured at commit new.") == 2
+    assert "- F4 x: slow" in text
+    assert "- F9 y: slow" not in text
+    assert "- F9 z at 1e-06: gap not proved in time" in text
 
 
 def test_the_page_of_the_repository_has_its_markers():

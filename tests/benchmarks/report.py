@@ -91,7 +91,7 @@ class Results:
             parts += ["", f"### {family}", ""]
             parts += _table(HEAD.split(" | "), [_cells(row) for row in rows])
         if self.rows:
-            parts += ["", "### Where gtvcvx is not ahead", "", *self._behind()]
+            parts += ["", f"### {BEHIND}", "", *self._behind()]
         titles = {
             "paths": "Paths of lambda against cold solves",
             "bandwidth": "Inner loop against memory bandwidth",
@@ -117,12 +117,57 @@ class Results:
         return lines or ["Nowhere in these tables."]
 
     def write_page(self, page: Path = PAGE) -> None:
-        """Replace the generated section of the page."""
+        """Replace what was measured here in the generated section of the page.
+
+        Families of other runs stay as they are, and each table that is new says where it is from.
+        """
         text = page.read_text(encoding="utf-8")
         if text.count(BEGIN) != 1 or text.count(END) != 1:
             raise ValueError(f"{page}: the lines {BEGIN} and {END} are expected once each")
         before, rest = text.split(BEGIN)
-        _write(page, f"{before}{BEGIN}\n\n{self.markdown()}\n{END}{rest.split(END)[1]}")
+        old, after = rest.split(END)
+        _write(page, f"{before}{BEGIN}\n\n{self._joined(old)}\n{END}{after}")
+
+    def _joined(self, old: str) -> str:
+        """Return the section with what is here instead of, or beside, what was there."""
+        known, new = _blocks(old), _blocks(self.markdown())
+        here = {row.family for row in self.rows}
+        if not known.keys() & {f"F{k}" for k in range(1, 100)} - here:
+            return self.markdown()
+        for family in here:
+            commit = self.facts.get("machine", {}).get("commit", "unknown")
+            new[family] = f"{new[family].rstrip()}\n\nMeasured at commit {commit}.\n"
+        new[BEHIND] = _behind_of_both(known.get(BEHIND, ""), new.get(BEHIND, ""), here)
+        blocks = known | {name: text for name, text in new.items() if name}
+        families = sorted((b for b in blocks if _number_of(b)), key=_number_of)
+        others = [name for name in blocks if name and not _number_of(name)]
+        parts = [f"### {name}\n\n{blocks[name].strip()}\n" for name in (*families, *others)]
+        return "\n".join([known.get("", "").strip() + "\n", *parts])
+
+
+BEHIND = "Where gtvcvx is not ahead"
+
+
+def _blocks(text: str) -> dict[str, str]:
+    """Return a section's text by heading; what comes before the first one has none."""
+    first, *others = f"\n{text}".split("\n### ")
+    return {"": first} | {name: body for name, _, body in (x.partition("\n") for x in others)}
+
+
+def _number_of(heading: str) -> int:
+    """Return the number of a family; 0 for other headings."""
+    return int(heading[1:]) if heading[:1] == "F" and heading[1:].isdigit() else 0
+
+
+def _behind_of_both(known: str, new: str, here: set[str]) -> str:
+    """Return the lines of the families that are here, and those of all others."""
+    kept = [
+        line
+        for line in known.splitlines()
+        if line.startswith("- ") and line[2:].split(" ")[0] not in here
+    ]
+    added = [line for line in new.splitlines() if line.startswith("- ")]
+    return "\n".join([*kept, *added]) or "Nowhere in these tables."
 
 
 def _cells(row: Row) -> list[str]:
