@@ -146,9 +146,7 @@ def scalar_solution(
     x, sent = np.empty(len(shift)), np.empty(len(shift))
     values(forest.parent, bounds, x)
     flows(x, nodes, indptr, own, sent)
-    w, u = np.empty(len(x)), np.empty(len(capacities))
-    back(forest, x, shift, sent, w, u)
-    return w, u
+    return back(forest, x, shift, sent)
 
 
 def _own(forest: RootedForest, slopes: Slopes, shift: FloatArray) -> tuple[IntArray, Own]:

@@ -52,6 +52,9 @@ def positioned(
     forest: RootedForest, slopes: Slopes, capacity: FloatArray, shift: FloatArray
 ) -> Nodes:
     """Return the nodes' slopes by position, of values less the shift (n,)."""
+    if forest.in_order:
+        q, rise = np.ascontiguousarray(slopes.q), np.ascontiguousarray(slopes.rise)
+        return Nodes(q, slopes.b - q * shift, rise, capacity, forest.parent)
     n = len(shift)
     nodes = Nodes(np.empty(n), np.empty(n), np.empty(n), capacity, forest.parent)
     _write(forest, slopes, shift, nodes)
@@ -68,8 +71,20 @@ def _write(forest: RootedForest, slopes: Slopes, shift: FloatArray, nodes: Nodes
         nodes.rise[p] = slopes.rise[i]
 
 
-@compiled
 def back(
+    forest: RootedForest, x: FloatArray, shift: FloatArray, sent: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return values (n,) and flows (m,); x and sent, by position, may be overwritten."""
+    if forest.in_order:
+        x += shift
+        return x, np.negative(sent[:-1], out=sent[:-1])
+    w, u = np.empty(len(x)), np.empty(np.count_nonzero(forest.edge >= 0))
+    _back(forest, x, shift, sent, w, u)
+    return w, u
+
+
+@compiled
+def _back(
     forest: RootedForest,
     x: FloatArray,
     shift: FloatArray,

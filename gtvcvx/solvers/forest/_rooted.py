@@ -33,6 +33,9 @@ class RootedForest(NamedTuple):
         One beyond the last position, that of the root, of each tree.
     chain : (k,) of bool
         Where no node of the tree has more than two neighbours, and the root is an end.
+    in_order : bool
+        Whether positions are the nodes' numbers, and edges those of their tails: nothing has to be
+        moved then.
     """
 
     node: IntArray
@@ -41,6 +44,7 @@ class RootedForest(NamedTuple):
     sign: SignArray
     stops: IntArray
     chain: BoolArray
+    in_order: bool
 
 
 def tree_nodes(graph: EmpiricalGraph) -> BoolArray:
@@ -77,6 +81,7 @@ def rooted_forest(graph: EmpiricalGraph) -> RootedForest:
         np.empty(n, np.int8),
         np.empty(n, np.int64),
         np.empty(n, np.bool_),
+        in_order=False,
     )
     trees = _number(graph.edges, arcs, forest)
     # Trees were met from the last position down.
@@ -88,7 +93,8 @@ def _chain(n: int) -> RootedForest:
     edge, sign, parent = np.arange(n), np.ones(n, np.int8), np.arange(1, n + 1)
     parent[-1] = edge[-1] = -1
     sign[-1] = 0
-    return RootedForest(np.arange(n), parent, edge, sign, np.array([n]), np.ones(1, np.bool_))
+    stops, chain = np.array([n]), np.ones(1, np.bool_)
+    return RootedForest(np.arange(n), parent, edge, sign, stops, chain, in_order=True)
 
 
 @compiled
@@ -106,7 +112,7 @@ def _number(edges: IntArray, arcs: Arcs, forest: RootedForest) -> int:
 
     Roots have one neighbour at most, so that trees that are chains are numbered from end to end.
     """
-    node, parent, edge, sign, stops, chain = forest
+    node, parent, edge, sign, stops, chain, _ = forest
     first, last = arcs.start, arcs.stop
     n = len(node)
     position = np.full(n, -1, np.int64)
