@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--external", type=Path, metavar="DIR", help="environments of other programs")
     p.add_argument("--data", type=Path, metavar="DIR", help="F9: a folder with .mat files")
     p.add_argument("--write-docs", action="store_true", help="put all of DIR in docs/benchmarks.md")
+    p.add_argument("--note", metavar="TEXT", help="a line under the tables of this run on the page")
     p.add_argument("--render", action="store_true", help="measure nothing; write what DIR holds")
     p.add_argument("--seed", type=int, default=1, help="F8: another seed, another set of instances")
     p.add_argument("--count", type=_count, default=500, help="F8: number of random instances")
@@ -98,6 +99,8 @@ def main() -> int:
     import report
 
     results = report.Results(args.out)
+    if args.note:
+        results.facts["note"] = args.note
     if not args.render:
         results.facts["machine"] = report.machine()
         if args.bandwidth:

@@ -136,7 +136,8 @@ class Results:
             return self.markdown()
         for family in here:
             commit = self.facts.get("machine", {}).get("commit", "unknown")
-            new[family] = f"{new[family].rstrip()}\n\nMeasured at commit {commit}.\n"
+            note = self.facts.get("note") or f"Measured at commit {commit}."
+            new[family] = f"{new[family].rstrip()}\n\n{note}\n"
         new[BEHIND] = _behind_of_both(known.get(BEHIND, ""), new.get(BEHIND, ""), here)
         blocks = known | {name: text for name, text in new.items() if name}
         families = sorted((b for b in blocks if _number_of(b)), key=_number_of)
