@@ -106,9 +106,15 @@ class DualBounds:
             u = self._alternate(u, conductance)
         # What rounding leaves off the range of a quadratic would be scaled to zero.
         u = conservation.admissible(conservation.project(u, EPS, conductance))
-        flow = Flow(u, b, moved).scaled(penalty.scale_to_feasible(u, self._capacities))
+        flow = Flow(u, b, moved).scaled(self._scale(u))
         theta = self._losses.scale_to_feasible(-(self._divergence @ flow.u))
         return flow if theta >= 1.0 else flow.scaled(theta)
+
+    def _scale(self, u: FloatArray) -> float:
+        """Return the largest share of a flow u (m, d) that is inside the capacities."""
+        scale, capacities = self._penalty.scale_to_feasible, self._capacities
+        pieces = rows_at_once(*u.shape)
+        return min((scale(u[rows], capacities[rows]) for rows in pieces), default=1.0)
 
     def _inside(self, u: FloatArray) -> FloatArray:
         """Project flows (m, d) on the capacities, or a little inside."""
@@ -271,7 +277,8 @@ def slack(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> FloatArray
     """Capacity that a flow u (m, d) leaves on each edge, (m,); zero without capacities."""
     if not penalty.is_norm:
         return np.zeros(len(u))
-    return np.maximum(capacities - penalty.dual_norm(u), 0.0)
+    norms = rowwise(lambda rows: penalty.dual_norm(u[rows]), *u.shape)
+    return np.maximum(capacities - norms, 0.0)
 
 
 def loose_gap(

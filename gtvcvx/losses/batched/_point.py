@@ -116,14 +116,15 @@ class BatchedPoint(BatchedLoss):
         return np.sum(s * self.a, axis=1) + self._quarters(s)
 
     def _quarters(self, s: FloatArray) -> FloatArray:
-        quarters = 0.25 * np.sum(s**2, axis=1)
+        quarters = 0.25 * np.sum(np.square(s), axis=1)
         return np.asarray(quarters if self._weight is None else quarters / self._weight)
 
     def fenchel_gap(
         self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
     ) -> FloatArray:
         """Node gaps ||s_i - grad L_i(w_i)||^2 / (4 c_i)."""
-        return self._quarters(s - self.gradient(w))
+        gradient = self.gradient(w)
+        return self._quarters(np.subtract(s, gradient, out=gradient))
 
     def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """CVXPY model of the value."""
