@@ -8,6 +8,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import cp
+from gtvcvx._pieces import rowwise
 from gtvcvx.losses.batched._base import (
     AffineProx,
     BatchedLoss,
@@ -90,7 +91,8 @@ class BatchedPoint(BatchedLoss):
 
     def value(self, w: FloatArray) -> FloatArray:
         """Weighted squared distances (k,)."""
-        return self._weighted(np.sum((w - self.a) ** 2, axis=1))
+        squares = rowwise(lambda at: np.sum((w[at] - self.a[at]) ** 2, axis=1), *self.a.shape)
+        return self._weighted(squares)
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """Gradients 2 c_i (w_i - a_i), shape (k, d)."""
@@ -116,15 +118,20 @@ class BatchedPoint(BatchedLoss):
         return np.sum(s * self.a, axis=1) + self._quarters(s)
 
     def _quarters(self, s: FloatArray) -> FloatArray:
-        quarters = 0.25 * np.sum(np.square(s), axis=1)
+        quarters = 0.25 * np.sum(s**2, axis=1)
         return np.asarray(quarters if self._weight is None else quarters / self._weight)
 
     def fenchel_gap(
         self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
     ) -> FloatArray:
         """Node gaps ||s_i - grad L_i(w_i)||^2 / (4 c_i)."""
-        gradient = self.gradient(w)
-        return self._quarters(np.subtract(s, gradient, out=gradient))
+        c, a = np.broadcast_to(self._curvature, (len(w), 1)), self.a
+
+        def squares(at: slice) -> FloatArray:
+            return np.asarray(np.sum((s[at] - c[at] * (w[at] - a[at])) ** 2, axis=1))
+
+        quarters = 0.25 * rowwise(squares, *w.shape)
+        return np.asarray(quarters if self._weight is None else quarters / self._weight)
 
     def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """CVXPY model of the value."""

@@ -68,7 +68,9 @@ class Ordering:
 
     def restore_u(self, u: FloatArray) -> FloatArray:
         """Undo `apply_u`."""
-        return u[self._edge] * self._sign[:, None]
+        out = u[self._edge]
+        out *= self._sign[:, None]
+        return out
 
     def apply(self, solution: Solution) -> Solution:
         """Return a solution of the original problem as one of the renumbered problem."""
