@@ -13,6 +13,7 @@ __all__ = [
     "AbsoluteLoss",
     "Box",
     "ClusterChange",
+    "Clusterings",
     "ConsensusWarning",
     "CrossValidation",
     "CrossValidationCallback",
@@ -124,7 +125,14 @@ if TYPE_CHECKING:
         cross_validate,
     )
     from gtvcvx.network_flow import NetworkFlowProblem
-    from gtvcvx.path import ClusterChange, LambdaPath, PathCallback, lambda_max, lambda_path
+    from gtvcvx.path import (
+        ClusterChange,
+        Clusterings,
+        LambdaPath,
+        PathCallback,
+        lambda_max,
+        lambda_path,
+    )
     from gtvcvx.penalties import (
         CvxpyPenalty,
         L1Norm,
@@ -158,7 +166,7 @@ else:
             CrossValidation CrossValidationCallback CrossValidationProgress cross_validate
         """,
         "gtvcvx.network_flow": "NetworkFlowProblem",
-        "gtvcvx.path": "ClusterChange LambdaPath PathCallback lambda_max lambda_path",
+        "gtvcvx.path": "ClusterChange Clusterings LambdaPath PathCallback lambda_max lambda_path",
         "gtvcvx.penalties": """
             CvxpyPenalty L1Norm L2Norm LinfNorm Penalty PNorm Quadratic SquaredNorm
         """,

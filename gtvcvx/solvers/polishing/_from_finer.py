@@ -174,6 +174,8 @@ class FromFiner:
         tied = ~problem.differences(w).any(axis=1)
         # Iterates that were good enough need not be constant on clusters.
         for alike in (tied, tied | fused_edges(problem, w, u, CONTRACTION)[0]):
+            if not alike.any():
+                continue
             labels = connected_components(problem.graph.n_nodes, problem.graph.edges[alike])
             edges = QuotientEdges(problem, labels, 0, 1)
             if len(edges.heads) <= self._settings.shrinkage * problem.graph.n_edges:

@@ -24,6 +24,11 @@ from gtvcvx.solvers.polishing._from_finer import (
 LAMS = np.geomspace(0.05, 3.0, 8)
 
 
+@pytest.fixture(autouse=True)
+def small_problems_grow(monkeypatch):
+    monkeypatch.setattr("gtvcvx.path._solve.GROWING_NODES", 0)
+
+
 def points(n=60, d=2, penalty="l2", seed=2, jitter=0.0):
     """Two groups in the plane; the weights of all edges differ by this factor's exponential."""
     rng = np.random.default_rng(seed)
