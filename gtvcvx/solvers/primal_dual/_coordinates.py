@@ -143,10 +143,11 @@ class Coordinates:
 def _resolvents(P: FloatArray) -> FloatArray:
     """Return ``(I + P_i)^-1`` for matrices P (n, d, d) that are positive semidefinite."""
     # Where P has less than full rank, and is so large that I is lost beside it, the inverse is not
-    # found, or has entries beyond 1.
+    # found, has entries beyond 1, or is not symmetric: with such maps iterations run away.
     with suppress(np.linalg.LinAlgError):
         found = np.linalg.inv(np.eye(P.shape[1]) + P)
-        if (np.abs(found) <= 1.0 + LOST).all():
+        symmetric = (np.abs(found - found.transpose(0, 2, 1)) <= LOST).all()
+        if symmetric and (np.abs(found) <= 1.0 + LOST).all():
             return np.asarray(found, dtype=np.float64)
     values, vectors = np.linalg.eigh(P)
     inverse = vectors / (1.0 + np.maximum(values, 0.0))[:, None, :]

@@ -242,12 +242,12 @@ def test_resolvents_where_the_identity_is_lost_beside_the_rest():
         # What it does not see stays as it is.
         kept = np.einsum("nki,nij->nkj", unseen, _resolvents(scale * squares))
         np.testing.assert_allclose(kept, unseen, atol=1e-4)
-    for scale in (1e15, 1e17, 1e30):
+    for scale in (1e13, 1e14, 1e15, 1e16, 1e17, 1e30):
         # Directions drown in rounding there, but none is made longer.
         found = _resolvents(scale * squares)
         values = np.linalg.eigvalsh(0.5 * (found + found.transpose(0, 2, 1)))
         assert values.min() >= -1e-6
-        assert values.max() <= 1.5
+        assert values.max() <= 1.0 + 1e-5
     np.testing.assert_allclose(_resolvents(np.eye(3)[None]), 0.5 * np.eye(3)[None])
 
 
