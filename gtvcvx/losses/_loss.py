@@ -108,6 +108,29 @@ class Loss(ABC):
         return float(batch.conjugate(row, np.array([float(atol)]))[0])
 
 
+    def everywhere(self, n_nodes: int, dim: int | None = None) -> StackedLoss:
+        """Return the same loss at n_nodes nodes, as a stacked loss that others can be added to.
+
+        Parameters
+        ----------
+        n_nodes : int
+        dim : int, optional
+            Dimension d; needed where the loss fits any.
+        """
+        for name, value in (("n_nodes", n_nodes), ("dim", self.dim if dim is None else dim)):
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"{name}: a positive integer is expected, got {value!r}")
+        d = int(dim or self.dim or 0)
+        if self.dim not in (None, d):
+            raise ValueError(f"dim: {self.dim} is expected, got {d}")
+        return self._repeated(int(n_nodes), d).completed(n_nodes)
+
+    def _repeated(self, n_nodes: int, dim: int) -> StackedLoss:
+        """Return this loss at all nodes."""
+        batch = type(self).batch([self] * n_nodes, dim)
+        return StackedLoss([(np.arange(n_nodes), batch)], dim)
+
+
 class PlainLoss(Loss):
     """A loss that is a sum of terms of plain data."""
 
@@ -140,23 +163,9 @@ class PlainLoss(Loss):
         of = multinomial if MULTINOMIAL in kinds else composite
         return of(joined, len(losses), dim)
 
-    def everywhere(self, n_nodes: int, dim: int | None = None) -> StackedLoss:
-        """Return the same loss at n_nodes nodes, as a stacked loss that others can be added to.
-
-        Parameters
-        ----------
-        n_nodes : int
-        dim : int, optional
-            Dimension d; needed where the loss fits any.
-        """
-        for name, value in (("n_nodes", n_nodes), ("dim", self.dim if dim is None else dim)):
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"{name}: a positive integer is expected, got {value!r}")
-        d = int(dim or self.dim or 0)
-        if self.dim not in (None, d):
-            raise ValueError(f"dim: {self.dim} is expected, got {d}")
+    def _repeated(self, n_nodes: int, dim: int) -> StackedLoss:
         terms = []
-        for term in self.plain_terms(d):
+        for term in self.plain_terms(dim):
             rows = len(term["node"])
             fields = {
                 name: np.tile(term[name], (n_nodes,) + (1,) * (term[name].ndim - 1))
@@ -164,7 +173,7 @@ class PlainLoss(Loss):
             }
             node = np.repeat(np.arange(n_nodes), rows)
             terms.append({"kind": term["kind"], "node": node, **fields})
-        return StackedLoss(parts_of_terms(terms, d), d).completed(n_nodes)
+        return StackedLoss(parts_of_terms(terms, dim), dim)
 
 
 class SumLoss(PlainLoss):
