@@ -107,7 +107,6 @@ class Loss(ABC):
             raise ValueError(f"atol: a number >= 0 is expected, got {atol}")
         return float(batch.conjugate(row, np.array([float(atol)]))[0])
 
-
     def everywhere(self, n_nodes: int, dim: int | None = None) -> StackedLoss:
         """Return the same loss at n_nodes nodes, as a stacked loss that others can be added to.
 

@@ -372,6 +372,7 @@ def test_readers_need_no_other_part_of_the_package():
             "gtvcvx._arrays",
             "gtvcvx.files",
             "gtvcvx.files._csv",
+            "gtvcvx.files._edge_table",
             "gtvcvx.files._opening",
             "gtvcvx.files._partition",
             "gtvcvx.files._tables",

@@ -20,7 +20,6 @@ References
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,58 +55,10 @@ from gtvcvx.solvers.primal_dual._proximal_maps import (
     rest,
     thin_pass,
 )
+from gtvcvx.solvers.primal_dual._settings import DEFAULTS, PrimalDualSettings
 from gtvcvx.solvers.primal_dual._threads import Pace, equal_blocks, most_threads
 
-
-@dataclass(frozen=True)
-class PrimalDualSettings:
-    """Settings of the iteration.
-
-    Attributes
-    ----------
-    relaxation : float
-        Over-relaxation, below 2 for convergence [4]_; the nearer to 2, the fewer iterations.
-    sample : int
-        The average is taken over every so many iterations, and restarts are decided as often:
-        often enough for the average, seldom enough to cost nothing.
-    shortest_epoch : int
-        No epoch, from restart to restart, is shorter: the first steps say little.
-    sufficient, necessary, longest : float
-        Restart when the residual is down to `sufficient` times that of the last restart, or down
-        to `necessary` times it and rising, or when the epoch is longer than `longest` times the
-        whole run; the rules of [3]_, with its third constant and larger first two.
-    largest_change : float
-        Of the primal weight, at a restart: where all flows are at capacity, or w has stopped, an
-        epoch says little about it.
-    origin_size, origin_kept : int
-        With more flow variables than that, 128 megabytes, some edges and nodes tell how far all
-        have moved in an epoch, and no copy is kept of the others: as many as have about so many
-        variables, 32 megabytes.
-    averaged_size : int
-        With more flow variables than that, 256 megabytes, there are no averages, and restarts are
-        at the current point: with many points that takes as many iterations within a few percent.
-    """
-
-    relaxation: float = 1.9
-    sample: int = 10
-    shortest_epoch: int = 40
-    sufficient: float = 0.4
-    necessary: float = 0.8
-    longest: float = 0.36
-    largest_change: float = 10.0
-    origin_size: int = 2**24
-    origin_kept: int = 2**22
-    averaged_size: int = 2**25
-
-    def strides(self, nodes: int, edges: int) -> tuple[int, int]:
-        """Return that each so many-th node and edge tells, of so many variables of either."""
-        if edges <= self.origin_size:
-            return 1, 1
-        return 1 + nodes // self.origin_kept, 1 + edges // self.origin_kept
-
-
 _LOG = room_logger("solvers.primal_dual")
-DEFAULTS = PrimalDualSettings()
 
 
 class PrimalDual(Iteration):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers.primal_dual._primal_dual import DEFAULTS, PrimalDual
+from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
+from gtvcvx.solvers.primal_dual._settings import DEFAULTS
 
 
 def problem_of(penalty="l2", spread=1.0):
