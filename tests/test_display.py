@@ -86,6 +86,9 @@ def shown(n: int) -> list[object]:
         gtv.CrossValidationProgress(None, 5, 0, 1, 120, solution),
         path,
         *path.changes[:3],
+        gtv.Clusterings(
+            dict.fromkeys(range(1, n), np.arange(n)), dict.fromkeys(range(n), 0.1), [n], 1
+        ),
         gtv.ClusterChange("merge", 1 / 3, 2 / 3, tuple(range(n)), (0,), np.arange(n)),
         dataclasses.replace(path, lams=path.lams[:0], solutions=[]),
         cross_validation(path, n),

@@ -18,15 +18,10 @@ from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, WEIGHT, Term
 # A value and a gap each lose half a unit in the last place for each product of a row; of more than
 # so many, whose roundings cancel in part, no more. A difference of two doubles loses nothing.
 MOST_ULPS = 4.0
-#: The largest slope of a row, where that is known whatever the point, in units of delta for some.
-STEEPEST = {
-    "absolute": 1.0,
-    "quantile": 1.0,
-    "hinge": 1.0,
-    "logistic": 1.0,
-    "huber": 2.0,
-    "pseudohuber": 1.0,
-}
+#: Rows of slopes at most 2 sqrt(f) where their value is f.
+ROOTED = frozenset({"squared", "huber", "pseudohuber"})
+#: The largest slope of other rows, where that is known whatever the point.
+STEEPEST = {"absolute": 1.0, "quantile": 1.0, "hinge": 1.0, "logistic": 1.0}
 
 
 class ValueRounding:
@@ -45,7 +40,7 @@ class ValueRounding:
         self._unit = min(float(d), MOST_ULPS) * EPS
         # Of rows of bounded slopes s_k: sum_k c_k s_k |x_k|.
         self._steep: list[FloatArray] = []
-        # Of squares: roots of sum_k c_k x_k^2.
+        # Of squares and what is below them: roots of sum_k c_k x_k^2.
         self._squares: list[FloatArray] = []
         # Of counts: max_k |x_k| and sum_k c_k y_k |x_k|.
         self._counts: list[tuple[FloatArray, FloatArray]] = []
@@ -74,7 +69,7 @@ class ValueRounding:
         n, d = self._shape
         given = term.get(WEIGHT)
         c: FloatArray = 1.0 / np.bincount(node, minlength=n)[node] if given is None else given
-        if kind == "squared":
+        if kind in ROOTED:
             self._squares.append(np.sqrt(_sums(node, c[:, None] * x**2, n)))
         elif kind == "poisson":
             most = np.zeros((n, d))
@@ -84,8 +79,7 @@ class ValueRounding:
             mean = np.repeat(_sums(node, c[:, None] * x, n), d // x.shape[1], axis=1)
             self._steep.append(mean)
         else:
-            c = c * STEEPEST[kind] * np.asarray(term.get("delta", 1.0))
-            self._steep.append(_sums(node, c[:, None] * x, n))
+            self._steep.append(_sums(node, STEEPEST[kind] * c[:, None] * x, n))
 
 
 def _products(x: FloatArray, size: FloatArray) -> FloatArray:

@@ -112,7 +112,7 @@ def test_groups_add_up(rng, ridge):
     form, labels = form_of(rng, ridge=ridge), np.array([1, 0, 1, 2, 2])
     form = form._replace(diagonal=np.repeat(form.diagonal[:, :1], 6, axis=1))
     form = form._replace(own=ridge * form.own)
-    groups = _thin.grouped(form, labels)
+    groups = _thin.grouped_form(form, labels)
     members = np.eye(3)[labels].T
     total = np.einsum("gi,ijk->gjk", members, hessians(form))
     linear = members @ _thin.linear_of(form)

@@ -251,14 +251,16 @@ def test_resolvents_where_the_identity_is_lost_beside_the_rest():
     np.testing.assert_allclose(_resolvents(np.eye(3)[None]), 0.5 * np.eye(3)[None])
 
 
-@pytest.mark.parametrize(("scale", "shift"), [(1e-3, 0.0), (1e3, 0.0), (1.0, 1e3)])
+@pytest.mark.parametrize(("scale", "shift"), [(1e-3, 0.0), (30.0, 0.0), (1.0, 1e3)])
 def test_the_first_weight_has_the_units_of_parameters_over_flows(scale, shift):
     rng = np.random.default_rng(0)
     graph, points = generators.grid(4, 5), rng.standard_normal((20, 2))
-    one = gtv.GTVProblem(graph, gtv.PointLoss.stack(points), "l2", 1e-4)
-    other = gtv.GTVProblem(graph, gtv.PointLoss.stack(scale * points + shift), "l2", 1e-4)
+    one = gtv.GTVProblem(graph, gtv.PointLoss.stack(points), "l2", 0.1)
+    other = gtv.GTVProblem(graph, gtv.PointLoss.stack(scale * points + shift), "l2", 0.1)
     assert first_weight(other) == pytest.approx(scale * first_weight(one), rel=1e-6)
-    assert first_weight(one.with_lam(1e-5)) == pytest.approx(10.0 * first_weight(one))
+    assert first_weight(one.with_lam(0.01)) == pytest.approx(10.0 * first_weight(one))
+    # Where capacities are tiny proximal maps are to keep their digits.
+    assert first_weight(one.with_lam(1e-9)) == pytest.approx(5000.0)
     # Flows do not grow with capacities that none of them reaches.
     assert first_weight(one.with_lam(1e9)) == pytest.approx(first_weight(one.with_lam(1e6)))
 
