@@ -15,7 +15,6 @@ from gtvcvx.distributed._manifest import Manifest
 from gtvcvx.distributed._partition import partitioned
 from gtvcvx.distributed._shard import Shard
 from gtvcvx.distributed._sources import EDGE, ProblemFile, Source, Tables, TableSource
-from gtvcvx.losses.batched._terms import selected
 
 # Graphs with at most so many edges are partitioned in memory, which takes 50 bytes an edge.
 MOST_EDGES_IN_MEMORY = 20_000_000
@@ -50,8 +49,13 @@ def _cut(source: Source, path: Path, scratch: Path, shards: int, partitioner: ob
             buckets.put(piece, owners[piece["node"]])
     folder = Folder(path)
     for number in range(count):
-        terms = [buckets.take(number) for buckets in entries]
-        folder.add(_shard(source, owners, number, folder.sharding, edges.take(number), terms))
+        ends, weights = _merged(edges.take(number))
+        terms = [
+            form.term(buckets.take(number))
+            for form, buckets in zip(source.forms, entries, strict=True)
+        ]
+        given = folder.sharding, number, source.dim, owners
+        folder.add(Shard.cut(*given, ends, weights, terms, source.labels))
     return folder.finish(
         dim=source.dim,
         penalty=source.penalty,
@@ -83,34 +87,6 @@ def _owners(source: Source, count: int, partitioner: object) -> tuple[IntArray, 
 
 def _ends(edges: Records) -> IntArray:
     return np.column_stack([edges["head"], edges["tail"]])
-
-
-def _shard(
-    source: Source,
-    owners: IntArray,
-    number: int,
-    sharding: str,
-    edges: Records,
-    terms: list[Records],
-) -> Shard:
-    ends, weights = _merged(edges)
-    own = np.flatnonzero(owners == number)
-    nodes = np.union1d(own, ends)
-    labels = None if source.labels is None else [source.labels[i] for i in own.tolist()]
-    place = np.full(source.n_nodes, -1, np.int64)
-    place[nodes] = np.arange(len(nodes))
-    data = [form.term(records) for form, records in zip(source.forms, terms, strict=True)]
-    return Shard(
-        sharding=sharding,
-        number=number,
-        dim=source.dim,
-        nodes=nodes,
-        owners=owners[nodes],
-        edges=place[ends],
-        weights=weights,
-        terms=[selected(term, place) for term in data if len(term["node"])],
-        labels=labels,
-    )
 
 
 def _merged(edges: Records) -> tuple[IntArray, FloatArray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from gtvcvx._arrays import BoolArray, FloatArray, IntArray, integer_array, real_
 from gtvcvx.files import _storage
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss, stacked_from_terms
-from gtvcvx.losses.batched._terms import Term, checked
+from gtvcvx.losses.batched._terms import Term, checked, selected
 
 SCHEMA = "gtv-shard/1"
 
@@ -54,6 +54,50 @@ class Shard:
     weights: FloatArray
     terms: list[Term]
     labels: list[Any] | None = None
+
+    @staticmethod
+    def cut(
+        sharding: str,
+        number: int,
+        dim: int,
+        owners: IntArray,
+        ends: IntArray,
+        weights: FloatArray,
+        terms: Sequence[Term],
+        labels: Sequence[Any] | None,
+    ) -> Shard:
+        """Return a shard of the whole graph.
+
+        Parameters
+        ----------
+        sharding, number, dim
+            See the attributes.
+        owners : ndarray of int64, shape (n,)
+            Shard of each node.
+        ends, weights : ndarray, shapes (l, 2) and (l,)
+            The edges with an end that this shard owns, in lexicographic order.
+        terms : sequence of dict
+            Losses, of these nodes at least.
+        labels : sequence, or None
+            Of all nodes.
+        """
+        own = np.flatnonzero(owners == number)
+        nodes = np.union1d(own, ends)
+        place = np.full(len(owners), -1, np.int64)
+        place[nodes] = np.arange(len(nodes))
+        of_own = np.where(owners == number, place, -1)
+        some = [selected(term, of_own) for term in terms]
+        return Shard(
+            sharding=sharding,
+            number=number,
+            dim=dim,
+            nodes=nodes,
+            owners=owners[nodes],
+            edges=place[ends],
+            weights=weights,
+            terms=[term for term in some if len(term["node"])],
+            labels=None if labels is None else [labels[i] for i in own.tolist()],
+        )
 
     @property
     def own(self) -> BoolArray:

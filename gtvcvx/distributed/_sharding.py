@@ -14,7 +14,7 @@ from gtvcvx.distributed._manifest import Manifest
 from gtvcvx.distributed._partition import partitioned
 from gtvcvx.distributed._shard import Shard
 from gtvcvx.distributed._sources import Tables
-from gtvcvx.losses.batched._terms import FIELDS, Term, fields_of, selected
+from gtvcvx.losses.batched._terms import FIELDS, Term, fields_of
 from gtvcvx.problem import GTVProblem
 
 
@@ -77,7 +77,10 @@ def _shard_problem(
     folder = Folder(out)
     labelled = not isinstance(graph.nodes, range)
     for number in range(count):
-        folder.add(_cut(problem, terms, labels, number, folder.sharding, labelled))
+        chosen = np.flatnonzero((labels == number)[graph.edges].any(axis=1))
+        given = folder.sharding, number, problem.dim, labels
+        edges, weights = graph.edges[chosen], graph.weights[chosen]
+        folder.add(Shard.cut(*given, edges, weights, terms, graph.nodes if labelled else None))
     return folder.finish(
         dim=problem.dim,
         penalty=problem.penalty.to_data(),
@@ -110,33 +113,3 @@ def _sizes(edges: IntArray, terms: list[Term], n_nodes: int, dim: int) -> FloatA
         a_row = sum(term[name][:1].nbytes for name in ("node", *fields_of(term)))
         sizes += a_row * np.bincount(term["node"], minlength=n_nodes)
     return sizes
-
-
-def _cut(
-    problem: GTVProblem,
-    terms: list[Term],
-    labels: IntArray,
-    number: int,
-    sharding: str,
-    labelled: bool,
-) -> Shard:
-    graph, own = problem.graph, labels == number
-    chosen = np.flatnonzero(own[graph.edges].any(axis=1))
-    edges = graph.edges[chosen]
-    nodes = np.union1d(np.flatnonzero(own), edges)
-    place = np.full(graph.n_nodes, -1, np.int64)
-    place[nodes] = np.arange(len(nodes))
-    of_own = np.where(own, place, -1)
-    some = [selected(term, of_own) for term in terms]
-    names = [graph.nodes[i] for i in nodes[own[nodes]].tolist()] if labelled else None
-    return Shard(
-        sharding=sharding,
-        number=number,
-        dim=problem.dim,
-        nodes=nodes,
-        owners=labels[nodes],
-        edges=place[edges],
-        weights=graph.weights[chosen],
-        terms=[term for term in some if len(term["node"])],
-        labels=names,
-    )
