@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -313,12 +313,7 @@ class GTVProblem:
             Something cannot be written down: a loss given as a Python callable, or a node label
             that is neither a string nor an integer.
         """
-        for label in self.graph.nodes:
-            if isinstance(label, bool) or not isinstance(label, (str, int)):
-                raise TypeError(
-                    f"graph: node label {label!r} is neither a string nor an integer and cannot "
-                    "be written down"
-                )
+        check_labels(self.graph.nodes)
         data = self.to_data()
         for term in data["terms"]:
             if term["kind"] == "opaque":
@@ -378,6 +373,18 @@ class GTVProblem:
             f"GTVProblem(n_nodes={self.graph.n_nodes}, n_edges={self.graph.n_edges}, "
             f"dim={self.dim}, penalty={self.penalty.name!r}, lam={self.lam})"
         )
+
+
+def check_labels(nodes: Sequence[Any]) -> None:
+    """Refuse node labels that cannot be written down."""
+    if isinstance(nodes, range):
+        return
+    for label in nodes:
+        if isinstance(label, bool) or not isinstance(label, (str, int)):
+            raise TypeError(
+                f"graph: node label {label!r} is neither a string nor an integer and cannot "
+                "be written down"
+            )
 
 
 def checked_lam(lam: float) -> float:

@@ -86,12 +86,9 @@ def _metis(n_nodes: int, edges: IntArray, sizes: FloatArray, n_shards: int) -> I
     adjacency = _adjacency(n_nodes, edges)
     unit = max(float(sizes.sum()) / _LARGEST_TOTAL, float(sizes.max(initial=1.0)) / 2**20)
     weights = np.maximum(np.round(sizes / max(unit, 1.0)), 1.0).astype(np.int64)
-    _, labels = pymetis.part_graph(
-        n_shards,
-        xadj=adjacency.indptr.astype(np.int32),
-        adjncy=adjacency.indices.astype(np.int32),
-        vweights=weights,
-    )
+    starts, neighbours = (at.astype(np.int32) for at in (adjacency.indptr, adjacency.indices))
+    graph = pymetis.CSRAdjacency(starts, neighbours)
+    _, labels = pymetis.part_graph(n_shards, graph, vweights=weights.astype(np.int32))
     return np.asarray(labels, np.int64)
 
 

@@ -15,7 +15,7 @@ from gtvcvx.distributed._partition import partitioned
 from gtvcvx.distributed._shard import Shard
 from gtvcvx.distributed._sources import Tables
 from gtvcvx.losses.batched._terms import FIELDS, Term, fields_of
-from gtvcvx.problem import GTVProblem
+from gtvcvx.problem import GTVProblem, check_labels
 
 
 def shard(
@@ -92,6 +92,7 @@ def _shard_problem(
 
 def _writable(problem: GTVProblem) -> list[Term]:
     """Return the losses as plain data; refuse what cannot be written down, by its name."""
+    check_labels(problem.graph.nodes)
     terms = problem.losses.terms()
     for term in terms:
         if term["kind"] not in FIELDS:

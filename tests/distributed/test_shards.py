@@ -7,11 +7,11 @@ import sys
 import textwrap
 
 import cvxpy as cp
-import networkx as nx
 import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx import generators
 from gtvcvx.distributed import Manifest, Shard, Tables, shard
 from gtvcvx.files import _storage
 from gtvcvx.files._tables import match_nodes, read_data, read_edges
@@ -115,7 +115,7 @@ def test_labels_are_kept(tmp_path):
 def test_metis_cuts_less(tmp_path):
     pytest.importorskip("pymetis")
     problem = gtv.GTVProblem(
-        gtv.EmpiricalGraph.from_networkx(nx.grid_2d_graph(40, 40)),
+        generators.grid(40, 40),
         gtv.PointLoss.stack(np.zeros((1600, 1))),
     )
     by_metis = shard(problem, tmp_path / "a", 16, partitioner="metis")
@@ -328,6 +328,9 @@ class TestRefusals:
             shard(problem, tmp_path, 2, partitioner=np.full(120, 5))
         with pytest.raises(ValueError, match=r"partitioner: shape \(120,\)"):
             shard(problem, tmp_path, 2, partitioner=[0, 1])
+        pairs = gtv.EmpiricalGraph(2, [(0, 1)], nodes=[(0, 0), (0, 1)])
+        with pytest.raises(TypeError, match=r"graph: node label \(0, 0\) is neither"):
+            shard(gtv.GTVProblem(pairs, gtv.PointLoss.stack(np.eye(2))), tmp_path, 2)
         callables = {0: gtv.CvxpyLoss(lambda w: cp.sum_squares(w), dim=2)}
         opaque = gtv.GTVProblem(problem.graph, callables)
         with pytest.raises(TypeError, match="losses: node 0 has a CvxpyLoss"):
