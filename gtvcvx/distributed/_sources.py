@@ -6,8 +6,8 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -202,12 +202,8 @@ def _form_of(term: Mapping[str, Any]) -> TermForm:
     kind = term["kind"]
     if kind not in FIELDS:
         raise ValueError(f"terms: kind {kind!r} is not one of {sorted(FIELDS)}")
-    columns = {"node": np.dtype("<i8")}
-    fields = [
-        (name, columns.get(name, np.dtype("<f8")), term[name].shape[1:])
-        for name in ("node", *fields_of(dict(term)))
-    ]
-    return TermForm(kind, np.dtype(fields))
+    fields = [(name, "<f8", term[name].shape[1:]) for name in fields_of(dict(term))]
+    return TermForm(kind, np.dtype([("node", "<i8"), *fields]))
 
 
 @dataclass(frozen=True)
@@ -288,9 +284,8 @@ class TableSource:
 
     def _spooled_rows(self, folder: Path) -> Spool:
         tables = self._tables
-        pieces = self._scan()
-        p = len(next(pieces).features)
-        self.dim = p + bool(tables.intercept)
+        with closing(self._scan()) as pieces:
+            self.dim = len(next(pieces).features) + bool(tables.intercept)
         if not self.dim:
             raise ValueError(f"{os.fspath(tables.data)}: there is no feature column")
         parameters = [(name, "<f8") for name in ROW_KINDS[tables.loss]]
@@ -298,7 +293,7 @@ class TableSource:
         self.forms = [TermForm(tables.loss, np.dtype(columns))]
         return Spool(folder / "rows.bin", self.forms[0].dtype)
 
-    def _scan(self) -> Iterator[DataTable]:
+    def _scan(self) -> Generator[DataTable, None, None]:
         t = self._tables
         return scan_data(t.data, node=t.node, target=t.target, features=t.features)
 

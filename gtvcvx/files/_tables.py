@@ -9,7 +9,7 @@ file holds only integers and the other does not.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,7 +137,7 @@ def scan_data(
     target: str | None,
     features: Sequence[str] | None = None,
     targets: Numbers | None = None,
-) -> Iterator[DataTable]:
+) -> Generator[DataTable, None, None]:
     """Read data points as `read_data` does, piece by piece, for files that do not fit in memory.
 
     The first piece is empty and says which features there are. Targets are as they are read,
