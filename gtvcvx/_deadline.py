@@ -16,13 +16,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from verify._deadline import Expired, look, now, until
+from verify._deadline import Expired, by_clock, look, now, until
 
 __all__ = [
     "Allowance",
     "Expired",
     "Unaffordable",
     "allowing",
+    "by_clock",
     "look",
     "now",
     "pieces",

@@ -9,7 +9,7 @@ from types import FrameType
 
 
 @contextmanager
-def noticed(*, raised: bool = True) -> Iterator[list[int]]:
+def noticed(*, raised: bool = True, most: int | None = None) -> Iterator[list[int]]:
     """Collect signals of Ctrl-C while the block runs, besides raising KeyboardInterrupt as usual.
 
     A solver ends at Ctrl-C and returns its incumbent, like at a limit; whoever runs it must know
@@ -20,12 +20,14 @@ def noticed(*, raised: bool = True) -> Iterator[list[int]]:
     ----------
     raised : bool
         Whether KeyboardInterrupt is raised. Without it the block must look at what was collected.
+    most : int, optional
+        It is raised all the same when more than so many signals have come.
     """
     pressed: list[int] = []
 
     def handler(number: int, frame: FrameType | None) -> None:
         pressed.append(number)
-        if raised:
+        if raised or (most is not None and len(pressed) > most):
             signal.default_int_handler(number, frame)
 
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -128,6 +128,16 @@ class Shard:
         far = self.owners[self.edges] == other
         return np.unique(self.edges[far[:, ::-1]])
 
+    def cut_with(self, other: int) -> IntArray:
+        """Return the edges to another shard that are counted here."""
+        ends = self.owners[self.edges]
+        return np.flatnonzero((ends[:, 0] == self.number) & (ends[:, 1] == other))
+
+    def cut_of(self, other: int) -> IntArray:
+        """Return the edges to another shard that are counted there, in the same order."""
+        ends = self.owners[self.edges]
+        return np.flatnonzero((ends[:, 1] == self.number) & (ends[:, 0] == other))
+
     @property
     def neighbours(self) -> list[int]:
         """Shards with which this one shares edges."""
