@@ -122,6 +122,9 @@ def compiled(
         "no_cfunc_wrapper": True,
         "no_cpython_wrapper": inner,
         "_nrt": allocates,
+        # Called, it might be another copy that is loaded already: that of a caller compiled in this
+        # process, optimized otherwise, whose last digits differ from those of the one on disk.
+        "forceinline": inner,
     }
     if small:
         options["pipeline_class"] = _SmallCompiler

@@ -254,3 +254,28 @@ def test_all_compiled_functions_have_this_cache():
     using = {path.parent.name for path in files if "\n@compiled" in path.read_text()}
     assert using >= {"compiled", "node", "divide", "flows"}
     assert _names_numba_compiles(Path(_compiled.__file__))
+
+
+BITS = """
+import numpy as np
+import gtvcvx as gtv
+from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
+
+rng = np.random.default_rng(5)
+X = rng.normal(size=(60, 3, 3)) * [1.0, 2000.0, 0.1]
+graph = gtv.generators.nearest_neighbours(rng.random((60, 2)), 4)
+losses = gtv.SquaredLoss.stack(X, rng.normal(size=(60, 3)))
+# Columns in different units: a weight for each, and ellipsoids to be projected on.
+method = PrimalDual(gtv.GTVProblem(graph, losses, "l2", 0.1))
+method.run(300)
+print(method.w.tobytes().hex())
+"""
+
+
+def test_what_is_on_disk_computes_the_same_bits(tmp_path):
+    """Functions called by others must be their own copies, not any that is loaded already."""
+    root = str(Path(gtvcvx.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": root, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", BITS]
+    found = [subprocess.check_output(command, env=environment) for _ in range(2)]
+    assert found[0] == found[1]

@@ -6,7 +6,7 @@ from _twins import alone, random_graph
 
 import gtvcvx as gtv
 from gtvcvx.compiled import _primal_dual, dims_of
-from gtvcvx.compiled._given_prox import complete_iteration
+from gtvcvx.compiled._one_pass import complete_nodes, pass_edges
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, edge_room
 
 node_block, edge_block = alone(_primal_dual.node_block), alone(_primal_dual.edge_block)
@@ -151,8 +151,11 @@ def test_an_iteration_is_completed_around_given_proximal_points(name, measured):
     primal = float(np.sum((prox - w) ** 2 / tau[:, None]))
     expected_u, dual = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
     step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form)
-    point, room, arcs = Point(w, u, nodes), edge_room((0,) * d, 1), graph.by_head
-    moved = complete_iteration((0,) * d, prox, tau, point, room, arcs, step, measured)
+    dims, room, arcs = (0,) * d, edge_room((0,) * d, 1), graph.by_head
+    moved = (
+        complete_nodes(dims, prox, tau, w, nodes, 1.9),
+        pass_edges(dims, u, nodes[0], room[0], arcs, step, measured),
+    )
     np.testing.assert_allclose(w, expected_w, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(u, expected_u, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(nodes[0, :, :d], bar, rtol=1e-12, atol=1e-12)

@@ -86,8 +86,8 @@ def problems(rng, monkeypatch, spread=1.0, penalty="l2", ridge=False):
 @pytest.mark.parametrize("ridge", [False, True])
 def test_iterations_are_those_with_matrices(rng, monkeypatch, penalty, spread, ridge):
     (thin, by_rows), (_, by_matrices) = problems(rng, monkeypatch, spread, penalty, ridge)
-    assert isinstance(by_rows._prox, ThinProx)
-    assert (by_rows._coordinates is not None) == (by_matrices._coordinates is not None)
+    assert isinstance(by_rows.state._prox, ThinProx)
+    assert (by_rows.state.coordinates is not None) == (by_matrices.state.coordinates is not None)
     for method in (by_rows, by_matrices):
         method.run(30)  # no restart yet: one would tell apart what rounding has
     size = np.abs(by_matrices.w).max()

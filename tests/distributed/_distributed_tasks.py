@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gtvcvx.distributed._iteration import ShardedPrimalDual
 from gtvcvx.distributed._parts import Parts
 
 
@@ -33,3 +34,43 @@ def copies_and_sums(fabric, folder):
         found.append(float(told[0].sum()))
         gathered = parts.gather([a for pair in zip(nodes, edges, strict=True) for a in pair])
     return (gathered, np.array(found)) if fabric.rank == 0 else None
+
+
+def gathered(parts, arrays, places):
+    """Return rows of arrays, one (k, q) a part, in the whole problem's order, at rank 0."""
+    found = parts.gather([a for pair in zip(places, arrays, strict=True) for a in pair])
+    if found is None:
+        return None
+    rows = np.empty((sum(len(at) for at in found[::2]), found[1].shape[1]))
+    for at, some in zip(found[::2], found[1::2], strict=True):
+        rows[at] = some
+    return rows
+
+
+def pair_of(parts, w, u, edges):
+    """Return point and flow of the whole problem at rank 0, whose edges (m, 2) are given."""
+    n = parts.n_nodes
+    order = edges[:, 0] * n + edges[:, 1]
+    nodes = [part.shard.nodes[part.own] for part in parts]
+    ends = [part.shard.nodes[part.shard.edges[part.counted]] for part in parts]
+    places = [np.searchsorted(order, pair[:, 0] * n + pair[:, 1]) for pair in ends]
+    point = gathered(parts, [a[p.own] for p, a in zip(parts, w, strict=True)], nodes)
+    flow = gathered(parts, [a[p.counted] for p, a in zip(parts, u, strict=True)], places)
+    return point, flow
+
+
+def iterations(fabric, argument):
+    """Iterate; return point, flow and facts at rank 0."""
+    folder, edges, count = argument
+    parts = Parts.load(fabric, folder)
+    with parts.running():
+        method = ShardedPrimalDual(parts)
+        method.run(count)
+        w, u = pair_of(parts, method.w, method.u, edges)
+        # Both copies of the flow of a cut edge are the same.
+        flows = method.u
+        before = [flow.copy() for flow in flows]
+        parts.refresh_edges(flows)
+        differ = parts.add([np.sum(a != b) for a, b in zip(flows, before, strict=True)])
+    facts = {"n_iter": method.n_iter, "weight": method.weight, "moved": method.residual()}
+    return w, u, facts, float(differ)

@@ -85,7 +85,7 @@ class Iteration(ABC):
     Attributes
     ----------
     w, u : ndarray, shapes (n, d) and (m, d)
-        The current point.
+        The current point; over shards, lists with an array for each part of the worker.
     warm : bool
         Whether it starts from a solution of this problem or of a similar one.
     gap_ratio : float
@@ -96,8 +96,8 @@ class Iteration(ABC):
     stride = ITERATIONS_A_LOOK
     finished = False
     n_iter: int
-    w: FloatArray
-    u: FloatArray
+    w: Any
+    u: Any
     warm = False
     gap_ratio = float("nan")
 
@@ -115,7 +115,7 @@ class Iteration(ABC):
         """Primal weight: how far w moves in a step, over how far u does; perhaps by coordinate."""
 
     @abstractmethod
-    def move_to(self, w: FloatArray, u: FloatArray) -> None:
+    def move_to(self, w: Any, u: Any) -> None:
         """Go on from another point."""
 
     @abstractmethod

@@ -21,6 +21,7 @@ from gtvcvx.losses.batched._base import ThinForm
 from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.primal_dual._proximal_maps import ThinProx, thin_prox
+from gtvcvx.solvers.primal_dual._whole import Whole
 
 _ROTATED = (CompiledForm.L2, CompiledForm.SQUARED)
 
@@ -76,7 +77,7 @@ class _Basis:
     rotation: FloatArray  # (d, d), columns are the coordinates' directions
     curvature: FloatArray  # (d,), of the mean loss along them
     size: float  # of the labels
-    losses: QuadraticForm | ThinForm  # in these coordinates
+    losses: QuadraticForm | ThinForm  # of the part, in these coordinates
 
 
 class Coordinates:
@@ -87,20 +88,31 @@ class Coordinates:
     weights : ndarray, shape (d,)
     """
 
-    def __init__(self, problem: GTVProblem, basis: _Basis, settings: CoordinateSettings) -> None:
+    def __init__(self, basis: _Basis, capacity: float, settings: CoordinateSettings) -> None:
         self._basis = basis
-        capacity = float(np.mean(problem.capacities))
         self._start = settings.start * basis.size / (np.sqrt(basis.curvature) * capacity)
         self.weights = self._start
 
     @classmethod
     def of(cls, problem: GTVProblem, settings: CoordinateSettings = DEFAULTS) -> Coordinates | None:
         """Return coordinates with weights of their own, or None where one weight serves all."""
-        known = problem.losses.is_quadratic and problem.penalty.compiled_form != CompiledForm.OTHER
-        if problem.dim == 1 or not known or not problem.graph.n_edges:
-            return None
-        basis = problem.cached("coordinates", lambda: _basis(problem, settings))
-        return None if basis is None else cls(problem, basis, settings)
+        return cls.of_parts(Whole.of(problem), settings)[0]
+
+    @classmethod
+    def of_parts(
+        cls, whole: Whole, settings: CoordinateSettings = DEFAULTS
+    ) -> list[Coordinates | None]:
+        """Return the same for each part that is at hand; None for one is None for all."""
+        first = whole.parts[0]
+        compiled = first.penalty.compiled_form != CompiledForm.OTHER
+        if first.dim == 1 or not compiled or not whole.n_edges:
+            return [None] * len(whole.parts)
+        if not whole.everywhere(lambda part: part.losses.is_quadratic):
+            return [None] * len(whole.parts)
+        bases = first.cached("coordinates", lambda: _bases(whole, settings))
+        if bases is None:
+            return [None] * len(whole.parts)
+        return [cls(basis, whole.capacity, settings) for basis in bases]
 
     @property
     def scales(self) -> FloatArray:
@@ -164,54 +176,72 @@ def one_weight(weight: object) -> float:
     return float(given) if given.ndim == 0 else float(np.exp(np.mean(np.log(given))))
 
 
-def first_weight(problem: GTVProblem, settings: CoordinateSettings = DEFAULTS) -> float:
+def first_weight(whole: Whole, settings: CoordinateSettings = DEFAULTS) -> float:
     """Return the one weight to start with: what parameters move, over what flows do.
 
     That is in the units of both: a share of the spread of the labels, as far as no common
     parameters explain it, over what an edge carries: a typical capacity, or a typical slope of a
     loss where that is less. 1 where the losses do not tell.
     """
-    n, losses = problem.graph.n_nodes, problem.losses
-    known = problem.graph.n_edges and losses.is_quadratic and problem.dim <= settings.widest
-    total = losses.total_hessian() if known else None
+    d = whole.parts[0].dim
+    if not whole.n_edges or d > settings.widest:
+        return 1.0
+    total = whole.total(lambda part: part.losses.total_hessian())
     if total is None or not (np.all(np.isfinite(total)) and np.trace(total) > 0.0):
         return 1.0
-    start = np.zeros((n, problem.dim))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        slope = losses.gradient(start).sum(axis=0)
+        slope = whole.sum(lambda part: part.losses.gradient(_constant(part)).sum(axis=0))
         if not np.all(np.isfinite(slope)):
             return 1.0
-        common = start - np.linalg.lstsq(total, slope)[0]
-        spread = np.sqrt(np.sum(losses.value(common)) / np.trace(total))
-        curvature = np.trace(total) / (len(losses.nodes_with_loss) * problem.dim)
-        weight = settings.single * spread / min(np.mean(problem.capacities), spread * curvature)
+        common: FloatArray = np.asarray(-np.linalg.lstsq(total, slope)[0], dtype=np.float64)
+        value = whole.sum(lambda part: np.sum(part.losses.value(_constant(part, common))))
+        spread = np.sqrt(value / np.trace(total))
+        curvature = np.trace(total) / (whole.sum(_labelled) * d)
+        weight = settings.single * spread / min(whole.capacity, spread * curvature)
         weight = min(weight, max(1.0, settings.kept / curvature))
     return float(weight) if np.isfinite(weight) and weight > 0.0 else 1.0
 
 
-def _basis(problem: GTVProblem, settings: CoordinateSettings) -> _Basis | None:
-    """Return the basis if columns are in different units, else None."""
-    losses, graph = problem.losses, problem.graph
-    total = losses.total_hessian()
+def _constant(part: GTVProblem, w: FloatArray | None = None) -> FloatArray:
+    """Return w (d,), or zero, at all nodes of a part, (k, d)."""
+    point = np.zeros((part.graph.n_nodes, part.dim))
+    return point if w is None else point + w
+
+
+def _labelled(part: GTVProblem) -> int:
+    return len(part.losses.nodes_with_loss)
+
+
+def _bases(whole: Whole, settings: CoordinateSettings) -> list[_Basis] | None:
+    """Return a basis for each part if columns are in different units, else None."""
+    total = whole.total(lambda part: part.losses.total_hessian())
     if total is None or not np.all(np.isfinite(total)):
         return None
     along = np.diag(total)[np.diag(total) > 0.0]
     if not len(along) or along.max() <= settings.spread * along.min():
         return None
-    labelled = len(losses.nodes_with_loss)
-    rotation = np.eye(problem.dim)
-    if problem.penalty.compiled_form in _ROTATED:
+    labelled = whole.sum(_labelled)
+    rotation = np.eye(len(total))
+    if whole.parts[0].penalty.compiled_form in _ROTATED:
         rotation = np.ascontiguousarray(np.linalg.eigh(total)[1])
-    rotated = losses.in_basis(rotation)
-    if rotated is None:
+    forms = [_form(part, rotation) for part in whole.parts]
+    if float(whole.add([0.0 if form is not None else 1.0 for form in forms])):
         return None
-    form = rotated.thin(graph.n_nodes) or rotated.quadratic(graph.n_nodes)
-    if form is None:
-        return None
-    curvature = _along(form) / labelled
+    curvature = whole.add([_along(form) for form in forms if form is not None]) / labelled
     curvature = np.maximum(curvature, settings.flat * curvature.max())
-    size = np.sqrt(np.sum(losses.value(np.zeros((graph.n_nodes, problem.dim)))) / labelled)
-    return _Basis(rotation, curvature, float(size) if size > 0.0 else 1.0, form)
+    value = whole.sum(lambda part: np.sum(part.losses.value(_constant(part))))
+    size = float(np.sqrt(value / labelled))
+    return [
+        _Basis(rotation, curvature, size if size > 0.0 else 1.0, form)
+        for form in forms
+        if form is not None
+    ]
+
+
+def _form(part: GTVProblem, rotation: FloatArray) -> QuadraticForm | ThinForm | None:
+    """Return the losses of a part in rotated coordinates."""
+    n, rotated = part.graph.n_nodes, part.losses.in_basis(rotation)
+    return None if rotated is None else rotated.thin(n) or rotated.quadratic(n)
 
 
 def _along(form: QuadraticForm | ThinForm) -> FloatArray:

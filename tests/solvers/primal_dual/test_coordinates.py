@@ -17,6 +17,7 @@ from gtvcvx.solvers.primal_dual._coordinates import (
     one_weight,
 )
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
+from gtvcvx.solvers.primal_dual._whole import Whole
 
 pytestmark = pytest.mark.usefixtures("iterations_alone")
 
@@ -128,8 +129,8 @@ def test_the_divergence_stays_that_of_the_flow():
     problem = raw_units("l2", 0.1)
     method = PrimalDual(problem)
     method.run(500)
-    balance = method._nodes[:, :, 4:].sum(axis=0)
-    expected = problem.graph.divergence @ method._y
+    balance = method.state._nodes[:, :, 4:].sum(axis=0)
+    expected = problem.graph.divergence @ method.state.y
     np.testing.assert_allclose(balance, expected, atol=1e-9 * np.abs(expected).max())
 
 
@@ -210,7 +211,7 @@ def test_several_threads_do_the_same(monkeypatch):
     problem = raw_units("l2", 0.1)
     plain = PrimalDual(problem)
     plain.run(100)
-    module = "gtvcvx.solvers.primal_dual._primal_dual.most_threads"
+    module = "gtvcvx.solvers.primal_dual._state.most_threads"
     monkeypatch.setattr(module, lambda size: 2)
     parallel = PrimalDual(problem)
     parallel.run(100)
@@ -251,23 +252,27 @@ def test_resolvents_where_the_identity_is_lost_beside_the_rest():
     np.testing.assert_allclose(_resolvents(np.eye(3)[None]), 0.5 * np.eye(3)[None])
 
 
+def weight_of(problem):
+    return first_weight(Whole.of(problem))
+
+
 @pytest.mark.parametrize(("scale", "shift"), [(0.2, 0.0), (30.0, 0.0), (1.0, 1e3)])
 def test_the_first_weight_has_the_units_of_parameters_over_flows(scale, shift):
     rng = np.random.default_rng(0)
     graph, points = generators.grid(4, 5), rng.standard_normal((20, 2))
     one = gtv.GTVProblem(graph, gtv.PointLoss.stack(points), "l2", 0.1)
     other = gtv.GTVProblem(graph, gtv.PointLoss.stack(scale * points + shift), "l2", 0.1)
-    assert first_weight(other) == pytest.approx(scale * first_weight(one), rel=1e-6)
-    assert first_weight(one.with_lam(0.01)) == pytest.approx(10.0 * first_weight(one))
+    assert weight_of(other) == pytest.approx(scale * weight_of(one), rel=1e-6)
+    assert weight_of(one.with_lam(0.01)) == pytest.approx(10.0 * weight_of(one))
     # Where capacities are tiny proximal maps are to keep their digits.
-    assert first_weight(one.with_lam(1e-9)) == pytest.approx(5000.0)
+    assert weight_of(one.with_lam(1e-9)) == pytest.approx(5000.0)
     # Flows do not grow with capacities that none of them reaches.
-    assert first_weight(one.with_lam(1e9)) == pytest.approx(first_weight(one.with_lam(1e6)))
+    assert weight_of(one.with_lam(1e9)) == pytest.approx(weight_of(one.with_lam(1e6)))
 
 
 def test_the_first_weight_is_one_where_losses_do_not_tell():
     graph, same = generators.grid(3, 3), np.ones((9, 1))
-    assert first_weight(gtv.GTVProblem(graph, gtv.PointLoss.stack(same), "l2", 1.0)) == 1.0
+    assert weight_of(gtv.GTVProblem(graph, gtv.PointLoss.stack(same), "l2", 1.0)) == 1.0
     X = np.ones((9, 2, 1))
     kinked = [gtv.AbsoluteLoss(X[i], np.ones(2)) for i in range(9)]
-    assert first_weight(gtv.GTVProblem(graph, kinked, "l2", 1.0)) == 1.0
+    assert weight_of(gtv.GTVProblem(graph, kinked, "l2", 1.0)) == 1.0

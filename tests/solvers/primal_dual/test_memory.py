@@ -25,9 +25,9 @@ def test_it_converges_without_averages(spread):
         problem, settings=replace(DEFAULTS, averaged_size=0, origin_size=100, origin_kept=100)
     )
     method.run(4000)
-    assert method._sum is None
-    assert len(method._origin[0]) < problem.graph.n_nodes / 2
-    assert len(method._origin[1]) < problem.graph.n_edges / 4
+    assert method.state.sum is None
+    assert len(method.state._origin[0]) < problem.graph.n_nodes / 2
+    assert len(method.state._origin[1]) < problem.graph.n_edges / 4
     assert problem.value(method.w) == pytest.approx(exact, rel=1e-6)
 
 
@@ -35,22 +35,22 @@ def test_an_average_that_is_no_better_leaves_the_point():
     method = PrimalDual(problem_of())
     method.run(35)
     point, flow = method.w.copy(), method.u.copy()
-    assert method._sum is not None
+    assert method.state.sum is not None
     method._moved = 0.0
-    method._try_average(method._sum)
+    method._try_average()
     np.testing.assert_array_equal(method.w, point)
     np.testing.assert_array_equal(method.u, flow)
-    divergence = method._nodes[0, :, 4:]
+    divergence = method.state._nodes[0, :, 4:]
     np.testing.assert_allclose(divergence, method._problem.graph.divergence @ flow, atol=1e-12)
 
 
 def test_a_better_average_is_taken():
     method = PrimalDual(problem_of())
     method.run(35)
-    assert method._sum is not None
-    average = method._sum[1] / method._samples
+    assert method.state.sum is not None
+    average = method.state.sum[1] / method.state._samples
     method._moved = np.inf
-    method._try_average(method._sum)
+    method._try_average()
     step = np.abs(method.u - average).max()
     assert 0.0 < step < 0.5 * np.abs(average).max()
-    assert method._sum[1] is not method._y
+    assert method.state.sum[1] is not method.state.y
