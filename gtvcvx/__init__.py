@@ -71,6 +71,7 @@ __all__ = [
 _MODULES = (
     "datasets",
     "estimators",
+    "experiments",
     "federated",
     "generators",
     "graph_construction",
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     # The same names for type checkers, and for whoever wants to know where they live.
     from gtvcvx import datasets, generators, graph_construction, interop, plotting
     from gtvcvx import estimators as estimators
+    from gtvcvx import experiments as experiments
     from gtvcvx import federated as federated
     from gtvcvx import losses as losses
     from gtvcvx import model_selection as model_selection
