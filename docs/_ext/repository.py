@@ -33,7 +33,7 @@ def on_site(target: str, file: Path, root: Path) -> str:
     name = path.relative_to(root).as_posix()
     if name in PAGES:
         return f"/{PAGES[name]}.md"
-    if name.startswith("examples/") and name.endswith(".py"):
+    if path.parent == root / "examples" and name.endswith(".py"):
         return f"/gallery/{path.stem}.md"
     return f"/{path.relative_to(root / 'docs').as_posix()}" if name.startswith("docs/") else target
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import _catalogue
+import _page
 
 from gtvcvx.experiments import Experiment, run_experiment, text_of, write_record
 
@@ -33,6 +34,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seeds", type=int, metavar="N", help="repetitions")
     made.add_argument("--out", type=Path, default=Path("papers-out"), help="folder to write to")
     made.add_argument("--data", type=Path, help="folder with your own files, such as MNIST")
+    made.add_argument(
+        "--page", action="store_true", help="write docs/reproduction.md from results/"
+    )
     made.add_argument("--verbose", action="store_true", help="a line for each finished cell")
     return made
 
@@ -81,9 +85,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.list:
         print(listing(known))
         return 0
-    if not arguments.names:
+    if not arguments.names and not arguments.page:
         made.error("name at least one experiment, or ask for --list")
     try:
+        if arguments.page:
+            print("written:", *map(str, _page.write(known, _page.records(known))), sep="\n")
         for experiment in _catalogue.chosen(arguments.names, known):
             run(experiment, arguments)
     except (ValueError, FileNotFoundError, ImportError) as error:

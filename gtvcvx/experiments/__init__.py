@@ -7,13 +7,13 @@ extra ``plot``). The experiments of the five papers are in ``examples/papers`` o
 """
 
 from gtvcvx.experiments._certified import certified, gap_text, proved_gap
-from gtvcvx.experiments._drawing import draw, save_picture
+from gtvcvx.experiments._drawing import digest_of, draw, save_picture
 from gtvcvx.experiments._experiment import Experiment
 from gtvcvx.experiments._outcome import Curve, Level, Outcome, Panel, Row, Verdict
 from gtvcvx.experiments._record import Record
 from gtvcvx.experiments._running import run_experiment, write_record
 from gtvcvx.experiments._study import Study
-from gtvcvx.experiments._table import csv_of, text_of
+from gtvcvx.experiments._table import cells_of, csv_of, ends_of, text_of
 
 __all__ = [
     "Curve",
@@ -25,9 +25,12 @@ __all__ = [
     "Row",
     "Study",
     "Verdict",
+    "cells_of",
     "certified",
     "csv_of",
+    "digest_of",
     "draw",
+    "ends_of",
     "gap_text",
     "proved_gap",
     "run_experiment",

@@ -73,7 +73,7 @@ def gap_text(gaps: ArrayLike, rtol: float = 1e-6) -> str:
     if not values.size or np.isnan(values).any():
         raise ValueError("gaps: at least one, and numbers, are expected")
     worst = float(values.max())
-    of = "" if values.size == 1 else f", the worst of {values.size} seeds"
+    of = "" if values.size == 1 else f", the worst of {values.size}"
     if not math.isfinite(worst):
         return f"no gap was proved{of}"
     if worst <= rtol:

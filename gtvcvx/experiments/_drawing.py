@@ -13,6 +13,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx.experiments._outcome import Curve, Level, Panel, Row
 from gtvcvx.experiments._record import Record
+from gtvcvx.experiments._table import headings
 from gtvcvx.files._atomic import atomic_write
 from gtvcvx.plotting._canvas import (
     FAINT,
@@ -36,12 +37,17 @@ _LINES: dict[str, dict[str, Any]] = {
     "other": {"color": FAINT, "linestyle": "dotted", "linewidth": 1.2},
 }
 _LONGEST = 48  # characters of a label
+_IN_AXES = 4  # entries of a legend that has room beside the curves
 
 
 def digest_of(record: Record) -> str:
-    """Return a digest of what a picture shows, which its file carries."""
-    data = record.to_data()
-    shown = [data["title"], data["data"], data["size"], data["outcome"]]
+    """Give a digest of what the picture of a run shows, which its file carries.
+
+    Parameters
+    ----------
+    record : Record
+    """
+    shown = {k: v for k, v in record.to_data().items() if k != "cpu_seconds"}
     text = json.dumps(shown, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -71,10 +77,11 @@ def draw(record: Record) -> Any:
     columns = min(max(len(panels), 1), _COLUMNS)
     lines = -(-max(len(panels), 1) // columns)
     width = _PANEL[0] * (columns if panels else 1.4)
-    height = _PANEL[1] * lines if panels else 1.6 + 0.42 * len(record.outcome.rows)
+    height = _PANEL[1] * lines if panels else 1.9 + 0.42 * len(record.outcome.rows)
     figure = Figure(figsize=(width, height + 0.5), layout="constrained")
-    heading = f"[{record.paper}] {record.item}: {record.title}. Data: {record.data}"
-    figure.suptitle(textwrap.fill(as_text(heading, 400), int(13 * width)), fontsize=10)
+    columns_of_text = int(13 * width)
+    lines_of_text = [textwrap.fill(as_text(t, 400), columns_of_text) for t in headings(record)]
+    figure.suptitle("\n".join(lines_of_text), fontsize=9)
     if not panels:
         _draw_rows(figure.add_subplot(), record)
     for k, panel in enumerate(panels):
@@ -115,8 +122,16 @@ def _draw_panel(ax: Any, panel: Panel) -> None:
         ax.set_ylim(*panel.ylim)
     if panel.xticks:
         ax.set_xticks(list(panel.xticks), [as_text(t) for t in panel.xticks.values()], fontsize=8)
-    ax.legend(fontsize=7)
+    _explain(ax, len(panel.curves) + len(panel.levels))
     bare(ax)
+
+
+def _explain(ax: Any, entries: int) -> None:
+    """Draw the legend, below the axes where it would cover the curves."""
+    if entries > _IN_AXES:
+        ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+    else:
+        ax.legend(fontsize=7)
 
 
 def _draw_curve(ax: Any, curve: Curve, style: dict[str, Any], ylog: bool) -> None:
@@ -157,7 +172,10 @@ def _draw_rows(ax: Any, record: Record) -> None:
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if once:
-        ax.legend(once.values(), once.keys(), fontsize=7)
+        ax.legend(
+            once.values(), once.keys(), fontsize=7, loc="upper center",
+            bbox_to_anchor=(0.5, -0.25 if len(rows) < 6 else -0.12), ncols=4, markerscale=0.6,
+        )  # fmt: skip
     bare(ax)
 
 

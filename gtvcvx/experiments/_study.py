@@ -124,7 +124,8 @@ class Study:
         if path is None or not path.is_file():
             return None
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            # From memory: of a file that is no archive NumPy leaves the handle open.
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
             same = str(arrays[_IDENTITY]) == self._identity(key)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):

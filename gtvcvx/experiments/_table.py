@@ -36,18 +36,23 @@ def values_text(values: ArrayLike | str | None) -> str:
 
 
 def cells_of(row: Row) -> tuple[str, str, str, str, str]:
-    """Return the texts of a row of the table, in the order of `HEADER`."""
+    """Give the texts of a row of the table: name, printed, ours, certified optimum, verdict.
+
+    Parameters
+    ----------
+    row : Row
+    """
     verdict = FINDING if row.verdict is None else str(row.verdict)
     printed = number_text(row.printed)
     return row.name, printed, values_text(row.ours), values_text(row.optimum), verdict
 
 
-def heading(record: Record) -> str:
-    """Return the first lines of every output: what was run, how, and on which data."""
+def headings(record: Record) -> tuple[str, str]:
+    """Return the first two lines of every output: what was run; on which data, and how."""
     seeds = f"{record.seeds} seed" + ("s" if record.seeds != 1 else "")
     return (
-        f"{record.name}: [{record.paper}] {record.item}, {record.title}\n"
-        f"data: {record.data}; {record.size} size, reading {record.reading!r}, {seeds}"
+        f"[{record.paper}] {record.item}: {record.title}",
+        f"data: {record.data}; {record.size} size, reading {record.reading!r}, {seeds}",
     )
 
 
@@ -60,7 +65,8 @@ def text_of(record: Record) -> str:
     """
     rows = record.outcome.rows
     parts = [
-        heading(record),
+        record.name,
+        *headings(record),
         f"ours: mean (deviation over seeds) of {record.outcome.measure}",
         _table([HEADER, *map(cells_of, rows)]),
         *(_wrapped(f"{row.name}: {row.reason}") for row in rows if row.reason),
@@ -74,7 +80,12 @@ def text_of(record: Record) -> str:
 
 
 def ends_of(record: Record) -> list[str]:
-    """Return what is said of the last point of every curve, each text once."""
+    """Give what is said of the last point of every curve, each text once.
+
+    Parameters
+    ----------
+    record : Record
+    """
     panels = record.outcome.panels
     several = len(panels) > 1
     found = [

@@ -27,6 +27,7 @@ from gtvcvx.penalties import CompiledForm
         ("[docs/trust.md](../docs/trust.md)", "verify/SCHEMA.md", "[](/trust.md)"),
         ("[records](docs/decisions/README.md)", "README.md", "[records](/decisions/README.md)"),
         ("[a](../examples/state_incomes.py)", "docs/x.md", "[a](/gallery/state_incomes.md)"),
+        ("[a](../examples/papers/_page.py)", "docs/x.md", "[a](../examples/papers/_page.py)"),
         ("![a](pictures/overview.png)", "docs/x.md", "![a](/pictures/overview.png)"),
         ("[gone](gone.md)", "docs/x.md", "[gone](gone.md)"),
         ("[far](https://example.org/a)", "docs/x.md", "[far](https://example.org/a)"),
