@@ -210,7 +210,7 @@ def solve(system: System, b: FloatArray, goal: float, max_iter: int) -> FloatArr
         Time or work is over, see `gtvcvx._deadline`.
     """
     state, first = State.of(system, b), 0
-    work = _multiplications(system, b.shape[1])
+    work = multiplications(system, b.shape[1])
     steps = max(LOOK_WORK // work, 1)
     while first < max_iter:
         last = min(first + steps, max_iter)
@@ -223,7 +223,7 @@ def solve(system: System, b: FloatArray, goal: float, max_iter: int) -> FloatArr
     return state.x
 
 
-def _multiplications(system: System, d: int) -> int:
+def multiplications(system: System, d: int) -> int:
     """Return what an iteration takes, at least 1."""
     blocks = 0 if system.ground is None else len(system.ground)
     blocks += 0 if system.projectors is None else len(system.projectors.partial)
@@ -252,6 +252,89 @@ def _continue(system: System, state: State, goal: float, first: int, last: int) 
         system.normals,
     )
     return done
+
+
+# What an iteration does between sums over all nodes. Loops take the place of operations on whole
+# arrays, which numba compiles slowly.
+
+
+@compiled(fastmath=FAST, allocates=False, inline="always")
+def energies(dims: Dims, residual: FloatArray, inverse: FloatArray) -> tuple[float, float]:
+    """Return the squared norm of the residual (n, d), and that with weights (n,)."""
+    n, d = len(residual), len(dims)
+    square, energy = 0.0, 0.0
+    for i in range(n):
+        part = 0.0
+        for k in range(d):
+            part += residual[i, k] * residual[i, k]
+        square += part
+        energy += part * inverse[i]
+    return square, energy
+
+
+@compiled(fastmath=FAST, allocates=False, inline="always")
+def turn(
+    dims: Dims, direction: FloatArray, residual: FloatArray, inverse: FloatArray, beta: float
+) -> None:
+    """Make the direction (n, d) the preconditioned residual and beta times what it was."""
+    n, d = len(direction), len(dims)
+    for i in range(n):
+        for k in range(d):
+            direction[i, k] = residual[i, k] * inverse[i] + beta * direction[i, k]
+
+
+@compiled(fastmath=FAST, allocates=False, inline="always")
+def multiply(
+    dims: Dims,
+    direction: FloatArray,
+    flow: FloatArray,
+    product: FloatArray,
+    difference: FloatArray,
+    starts: IntArray,
+    tails: UInt32Array,
+    conductance: FloatArray,
+    full: FloatArray | None,
+    partial: IntArray | None,
+    matrices: FloatArray | None,
+    thin: IntArray | None,
+    rows: FloatArray | None,
+    indptr: IntArray | None,
+    allowed: FloatArray | None,
+    ground: FloatArray | None,
+    normals: FloatArray | None,
+) -> float:
+    """Write the matrix times the direction to product; return its product with the direction."""
+    n, d = len(direction), len(dims)
+    _laplacian(dims, direction, flow, difference, starts, tails, conductance, allowed, normals)
+    if ground is not None:
+        for i in range(n):
+            for k in range(d):
+                for j in range(d):
+                    flow[i, k] += ground[i, k, j] * direction[i, j]
+    if full is not None:
+        project_nodes(flow, product, full, partial, matrices, thin, rows, indptr)
+    curvature = 0.0
+    for i in range(n):
+        for k in range(d):
+            curvature += direction[i, k] * product[i, k]
+    return curvature
+
+
+@compiled(fastmath=FAST, allocates=False, inline="always")
+def advance(
+    dims: Dims,
+    x: FloatArray,
+    residual: FloatArray,
+    direction: FloatArray,
+    product: FloatArray,
+    length: float,
+) -> None:
+    """Go along the direction, and take what that makes up from the residual; all (n, d)."""
+    n, d = len(x), len(dims)
+    for i in range(n):
+        for k in range(d):
+            x[i, k] += length * direction[i, k]
+            residual[i, k] -= length * product[i, k]
 
 
 @compiled(fastmath=FAST, allocates=False)
@@ -284,44 +367,36 @@ def _iterate(
     """Run conjugate gradients; see `State`, and `System` for the matrix.
 
     Returns how many iterations it took: fewer than asked for where there is nothing left to do.
-
-    Loops take the place of operations on whole arrays, which numba compiles slowly.
     """
-    n, d = len(x), len(dims)
     previous = last_energy[0]
     for iteration in range(first, last):
-        square, energy = 0.0, 0.0
-        for i in range(n):
-            part = 0.0
-            for k in range(d):
-                part += residual[i, k] * residual[i, k]
-            square += part
-            energy += part * inverse[i]
+        square, energy = energies(dims, residual, inverse)
         if not square > goal * goal:
             return iteration - first
         beta = energy / previous if previous > 0.0 and iteration else 0.0
+        turn(dims, direction, residual, inverse, beta)
         previous = energy
-        for i in range(n):
-            for k in range(d):
-                direction[i, k] = residual[i, k] * inverse[i] + beta * direction[i, k]
-        _laplacian(dims, direction, flow, difference, starts, tails, conductance, allowed, normals)
-        if ground is not None:
-            for i in range(n):
-                for k in range(d):
-                    for j in range(d):
-                        flow[i, k] += ground[i, k, j] * direction[i, j]
-        if full is not None:
-            project_nodes(flow, product, full, partial, matrices, thin, rows, indptr)
-        curvature = 0.0
-        for i in range(n):
-            for k in range(d):
-                curvature += direction[i, k] * product[i, k]
+        curvature = multiply(
+            dims,
+            direction,
+            flow,
+            product,
+            difference,
+            starts,
+            tails,
+            conductance,
+            full,
+            partial,
+            matrices,
+            thin,
+            rows,
+            indptr,
+            allowed,
+            ground,
+            normals,
+        )
         if not curvature > 0.0:
             return iteration - first
-        length = energy / curvature
-        for i in range(n):
-            for k in range(d):
-                x[i, k] += length * direction[i, k]
-                residual[i, k] -= length * product[i, k]
+        advance(dims, x, residual, direction, product, energy / curvature)
     last_energy[0] = previous
     return last - first

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, norm
 from gtvcvx.compiled import dims_of
+from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._conjugate_gradients import Projectors, System, project_nodes, solve
 from gtvcvx.compiled._projections import Flows, Limits, sweep
 from gtvcvx.duality._refinement import refine
@@ -45,15 +48,31 @@ def _joined(
     )
 
 
+def _at(projectors: Projectors, own: BoolArray) -> Projectors:
+    """Return the projectors of some nodes (n,), and zero at all others."""
+    full, partial, matrices, thin, rows, indptr = projectors
+    kept, short = own[partial], own[thin]
+    basis = _of_nodes(RangeRows(rows, indptr), short)
+    # The identity less nothing is the identity, which other nodes must not have.
+    return Projectors(np.where(own, full, 0.0), partial[kept], matrices[kept], thin[short], *basis)
+
+
 class NullDirections:
     """Per node, the orthogonal projector T_i on the directions in which flow is conserved.
 
     They are the directions in which L_i^* has no room: all of R^d at unlabelled nodes, the null
     space of X_i at nodes with squared error, none at nodes with a point. Grounded, they are those
-    in which L_i^* has no or only some room, see `gtvcvx.losses.DualDomain`.
+    in which L_i^* has no or only some room, see `gtvcvx.losses.DualDomain`. Of nodes that are not
+    own (n,), if that is given, they are none.
     """
 
-    def __init__(self, losses: StackedLoss, n_nodes: int, grounded: bool = False) -> None:
+    def __init__(
+        self,
+        losses: StackedLoss,
+        n_nodes: int,
+        grounded: bool = False,
+        own: BoolArray | None = None,
+    ) -> None:
         d, full = losses.dim, np.zeros(n_nodes)
         nodes, projectors = [], []
         thin, bases = [], []
@@ -76,6 +95,9 @@ class NullDirections:
         partial = np.concatenate([*nodes, np.empty(0, np.int64)]).astype(np.int64)
         matrices = np.concatenate([*projectors, np.empty((0, d, d))])
         self.projectors = Projectors(full, partial, matrices, *_joined(thin, bases, d))
+        if own is not None:
+            self.projectors = _at(self.projectors, own)
+            full, partial = self.projectors.full, self.projectors.partial
         self.any = bool(full.any() or len(partial) or len(self.projectors.thin))
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -87,25 +109,29 @@ class NullDirections:
         return twice
 
 
-class FlowConservation:
-    """The linear constraint ``T_i (D^T u)_i = 0`` on flows u, and the projection on it.
-
-    The projection of u in the norm ``sum_e ||u_e||^2 / c_e``, with conductances c, is
-    ``u - C D T x`` with x from ``T D^T C D T x = T D^T u``, solved by conjugate gradients. For a
-    singular quadratic penalty all flows stay in range(Q).
+class LocalConservation:
+    """The linear constraint ``T_i (D^T u)_i = 0`` on flows u, node by node and edge by edge.
 
     Parameters
     ----------
     graph, losses, penalty
         Of the problem.
+    own : ndarray of bool, shape (n,), optional
+        Nodes at which flow is conserved; at others that is somebody else's business. Default: all.
     """
 
-    def __init__(self, graph: EmpiricalGraph, losses: StackedLoss, penalty: Penalty) -> None:
+    def __init__(
+        self,
+        graph: EmpiricalGraph,
+        losses: StackedLoss,
+        penalty: Penalty,
+        own: BoolArray | None = None,
+    ) -> None:
         self._penalty = penalty
-        self._null = NullDirections(losses, graph.n_nodes)
+        self._null = NullDirections(losses, graph.n_nodes, own=own)
         self._incidence, self._divergence = graph.incidence, graph.divergence
         self._arcs, self._ends = graph.by_head, graph.edges.ravel()
-        self._largest_degree = max(int(graph.degrees.max()), 1)
+        self.largest_degree = max(int(graph.degrees.max()), 1)
         # The projector R as a matrix; most penalties allow all flows and need none.
         self._allowed = penalty.span_projector(losses.dim)
 
@@ -119,6 +145,62 @@ class FlowConservation:
         if self.trivial:
             return np.zeros((self._divergence.shape[0], u.shape[1]))
         return self._null.apply(self._divergence @ u)
+
+    def system(self, conductance: FloatArray, ground: FloatArray | None = None) -> System:
+        """Return the system for potentials, given conductances (m,) and blocks (n, d, d)."""
+        n = len(self._null.projectors.full)
+        degrees: FloatArray = np.bincount(self._ends, np.repeat(conductance, 2), n).astype(float)
+        if ground is not None:
+            degrees = degrees + np.trace(ground, axis1=1, axis2=2) / ground.shape[1]
+        degrees = np.where(degrees > 0.0, degrees, 1.0)
+        projectors = self._null.projectors
+        return System(self._arcs, conductance, degrees, projectors, self._allowed, ground)
+
+    def flow_of(self, potential: FloatArray, conductance: FloatArray) -> FloatArray:
+        """Return the admissible part of the flow c_e (x_head - x_tail) of a potential x (n, d)."""
+        return self.admissible(conductance[:, None] * (self._incidence @ potential))
+
+    def admissible(self, rows: FloatArray) -> FloatArray:
+        """Project on the subspace of flows that the penalty allows: range(Q) of a quadratic."""
+        return rows if self._allowed is None else rows @ self._allowed
+
+    def alternation(self, u: FloatArray, capacities: FloatArray, exponent: int) -> Alternation:
+        """Begin over-relaxed alternating projections of a flow u (m, d), in units 2^exponent."""
+        u = np.ldexp(u, -exponent)
+        with np.errstate(over="ignore", under="ignore"):
+            target = np.ldexp((1.0 - COMPILED.shrink) * capacities, -exponent)
+        target = np.maximum(target, np.finfo(np.float64).tiny)
+        limits = Limits(self._penalty.compiled_form, target)
+        flows = Flows(u, np.empty_like(u), -(self._divergence @ u))
+        return Alternation(self._arcs, self._null, limits, flows)
+
+
+class Alternation(NamedTuple):
+    """Over-relaxed alternating projections on conservation and capacities, between two sweeps."""
+
+    arcs: Arcs
+    null: NullDirections
+    limits: Limits
+    flows: Flows
+
+    def residual(self) -> FloatArray:
+        """Return what the next projection on conservation makes up, (n, d)."""
+        return self.null.apply(self.flows.missing)
+
+    def sweep(self, conductance: FloatArray, potential: FloatArray) -> float:
+        """Move on with the potential (n, d) of the projection; return the largest violation."""
+        dims, step = dims_of(potential.shape[1]), COMPILED.relaxation - 1.0
+        found: float = sweep(dims, self.arcs, self.limits, self.flows, conductance, potential, step)
+        return found
+
+
+class FlowConservation(LocalConservation):
+    """The projection on the constraint.
+
+    That of u in the norm ``sum_e ||u_e||^2 / c_e``, with conductances c, is ``u - C D T x`` with x
+    from ``T D^T C D T x = T D^T u``, solved by conjugate gradients. For a singular quadratic
+    penalty all flows stay in range(Q).
+    """
 
     def project(
         self, u: FloatArray, rtol: float, conductance: FloatArray | None = None
@@ -135,12 +217,12 @@ class FlowConservation:
         return np.ldexp(self._project_unit(np.ldexp(u, -exponent), rtol, c), exponent)
 
     def _project_unit(self, u: FloatArray, rtol: float, conductance: FloatArray) -> FloatArray:
-        system, floor = self._system(conductance), self._floor(norm(u))
+        system, floor = self.system(conductance), self._floor(norm(u))
 
         def corrected(u: FloatArray, residual: FloatArray, goal: float) -> FloatArray:
-            return u - self._flow_of(self._potential(system, residual, goal), conductance)
+            return u - self.flow_of(self._potential(system, residual, goal), conductance)
 
-        return refine(u, self.residual, corrected, rtol, lambda _: floor)
+        return refine(u, self.residual, corrected, rtol, lambda _: floor, norm)
 
     def alternate(
         self, u: FloatArray, capacities: FloatArray, conductance: FloatArray | None
@@ -151,38 +233,22 @@ class FlowConservation:
         when a projection on conservation stays within capacity.
         """
         exponent = exponent_of(u)
-        u = np.ldexp(u, -exponent)
-        with np.errstate(over="ignore", under="ignore"):
-            target = np.ldexp((1.0 - COMPILED.shrink) * capacities, -exponent)
-        target = np.maximum(target, np.finfo(np.float64).tiny)
-        limits = Limits(self._penalty.compiled_form, target)
-        flows = Flows(u, np.empty_like(u), -(self._divergence @ u))
+        state = self.alternation(u, capacities, exponent)
+        u, on = state.flows.u, state.flows.on
         c = np.ones(len(u)) if conductance is None else conductance
-        system, dims = self._system(c), dims_of(u.shape[1])
+        system = self.system(c)
         for _ in range(COMPILED.sweeps):
             look()
-            residual = self._null.apply(flows.missing)
+            residual = state.residual()
             goal = max(COMPILED.accuracy * norm(residual), self._floor(norm(u)))
             potential = self._potential(system, residual, goal)
-            relaxation = COMPILED.relaxation - 1.0
-            violation = sweep(dims, self._arcs, limits, flows, c, potential, relaxation)
-            if violation <= COMPILED.shrink:
-                return np.ldexp(flows.on, exponent)
+            if state.sweep(c, potential) <= COMPILED.shrink:
+                return np.ldexp(on, exponent)
         return np.ldexp(u, exponent)
 
     def _floor(self, size: float) -> float:
         """Residual of flows of norm `size` that is rounding: it would only be amplified."""
-        return 4.0 * EPS * size * float(np.sqrt(self._largest_degree))
-
-    def _system(self, conductance: FloatArray, ground: FloatArray | None = None) -> System:
-        """Return the system for potentials, given conductances (m,) and blocks (n, d, d)."""
-        n = len(self._null.projectors.full)
-        degrees: FloatArray = np.bincount(self._ends, np.repeat(conductance, 2), n).astype(float)
-        if ground is not None:
-            degrees = degrees + np.trace(ground, axis1=1, axis2=2) / ground.shape[1]
-        degrees = np.where(degrees > 0.0, degrees, 1.0)
-        projectors = self._null.projectors
-        return System(self._arcs, conductance, degrees, projectors, self._allowed, ground)
+        return rounding_of(size, self.largest_degree)
 
     def _potential(self, system: System, residual: FloatArray, goal: float) -> FloatArray:
         """Return x (n, d) whose flow, c_e (x_head - x_tail), makes up the residual."""
@@ -190,13 +256,10 @@ class FlowConservation:
         steps = 10 * n + 100 if system.ground is None else 10 * n * d + 100
         return solve(system, residual, goal, steps)
 
-    def _flow_of(self, potential: FloatArray, conductance: FloatArray) -> FloatArray:
-        """Return the admissible part of the flow c_e (x_head - x_tail) of a potential x (n, d)."""
-        return self.admissible(conductance[:, None] * (self._incidence @ potential))
 
-    def admissible(self, rows: FloatArray) -> FloatArray:
-        """Project on the subspace of flows that the penalty allows: range(Q) of a quadratic."""
-        return rows if self._allowed is None else rows @ self._allowed
+def rounding_of(size: float, degree: int) -> float:
+    """Return the residual of flows of norm `size` that is rounding, in a graph of some degree."""
+    return 4.0 * EPS * size * float(np.sqrt(degree))
 
 
 def exponent_of(*arrays: FloatArray) -> int:

@@ -54,4 +54,5 @@ class ElectricalRouting:
             corrected,
             rtol,
             lambda at: self._rounding * (size + norm(at.flow)),
+            norm,
         )

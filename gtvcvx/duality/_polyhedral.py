@@ -99,7 +99,7 @@ class GroundedConservation(FlowConservation):
         n, d = len(self._null.projectors.full), self.generators.vectors.shape[1]
         blocks = np.zeros((n, d, d))
         add_blocks(self.generators.node, self.generators.vectors, ground, blocks)
-        return Metric(conductance, ground, self._system(conductance, blocks))
+        return Metric(conductance, ground, self.system(conductance, blocks))
 
     def project_both(self, flow: Flow, rtol: float, metric: Metric) -> Flow:
         """Project (u, b) until the residual is at most rtol times what it was, or rounding."""
@@ -114,10 +114,10 @@ class GroundedConservation(FlowConservation):
         def corrected(flow: Flow, residual: FloatArray, goal: float) -> Flow:
             x = self._potential(metric.system, residual, goal)
             along = self._along @ x.ravel()
-            u = flow.u - self._flow_of(x, metric.conductance)
+            u = flow.u - self.flow_of(x, metric.conductance)
             return Flow(u, flow.b - metric.ground * along)
 
-        unit = refine(unit, self.residual_of, corrected, rtol, lambda _: floor)
+        unit = refine(unit, self.residual_of, corrected, rtol, lambda _: floor, norm)
         return Flow(np.ldexp(unit.u, exponent), np.ldexp(unit.b, exponent))
 
 

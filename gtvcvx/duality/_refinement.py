@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
-from gtvcvx._norms import norm
 from gtvcvx.duality._settings import REFINEMENT
 
 X = TypeVar("X")
+R = TypeVar("R")
 
 
 def refine(
     start: X,
-    residual_of: Callable[[X], FloatArray],
-    corrected: Callable[[X, FloatArray, float], X],
+    residual_of: Callable[[X], R],
+    corrected: Callable[[X, R, float], X],
     rtol: float,
     rounding: Callable[[X], float],
+    norm: Callable[[R], float],
 ) -> X:
     """Correct a point until its residual is small.
 
@@ -27,7 +27,7 @@ def refine(
     start : X
         A point of whatever kind.
     residual_of : callable
-        Returns the residual of a point, an array.
+        Returns the residual of a point: an array, or arrays.
     corrected : callable
         Returns a point whose residual is to have at most a given norm, from a point and its
         residual.
@@ -35,6 +35,8 @@ def refine(
         Share of the first residual's norm that may be left.
     rounding : callable
         Norm of a residual that is rounding of a point: it would only be amplified.
+    norm : callable
+        Of residuals.
     """
     point, residual = start, residual_of(start)
     left = norm(residual)
