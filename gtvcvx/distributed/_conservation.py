@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gtvcvx._arrays import BoolArray, FloatArray
+from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look, spend
 from gtvcvx.compiled import Dims, dims_of
 from gtvcvx.compiled._conjugate_gradients import (
@@ -24,6 +24,7 @@ from gtvcvx.compiled._conjugate_gradients import (
     multiply,
     turn,
 )
+from gtvcvx.compiled._projections import CODES
 from gtvcvx.distributed._parts import Parts
 from gtvcvx.duality._conservation import LocalConservation, rounding_of
 from gtvcvx.duality._refinement import refine
@@ -53,7 +54,10 @@ class ShardedConservation:
     def __init__(self, parts: Parts, pieces: Sequence[LocalConservation] | None = None) -> None:
         self._parts = parts
         if pieces is None:
-            pieces = [_conservation_of(part.problem, part.own) for part in parts]
+            pieces = [
+                LocalConservation(p.problem.graph, p.problem.losses, parts.penalty, p.own)
+                for p in parts
+            ]
         self._pieces = list(pieces)
         degrees, some = parts.most([[p.largest_degree, not p.trivial] for p in pieces]).tolist()
         self._largest_degree = int(degrees)
@@ -96,10 +100,13 @@ class ShardedConservation:
         )
 
     def alternate(self, u: Rows, conductance: Rows) -> Rows:
-        """Over-relaxed alternating projections of flows on conservation and capacities.
+        """Over-relaxed alternating projections of flows on conservation and capacities."""
+        if self._parts.penalty.compiled_form in CODES:
+            return self._alternate(u, conductance)
+        return self._alternate_generic(u, conductance)
 
-        For norms that the compiled sweep knows. Cut edges are swept on both sides.
-        """
+    def _alternate(self, u: Rows, conductance: Rows) -> Rows:
+        """Do it for norms that the compiled sweep knows; cut edges are swept on both sides."""
         parts, largest = self._parts, largest_of(self._parts, u)
         exponent = int(np.frexp(largest)[1])
         states = [
@@ -123,8 +130,8 @@ class ShardedConservation:
         parts.refresh_edges(out)
         return out
 
-    def alternate_generic(self, u: Rows, conductance: Rows) -> Rows:
-        """Do the same for penalties beyond the compiled sweep, with their own projections."""
+    def _alternate_generic(self, u: Rows, conductance: Rows) -> Rows:
+        """Do it for other penalties, with their own projections."""
         parts, penalty = self._parts, self._parts.penalty
         for _ in range(GENERIC.sweeps):
             look()
@@ -243,11 +250,16 @@ def edge_norm(parts: Parts, rows: Rows) -> float:
 
 def largest_of(parts: Parts, *rows: Rows) -> float:
     """Return the largest absolute entry of some arrays."""
-    most = [max(float(np.abs(a).max(initial=0.0)) for a in some) for some in zip(*rows, strict=True)]
+    most = [
+        max(float(np.abs(a).max(initial=0.0)) for a in some) for some in zip(*rows, strict=True)
+    ]
     return float(parts.most(most))
 
 
 def edge_scale(parts: Parts, u: Rows) -> float:
     """Return the largest share of a flow that is inside the capacities of all shards."""
-    scales = [part.problem.pairs.scale(a) for a, part in zip(u, parts, strict=True)]
+    scales = [
+        parts.penalty.scale_to_feasible(rows, part.problem.capacities)
+        for rows, part in zip(u, parts, strict=True)
+    ]
     return -float(parts.most([-scale for scale in scales]))

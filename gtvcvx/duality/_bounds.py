@@ -18,40 +18,23 @@ proof is the business of the package ``verify``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
-from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
-from gtvcvx._pieces import rows_at_once, rowwise
+from gtvcvx._norms import EPS, row_norm_2
 from gtvcvx.compiled import _projections
 from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.duality._correction import Certain, Correction, FeasiblePoint, correctable
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import GENERIC, SECOND_TRIES
-from gtvcvx.duality._value_rounding import ValueRounding
-from gtvcvx.graph import EmpiricalGraph, differences
+from gtvcvx.duality._terms import Gap, GapTerms, best_scale, conductance_of, slack
+from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Duality gap of a pair (w, u), u feasible, split over nodes and edges."""
-
-    node: FloatArray  # (n,), each >= 0
-    edge: FloatArray  # (m,), each >= 0
-    rounding: float  # first-order bound on what rounding may have hidden
-
-    @cached_property
-    def total(self) -> float:
-        """Sum of the parts and of the rounding allowance."""
-        return float(np.sum(self.node) + np.sum(self.edge) + self.rounding)
 
 
 class DualBounds:
@@ -74,6 +57,7 @@ class DualBounds:
     ) -> None:
         self._graph, self._losses, self._penalty = graph, losses, penalty
         self._capacities = capacities
+        self._terms = GapTerms(graph, losses, penalty, capacities)
         self._divergence = graph.divergence
         look()
         self._conservation = FlowConservation(graph, losses, penalty)
@@ -99,29 +83,16 @@ class DualBounds:
         if self._domains is not None and grounded:
             u, b, moved = self._domains.repair(u, w, conductance)
         elif free:
-            u = self._inside(conservation.admissible(u))
+            u = self._terms.inside(conservation.admissible(u))
         elif penalty.compiled_form in _projections.CODES:
             u = conservation.alternate(u, self._capacities, conductance)
         else:
             u = self._alternate(u, conductance)
         # What rounding leaves off the range of a quadratic would be scaled to zero.
         u = conservation.admissible(conservation.project(u, EPS, conductance))
-        flow = Flow(u, b, moved).scaled(self._scale(u))
-        theta = self._losses.scale_to_feasible(-(self._divergence @ flow.u))
+        flow = Flow(u, b, moved).scaled(self._terms.scale(u))
+        theta = self._terms.loss_scale(flow.u)
         return flow if theta >= 1.0 else flow.scaled(theta)
-
-    def _scale(self, u: FloatArray) -> float:
-        """Return the largest share of a flow u (m, d) that is inside the capacities."""
-        scale, capacities = self._penalty.scale_to_feasible, self._capacities
-        pieces = rows_at_once(*u.shape)
-        return min((scale(u[rows], capacities[rows]) for rows in pieces), default=1.0)
-
-    def _inside(self, u: FloatArray) -> FloatArray:
-        """Project flows (m, d) on the capacities, or a little inside."""
-        target, out = (1.0 - GENERIC.shrink) * self._capacities, np.empty_like(u)
-        for rows in rows_at_once(*u.shape):
-            out[rows] = self._penalty.project_domain(u[rows], target[rows])
-        return out
 
     def _alternate(self, u: FloatArray, conductance: FloatArray | None) -> FloatArray:
         """Over-relaxed alternating projections for penalties beyond the compiled sweep."""
@@ -137,12 +108,8 @@ class DualBounds:
         return u
 
     def _conductance(self, w: FloatArray) -> FloatArray | None:
-        """Conductances (m,): a change of flow costs the bound its product with the jump."""
-        jumps = self._of_jumps(lambda jumps, _: row_norm_inf(jumps), w)
-        floor = GENERIC.jump_share * float(jumps.max(initial=0.0))
-        if not (floor > 0.0 and np.isfinite(floor)):
-            return None
-        return floor / (jumps + floor)
+        jumps = self._terms.jumps(w)
+        return conductance_of(jumps, float(jumps.max(initial=0.0)))
 
     @cached_property
     def _correction(self) -> Correction | None:
@@ -170,12 +137,12 @@ class DualBounds:
         return self._certain(w, point, self._correction.gap(w, point))
 
     def _certain(self, w: FloatArray, point: FeasiblePoint, found: Certain) -> Gap:
-        return Gap(found.node, found.edge, found.missing + self._noise(w, point.u))
+        return Gap(found.node, found.edge, found.missing + self._terms.noise(w, point.u).total)
 
     def lower_bound(self, u: FloatArray) -> tuple[float, FloatArray]:
         """Repair u (m, d); return a lower bound on the optimum and the flow that attains it."""
         feasible = self.repair(u)
-        theta = _best_scale(lambda t: self._dual(t * feasible))
+        theta = best_scale(lambda t: self._dual(t * feasible))
         flow = theta * feasible
         # A conjugate counts from the minimizer, which is far from zero where the data are.
         injection = row_norm_2(self._divergence @ flow)
@@ -206,32 +173,18 @@ class DualBounds:
     def _gap_near(self, w: FloatArray, flow: Flow) -> tuple[Gap, FloatArray]:
         """Return the gap of w (n, d) against a feasible flow, or the flow (m, d) made shorter."""
         look()
-        gap = self._parts(w, flow)
+        gap = self._terms.gap(w, flow)
         size = abs(float(np.sum(self._losses.value(w))))
         if flow.u.any() and gap.total > SECOND_TRIES.gap * size:
             # Far from the optimum a shorter flow may be better; close to it, none is.
-            flow = flow.scaled(_best_scale(lambda t: -self._parts(w, flow.scaled(t)).total))
-            gap = self._parts(w, flow)
+            flow = flow.scaled(best_scale(lambda t: -self._terms.gap(w, flow.scaled(t)).total))
+            gap = self._terms.gap(w, flow)
         return dataclasses.replace(gap, rounding=self._rounding(w, flow.u)), flow.u
 
     def gap_of(self, w: FloatArray, u: FloatArray) -> Gap:
         """Return the gap of w (n, d) against a flow u (m, d) that is feasible already."""
-        gap = self._parts(w, Flow(u, np.empty(0)))
+        gap = self._terms.gap(w, Flow(u, np.empty(0)))
         return dataclasses.replace(gap, rounding=self._rounding(w, u))
-
-    def _parts(self, w: FloatArray, flow: Flow) -> Gap:
-        given = flow.b if len(flow.b) else None
-        node = self._losses.fenchel_gap(w, -(self._divergence @ flow.u), given)
-        u, capacities, gap = flow.u, self._capacities, self._penalty.fenchel_gap
-        edge = self._of_jumps(lambda jumps, at: gap(jumps, u[at], capacities[at]), w)
-        return Gap(node, edge, 0.0)
-
-    def _of_jumps(
-        self, function: Callable[[FloatArray, slice], FloatArray], w: FloatArray
-    ) -> FloatArray:
-        """Return what a function tells of the jumps of w over some edges, (m,)."""
-        edges = self._graph.edges
-        return rowwise(lambda at: function(differences(edges[at], w), at), len(edges), w.shape[1])
 
     def slack(self, u: FloatArray) -> FloatArray:
         """Capacity left on each edge, (m,); zero for penalties that have no capacities."""
@@ -254,31 +207,12 @@ class DualBounds:
         """
         spread = row_norm_2(w - w.mean(axis=0)).max()
         residual = np.sum(row_norm_2(self._conservation.residual(u)))
-        return float(2.0 * residual * spread) + self._noise(w, u)
-
-    def _noise(self, w: FloatArray, u: FloatArray) -> float:
-        """Return a few units in the last place of every node's and edge's own terms."""
-        work = np.sum(self._of_jumps(lambda jumps, _: row_norm_2(jumps), w) * row_norm_2(u))
-        values = self._losses.value(w)
-        own = self._value_rounding.at(w, values)
-        return float(4.0 * EPS * (work + abs(float(np.sum(values))))) + own
-
-    @cached_property
-    def _value_rounding(self) -> ValueRounding:
-        return ValueRounding(self._losses.terms(), self._graph.n_nodes, self._losses.dim)
+        return float(2.0 * residual * spread) + self._terms.noise(w, u).total
 
 
 def _total(found: tuple[Gap, FloatArray]) -> float:
     total = found[0].total
     return total if np.isfinite(total) else np.inf
-
-
-def slack(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> FloatArray:
-    """Capacity that a flow u (m, d) leaves on each edge, (m,); zero without capacities."""
-    if not penalty.is_norm:
-        return np.zeros(len(u))
-    norms = rowwise(lambda rows: penalty.dual_norm(u[rows]), *u.shape)
-    return np.maximum(capacities - norms, 0.0)
 
 
 def loose_gap(
@@ -288,26 +222,7 @@ def loose_gap(
     capacities: FloatArray,
     w: FloatArray,
 ) -> Gap:
-    """Return a gap of w (n, d) against the flow zero, from above, that costs next to nothing.
-
-    Zero is feasible wherever losses are bounded below, and nothing has to be prepared for it.
-    """
-    # phi*(0) = 0: phi(0) = 0 is the least value of every penalty.
-    edges = graph.edges
-    variation = rowwise(lambda at: penalty.value(differences(edges[at], w)), len(edges), w.shape[1])
-    edge = capacities * variation
+    """Return a gap of w (n, d) against the flow zero, from above, that costs next to nothing."""
+    terms = GapTerms(graph, losses, penalty, capacities)
     size = abs(float(np.sum(losses.value(w))))
-    return Gap(losses.loose_gap(w), edge, 4.0 * EPS * size)
-
-
-def _best_scale(concave: Callable[[float], float]) -> float:
-    """Maximize a concave function of theta over [0, 1] by its parabola; exact for quadratics."""
-    low, middle, high = concave(0.0), concave(0.5), concave(1.0)
-    curvature = 2.0 * (low - 2.0 * middle + high)
-    slope = high - low - curvature
-    best, value = (1.0, high) if high >= low else (0.0, low)
-    if np.isfinite(curvature) and curvature < 0:
-        theta = min(max(-slope / (2.0 * curvature), 0.0), 1.0)
-        if concave(theta) > value:
-            best = theta
-    return best
+    return dataclasses.replace(terms.loose_gap(w), rounding=4.0 * EPS * size)

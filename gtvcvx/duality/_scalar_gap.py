@@ -25,7 +25,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._norms import EPS
 from gtvcvx.compiled import compiled
-from gtvcvx.duality._bounds import Gap
+from gtvcvx.duality._terms import Gap
 
 
 class Slopes(NamedTuple):

@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from gtvcvx._arrays import FloatArray
 from gtvcvx._callbacks import Progress
 from gtvcvx._norms import EPS
-from gtvcvx.duality._bounds import Gap, loose_gap, slack
+from gtvcvx.duality._bounds import loose_gap
 from gtvcvx.duality._correction import FeasiblePoint
+from gtvcvx.duality._terms import Gap, slack
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution

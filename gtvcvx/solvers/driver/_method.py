@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import Allowance
-from gtvcvx.duality._bounds import Gap
+from gtvcvx.duality._terms import Gap
 from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._schedule import Schedule
 

@@ -1,0 +1,226 @@
+"""Valid lower bounds of a problem in shards: flows are repaired, then gaps evaluated.
+
+The formulas are those of `gtvcvx.duality._bounds`, with sums, maxima and shares over all shards.
+Arrays are lists, one array a part; points are fresh, and flows are the same on both sides of a cut.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import look
+from gtvcvx._norms import EPS, row_norm_2
+from gtvcvx.distributed._conservation import (
+    Rows,
+    ShardedConservation,
+    edge_scale,
+    largest_of,
+)
+from gtvcvx.distributed._parts import Parts
+from gtvcvx.duality._flow import Flow
+from gtvcvx.duality._settings import SECOND_TRIES
+from gtvcvx.duality._terms import Gap, GapTerms, Noise, best_scale, conductance_of, slack
+
+
+@dataclass(frozen=True)
+class ShardedGap:
+    """Duality gap of a pair (w, u), u feasible, split over nodes and edges.
+
+    Attributes
+    ----------
+    node : list of ndarray, shape (k,)
+        Zero at ghosts.
+    edge : list of ndarray, shape (l,)
+        Zero where another shard counts the edge.
+    rounding : float
+        First-order bound on what rounding may have hidden.
+    parts : float
+        Sum of the two over all shards.
+    """
+
+    node: Rows
+    edge: Rows
+    rounding: float
+    parts: float
+
+    @property
+    def total(self) -> float:
+        """Sum of the parts and of the rounding allowance."""
+        return self.parts + self.rounding
+
+
+@dataclass(frozen=True)
+class ShardedFlow:
+    """A flow on the edges, with the multipliers of the generators of own nodes.
+
+    See `gtvcvx.duality._flow.Flow`.
+    """
+
+    u: Rows
+    b: Rows
+    moved: float = 0.0
+
+    def scaled(self, theta: float) -> ShardedFlow:
+        """Return theta times the flow, which is feasible for theta in [0, 1] if the flow is."""
+        if theta == 1.0:
+            return self
+        u, b = ([theta * rows for rows in arrays] for arrays in (self.u, self.b))
+        return ShardedFlow(u, b, self.moved)
+
+
+class ShardedBounds:
+    """Repair of flows and evaluation of gaps for a problem in shards.
+
+    Parameters
+    ----------
+    parts : Parts
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._terms = [
+            GapTerms(p.problem.graph, p.problem.losses, parts.penalty, p.problem.capacities)
+            for p in parts
+        ]
+
+    @cached_property
+    def _conservation(self) -> ShardedConservation:
+        return ShardedConservation(self._parts)
+
+    def value(self, w: Rows) -> float:
+        """Primal objective of a point."""
+        sums = []
+        for terms, part, rows in zip(self._terms, self._parts, w, strict=True):
+            variation = terms.variation(rows)[part.counted]
+            sums.append([np.sum(terms.values(rows)[part.own]), np.sum(variation)])
+        return float(np.sum(self._parts.add(sums)))
+
+    def repaired(self, u: Rows, w: Rows | None = None) -> ShardedFlow:
+        """Return a dual feasible flow near u: on flow conservation and inside the capacities.
+
+        Given w, the flow changes where that costs the bound least: on edges without a jump.
+        """
+        parts, conservation = self._parts, self._conservation
+        free = conservation.trivial
+        conductance = self._conductance(None if free else w)
+        u = conservation.admissible(u)
+        if free:
+            u = [terms.inside(rows) for terms, rows in zip(self._terms, u, strict=True)]
+        else:
+            u = conservation.alternate(u, conductance)
+        # What rounding leaves off the range of a quadratic would be scaled to zero.
+        u = conservation.admissible(conservation.project(u, EPS, conductance))
+        # Of the two sides of a cut one is right, to the last bit.
+        parts.refresh_edges(u)
+        flow = ShardedFlow(u, [np.empty(0) for _ in parts]).scaled(edge_scale(parts, u))
+        shares = [terms.loss_scale(rows) for terms, rows in zip(self._terms, flow.u, strict=True)]
+        return flow.scaled(-float(parts.most([-share for share in shares])))
+
+    def _conductance(self, w: Rows | None) -> Rows:
+        """Conductances (l,): a change of flow costs the bound its product with the jump."""
+        parts = self._parts
+        ones = [np.ones(len(part.counted)) for part in parts]
+        if w is None:
+            return ones
+        jumps = [terms.jumps(rows) for terms, rows in zip(self._terms, w, strict=True)]
+        largest = largest_of(parts, jumps)
+        found = [conductance_of(rows, largest) for rows in jumps]
+        return [one if c is None else c for one, c in zip(ones, found, strict=True)]
+
+    def gap(self, w: Rows, u: Rows, near: ShardedFlow | None = None) -> tuple[ShardedGap, Rows]:
+        """Repair u; return the gap of w against it, and the flow that gives it.
+
+        Near is ``repaired(u, w)``, if it is there already.
+        """
+        near = self.repaired(u, w) if near is None else near
+        found = self._gap_near(w, near)
+        if not near.moved * self._size(w) <= SECOND_TRIES.moved * found[0].total < np.inf:
+            # A repair that weighs its changes by w may take too many sweeps to end.
+            found = min(found, self._gap_near(w, self.repaired(u)), key=_total)
+        if not np.isfinite(found[0].total):
+            # Data that mix many orders of magnitude: zero is always feasible.
+            found = self._gap_near(w, self._zero())
+        return found
+
+    def _zero(self) -> ShardedFlow:
+        return ShardedFlow(self._parts.edge_zeros(), [np.empty(0) for _ in self._parts])
+
+    def _size(self, w: Rows) -> float:
+        """Return the absolute sum of the losses of a point."""
+        given = zip(self._terms, self._parts, w, strict=True)
+        sums = [np.sum(terms.values(rows)[part.own]) for terms, part, rows in given]
+        return abs(float(self._parts.add(sums)))
+
+    def _gap_near(self, w: Rows, flow: ShardedFlow) -> tuple[ShardedGap, Rows]:
+        """Return the gap of w against a feasible flow, or the flow made shorter."""
+        look()
+        gap = self._gap(w, flow)
+        far = gap.total > SECOND_TRIES.gap * self._size(w)
+        if largest_of(self._parts, flow.u) > 0.0 and far:
+            # Far from the optimum a shorter flow may be better; close to it, none is.
+            flow = flow.scaled(best_scale(lambda t: -self._gap(w, flow.scaled(t)).total))
+            gap = self._gap(w, flow)
+        return dataclasses.replace(gap, rounding=self._rounding(w, flow.u)), flow.u
+
+    def gap_of(self, w: Rows, u: Rows) -> ShardedGap:
+        """Return the gap of w against a flow that is feasible already."""
+        gap = self._gap(w, ShardedFlow(u, [np.empty(0) for _ in self._parts]))
+        return dataclasses.replace(gap, rounding=self._rounding(w, u))
+
+    def _gap(self, w: Rows, flow: ShardedFlow) -> ShardedGap:
+        """Return the gap but for rounding."""
+        given = zip(self._terms, w, flow.u, flow.b, strict=True)
+        return self._summed(terms.gap(x, Flow(u, b)) for terms, x, u, b in given)
+
+    def loose_gap(self, w: Rows) -> ShardedGap:
+        """Return a gap of w against the flow zero, from above, that costs next to nothing."""
+        given = zip(self._terms, w, strict=True)
+        gap = self._summed(terms.loose_gap(rows) for terms, rows in given)
+        return dataclasses.replace(gap, rounding=4.0 * EPS * self._size(w))
+
+    def _summed(self, gaps: Iterable[Gap]) -> ShardedGap:
+        node, edge = [], []
+        for gap, part in zip(gaps, self._parts, strict=True):
+            node.append(np.where(part.own, gap.node, 0.0))
+            edge.append(np.where(part.counted, gap.edge, 0.0))
+        sums = [[np.sum(a), np.sum(b)] for a, b in zip(node, edge, strict=True)]
+        return ShardedGap(node, edge, 0.0, float(np.sum(self._parts.add(sums))))
+
+    def slack(self, u: Rows) -> Rows:
+        """Capacity left on each edge, (l,); zero for penalties that have no capacities."""
+        parts = self._parts
+        return [
+            slack(parts.penalty, part.problem.capacities, rows)
+            for part, rows in zip(parts, u, strict=True)
+        ]
+
+    def _rounding(self, w: Rows, u: Rows) -> float:
+        """First-order effect of rounding on the gap at (w, u).
+
+        See `gtvcvx.duality._bounds`: the spread is that of all nodes.
+        """
+        parts, sums = self._parts, []
+        missing = self._conservation.residual(u)
+        for terms, part, x, flow, left in zip(self._terms, parts, w, u, missing, strict=True):
+            noise = terms.noise(x, flow, part.counted)
+            sums.append([np.sum(row_norm_2(left)), *noise])
+        residual, *noises = parts.add(sums).tolist()
+        return 2.0 * residual * self._spread(w) + Noise(*noises).total
+
+    def _spread(self, w: Rows) -> float:
+        """Return the largest distance of a point's rows from their mean."""
+        parts = self._parts
+        own = [rows[part.own] for rows, part in zip(w, parts, strict=True)]
+        mean: FloatArray = parts.add([np.sum(rows, axis=0) for rows in own]) / parts.n_nodes
+        return float(parts.most([row_norm_2(rows - mean).max(initial=0.0) for rows in own]))
+
+
+def _total(found: tuple[ShardedGap, Rows]) -> float:
+    total = found[0].total
+    return total if np.isfinite(total) else np.inf

@@ -1,0 +1,169 @@
+"""The gap of a pair, edge by edge and node by node; what belongs to the whole is elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gtvcvx._arrays import BoolArray, FloatArray
+from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
+from gtvcvx._pieces import rows_at_once, rowwise
+from gtvcvx.duality._flow import Flow
+from gtvcvx.duality._settings import GENERIC
+from gtvcvx.duality._value_rounding import ValueRounding
+from gtvcvx.graph import EmpiricalGraph, differences
+from gtvcvx.losses import StackedLoss
+from gtvcvx.penalties import Penalty
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Duality gap of a pair (w, u), u feasible, split over nodes and edges."""
+
+    node: FloatArray  # (n,), each >= 0
+    edge: FloatArray  # (m,), each >= 0
+    rounding: float  # first-order bound on what rounding may have hidden
+
+    @cached_property
+    def total(self) -> float:
+        """Sum of the parts and of the rounding allowance."""
+        return float(np.sum(self.node) + np.sum(self.edge) + self.rounding)
+
+
+class Noise(NamedTuple):
+    """Sums that the effect of rounding on a gap is told by, over some nodes and edges."""
+
+    work: float  # of flows and jumps
+    values: float  # of the losses
+    own: float  # of what the losses' own sums lose
+
+    @property
+    def total(self) -> float:
+        """A few units in the last place of every term."""
+        return float(4.0 * EPS * (self.work + abs(self.values))) + self.own
+
+
+class GapTerms:
+    """Terms of gaps for one problem, or for a part of one.
+
+    Parameters
+    ----------
+    graph, losses, penalty
+        Of the problem.
+    capacities : ndarray, shape (m,)
+        lambda A_e.
+    """
+
+    def __init__(
+        self,
+        graph: EmpiricalGraph,
+        losses: StackedLoss,
+        penalty: Penalty,
+        capacities: FloatArray,
+    ) -> None:
+        self._graph, self._losses, self._penalty = graph, losses, penalty
+        self._capacities = capacities
+
+    def scale(self, u: FloatArray) -> float:
+        """Return the largest share of a flow u (m, d) that is inside the capacities."""
+        scale, capacities = self._penalty.scale_to_feasible, self._capacities
+        pieces = rows_at_once(*u.shape)
+        return min((scale(u[rows], capacities[rows]) for rows in pieces), default=1.0)
+
+    def loss_scale(self, u: FloatArray) -> float:
+        """Return the largest share of a flow u (m, d) that the losses can take."""
+        return self._losses.scale_to_feasible(-(self._graph.divergence @ u))
+
+    def inside(self, u: FloatArray) -> FloatArray:
+        """Project flows (m, d) on the capacities, or a little inside."""
+        target, out = (1.0 - GENERIC.shrink) * self._capacities, np.empty_like(u)
+        for rows in rows_at_once(*u.shape):
+            out[rows] = self._penalty.project_domain(u[rows], target[rows])
+        return out
+
+    def jumps(self, w: FloatArray) -> FloatArray:
+        """Return the largest entries (m,) of the jumps of w (n, d)."""
+        return self._of_jumps(lambda jumps, _: row_norm_inf(jumps), w)
+
+    def gap(self, w: FloatArray, flow: Flow) -> Gap:
+        """Return the gap of w (n, d) against a feasible flow, but for rounding."""
+        given = flow.b if len(flow.b) else None
+        node = self._losses.fenchel_gap(w, -(self._graph.divergence @ flow.u), given)
+        u, capacities, gap = flow.u, self._capacities, self._penalty.fenchel_gap
+        edge = self._of_jumps(lambda jumps, at: gap(jumps, u[at], capacities[at]), w)
+        return Gap(node, edge, 0.0)
+
+    def variation(self, w: FloatArray) -> FloatArray:
+        """Return the penalties (m,) of the jumps of w (n, d)."""
+        return self._capacities * self._of_jumps(lambda jumps, _: self._penalty.value(jumps), w)
+
+    def values(self, w: FloatArray) -> FloatArray:
+        """Return the losses (n,) of w (n, d)."""
+        return self._losses.value(w)
+
+    def loose_gap(self, w: FloatArray) -> Gap:
+        """Return a gap of w (n, d) against the flow zero, from above, that costs next to nothing.
+
+        Zero is feasible wherever losses are bounded below, and nothing has to be prepared for it.
+        """
+        # phi*(0) = 0: phi(0) = 0 is the least value of every penalty.
+        edge = self.variation(w)
+        return Gap(self._losses.loose_gap(w), edge, 0.0)
+
+    def noise(self, w: FloatArray, u: FloatArray, counted: BoolArray | None = None) -> Noise:
+        """Return what rounding makes of the terms of w (n, d) and u (m, d).
+
+        Edges count that are counted (m,), all by default.
+        """
+        work = self._of_jumps(lambda jumps, _: row_norm_2(jumps), w) * row_norm_2(u)
+        values = self._losses.value(w)
+        own = self._value_rounding.at(w, values)
+        work = work if counted is None else work[counted]
+        return Noise(float(np.sum(work)), float(np.sum(values)), own)
+
+    @cached_property
+    def _value_rounding(self) -> ValueRounding:
+        return ValueRounding(self._losses.terms(), self._graph.n_nodes, self._losses.dim)
+
+    def _of_jumps(
+        self, function: Callable[[FloatArray, slice], FloatArray], w: FloatArray
+    ) -> FloatArray:
+        """Return what a function tells of the jumps of w over some edges, (m,)."""
+        edges = self._graph.edges
+        return rowwise(lambda at: function(differences(edges[at], w), at), len(edges), w.shape[1])
+
+
+def slack(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> FloatArray:
+    """Capacity that a flow u (m, d) leaves on each edge, (m,); zero without capacities."""
+    if not penalty.is_norm:
+        return np.zeros(len(u))
+    norms = rowwise(lambda rows: penalty.dual_norm(u[rows]), *u.shape)
+    return np.maximum(capacities - norms, 0.0)
+
+
+def conductance_of(jumps: FloatArray, largest: float) -> FloatArray | None:
+    """Conductances (m,) for jumps (m,), the largest of all of them given; None if there is none.
+
+    A change of flow costs the bound its product with the jump.
+    """
+    floor = GENERIC.jump_share * largest
+    if not (floor > 0.0 and np.isfinite(floor)):
+        return None
+    return floor / (jumps + floor)
+
+
+def best_scale(concave: Callable[[float], float]) -> float:
+    """Maximize a concave function of theta over [0, 1] by its parabola; exact for quadratics."""
+    low, middle, high = concave(0.0), concave(0.5), concave(1.0)
+    curvature = 2.0 * (low - 2.0 * middle + high)
+    slope = high - low - curvature
+    best, value = (1.0, high) if high >= low else (0.0, low)
+    if np.isfinite(curvature) and curvature < 0:
+        theta = min(max(-slope / (2.0 * curvature), 0.0), 1.0)
+        if concave(theta) > value:
+            best = theta
+    return best
