@@ -1,6 +1,7 @@
 """Running a method: limits, the incumbent, checks of the gap, history and display."""
 
 from gtvcvx._callbacks import Progress
+from gtvcvx.solvers.driver._best_pair import FUSED_SLACK, Against, BestPair
 from gtvcvx.solvers.driver._incumbent import Incumbent, rounding_of_value
 from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._method import Iteration, Method, Proposal, Proved
@@ -10,6 +11,9 @@ from gtvcvx.solvers.driver._run import Run, drive
 
 __all__ = [
     "DEFAULT_RTOL",
+    "FUSED_SLACK",
+    "Against",
+    "BestPair",
     "Incumbent",
     "Iteration",
     "Limits",

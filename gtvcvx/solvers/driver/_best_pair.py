@@ -1,0 +1,224 @@
+"""The best point and the best flow of a run so far, whatever their arrays are like."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx.duality._correction import FeasiblePoint
+from gtvcvx.solution import Record
+
+# Edges with this share of their capacity left are taken as fused when the incumbent is polished.
+FUSED_SLACK = 1e-4
+
+
+class Measured(Protocol):
+    """A gap of a pair."""
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+
+    @property
+    def rounding(self) -> float:
+        """What of it is there for rounding."""
+
+
+Rows = TypeVar("Rows")  # arrays of nodes or edges: whole, or in lists of parts
+Parts = TypeVar("Parts", bound=Measured)  # of a gap
+
+
+class Against(NamedTuple, Generic[Rows]):
+    """A feasible flow, and the dual point that it belongs to where that is known."""
+
+    u: Rows  # (m, d)
+    point: FeasiblePoint | None = None
+
+
+class BestPair(ABC, Generic[Rows, Parts]):
+    """Best point and best flow so far, of a problem whose arrays are whole or in parts.
+
+    They need not come from the same iteration.
+
+    Attributes
+    ----------
+    w, u
+    value, dual_value, gap : float
+    parts
+        Of the gap.
+    """
+
+    w: Rows
+    against: Against[Rows]
+    parts: Parts
+    value: float
+    dual_value: float
+    gap: float
+
+    def __init__(self) -> None:
+        self.value, self.dual_value, self.gap = np.inf, -np.inf, np.inf
+
+    @abstractmethod
+    def _feasible(self, w: Rows) -> Rows:
+        """Return the nearest point at which all losses are finite; w itself if it is one."""
+
+    @abstractmethod
+    def _value(self, w: Rows) -> float:
+        """Return the objective."""
+
+    @abstractmethod
+    def _fused(self, w: Rows, flow: Rows) -> Rows:
+        """Average w over the clusters that a feasible flow fuses."""
+
+    @abstractmethod
+    def _checked(self, w: Rows, u: Rows, as_it_is: bool) -> tuple[Rows, float, Parts, Rows]:
+        """Return w or what `_best_of` makes of it, its value, its gap and the repaired u."""
+
+    @abstractmethod
+    def _gap_against(self, w: Rows, against: Against[Rows]) -> Parts: ...
+
+    @abstractmethod
+    def _loose_gap(self, w: Rows) -> Parts: ...
+
+    @abstractmethod
+    def _nothing(self) -> tuple[Rows, Rows]:
+        """Return a point and a flow that are zero."""
+
+    @abstractmethod
+    def _copy(self, w: Rows) -> Rows: ...
+
+    @abstractmethod
+    def _is_zero(self, u: Rows) -> bool: ...
+
+    @abstractmethod
+    def _moved_digits(self) -> float:
+        """Return what becomes of the objective if the last digits of w are others."""
+
+    @abstractmethod
+    def progress(self, n_iter: int, seconds: float) -> Any:
+        """Return what a callback is shown."""
+
+    @abstractmethod
+    def solution(self, **fields: Any) -> Any:
+        """Return the incumbent with what else is known of its run."""
+
+    def update(
+        self,
+        w: Rows,
+        u: Rows,
+        keep_last: bool = False,
+        a: FloatArray | None = None,
+        enough: float = 0.0,
+        exact: bool = False,
+    ) -> None:
+        """Take w, or w made constant on fused clusters, if its value is lower than the best.
+
+        The repaired u is taken if its bound is higher. With keep_last, w is taken as it is; one
+        that is exact is constant on clusters already.
+        Multipliers a (N,) of the rows are kept with u, as far as they can be; where the relative
+        gap is small enough then, that is all.
+
+        Raises
+        ------
+        Expired
+            The deadline has passed, see `gtvcvx._deadline`; nothing has changed, or what the
+            multipliers gave was taken.
+        """
+        w = self._feasible(w)
+        if a is not None and self._corrected(w, u, a, keep_last) and self.rel_gap <= enough:
+            return
+        w, value, parts, flow = self._checked(w, u, keep_last or exact)
+        if not np.isfinite(parts.total):
+            # Bounds of the losses themselves are finite where conjugates are lost to rounding.
+            parts, flow = self._loose_gap(w), self._nothing()[1]
+        if not np.isfinite(value - parts.total):
+            raise ValueError(
+                "losses, lam: the objective and its bound overflow double precision; scale the data"
+            )
+        self._offer(w, value, Against(flow), parts, keep_last)
+
+    def take_proved(self, w: Rows, u: Rows, value: float, gap: Parts) -> None:
+        """Take a pair with a valid gap that is known, if one of the two is better."""
+        self._offer(w, value, Against(u), gap, False)
+
+    def _corrected(self, w: Rows, u: Rows, a: FloatArray, keep_last: bool) -> bool:
+        """Offer w and a flow that keeps its multipliers; say whether there is one."""
+        return False
+
+    def _best_of(self, w: Rows, flow: Rows, as_it_is: bool) -> tuple[Rows, float]:
+        """Return w, or w made constant on the clusters that a feasible flow fuses; the value."""
+        value = self._value(w)
+        if not as_it_is:
+            fused = self._feasible(self._fused(w, flow))
+            if (fused_value := self._value(fused)) < value:
+                return fused, fused_value
+        return w, value
+
+    def _offer(
+        self, w: Rows, value: float, against: Against[Rows], parts: Parts, keep_last: bool
+    ) -> None:
+        """Take w if it is better, the flow if its bound is; parts is the gap of the two."""
+        better_w = value < self.value or keep_last
+        better_u = value - parts.total > self.dual_value
+        if better_w and better_u:
+            self._take(self._copy(w), value, against, parts)
+        elif better_w:
+            self._take(self._copy(w), value, self.against, self._gap_against(w, self.against))
+        elif better_u:
+            self._take(self.w, self.value, against, self._gap_against(self.w, against))
+
+    def update_point(self, w: Rows, keep_last: bool = False) -> None:
+        """Take w if its value is lower than the best, and leave the flow as it is.
+
+        For when there is no time to repair another one.
+        """
+        w = self._feasible(w)
+        value = self._value(w)
+        if value < self.value or keep_last:
+            # Bounds of the whole problem may be still to be prepared, for nothing if u is zero.
+            loose = self._is_zero(self.u)
+            parts = self._loose_gap(w) if loose else self._gap_against(w, self.against)
+            self._take(self._copy(w), value, self.against, parts)
+
+    def begin(self) -> None:
+        """Take w = 0, or what is feasible near it, and u = 0: they cost next to nothing."""
+        w, u = self._nothing()
+        w = self._feasible(w)
+        self._take(w, self._value(w), Against(u), self._loose_gap(w))
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is known yet."""
+        return np.isinf(self.value)
+
+    @property
+    def u(self) -> Rows:
+        """Best flow (m, d)."""
+        return self.against.u
+
+    def _take(self, w: Rows, value: float, against: Against[Rows], parts: Parts) -> None:
+        gap, dual_value = parts.total, value - parts.total
+        # In one go, so that Ctrl-C leaves the old pair or the new one.
+        self.__dict__.update(
+            w=w, value=value, against=against, parts=parts, gap=gap, dual_value=dual_value
+        )
+
+    @property
+    def rel_gap(self) -> float:
+        """Gap relative to max(1, |value|); infinite before anything is known."""
+        return self.gap / max(1.0, abs(self.value)) if np.isfinite(self.gap) else np.inf
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether the gap is no larger than what rounding makes of the objective and its bound."""
+        if not np.isfinite(self.gap):
+            return False
+        noise = max(self.parts.rounding, self._moved_digits())
+        return bool(self.gap <= 2.0 * noise)
+
+    def record(self, n_iter: int, seconds: float) -> Record:
+        """Return a line of the history."""
+        return Record(n_iter, seconds, self.value, self.dual_value)

@@ -1,0 +1,202 @@
+"""Gaps of problems in shards: valid, as small as those of one machine, the same for all workers."""
+
+import functools
+from pathlib import Path
+
+import _bounds_tasks as tasks
+import numpy as np
+import pytest
+from _problems import instance
+from _sharded import joined_edges, joined_nodes, parts_of, spread_edges, spread_nodes
+
+import gtvcvx as gtv
+from gtvcvx.distributed import shard
+from gtvcvx.distributed._bounds import ShardedBounds
+from gtvcvx.distributed._conservation import ShardedConservation, largest_of
+from gtvcvx.distributed._groups import Groups
+from gtvcvx.distributed._incumbent import ShardedIncumbent
+from gtvcvx.distributed.engines import LocalEngine
+from gtvcvx.duality._conservation import FlowConservation
+from gtvcvx.graph import connected_components
+from gtvcvx.solvers.driver import Incumbent
+
+N = 640  # in 16 shards
+SINGULAR = gtv.Quadratic(np.array([[1.0, 0.5], [0.5, 0.25]]))
+KINDS = {
+    "l1": ("l1", 1, None),
+    "l2": ("l2", 2, None),
+    "linf": ("linf", 2, None),
+    "squared": ("squared", 2, None),
+    "singular": (SINGULAR, 2, None),
+    "wide": ("l2", 10, None),
+    "points": ("l1", 3, "points"),
+}
+
+
+def losses_of(kind, d, rng):
+    """Return losses at some nodes; others have none."""
+    if kind is None:
+        return None
+    return gtv.PointLoss.stack(rng.normal(size=(N // 4, d))).completed(N)
+
+
+@functools.cache
+def solved(name):
+    """Return a problem with several components, isolated and unlabelled nodes, and its solution."""
+    penalty, d, losses = KINDS[name]
+    base = instance(N, d, seed=len(name), losses=losses_of(losses, d, np.random.default_rng(1)))
+    problem = gtv.GTVProblem(base.graph, base.losses, penalty, 0.3)
+    return problem, problem.solve(rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory):
+    @functools.cache
+    def of(name):
+        return parts_of(solved(name)[0], tmp_path_factory.mktemp("shards"))
+
+    return of
+
+
+def pairs(name, noises=(0.0, 1e-5, 0.03, 1.0)):
+    """Yield pairs between the solution and noise."""
+    _, solution = solved(name)
+    rng = np.random.default_rng(5)
+    for noise in noises:
+        yield (
+            solution.w + noise * rng.standard_normal(solution.w.shape),
+            solution.u + noise * rng.standard_normal(solution.u.shape),
+        )
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_gaps_are_valid_and_those_of_one_machine(name, sharded):
+    problem, solution = solved(name)
+    parts = sharded(name)
+    bounds = ShardedBounds(parts)
+    for w, u in pairs(name):
+        w = problem.losses.project_domain(w)
+        point, flow = spread_nodes(parts, w), spread_edges(parts, problem, u)
+        value = bounds.value(point)
+        assert value == pytest.approx(problem.value(w), rel=1e-12)
+        gap, found = bounds.gap(point, flow)
+        assert value - gap.total <= solution.value + 1e-12 * abs(solution.value)
+        alone, _ = problem.bounds.gap(w, u)
+        assert gap.total <= 1.05 * alone.total + 1e-11 * abs(value)
+        nodes, edges = joined_nodes(parts, gap.node), joined_edges_of_one_side(parts, gap.edge)
+        assert gap.total == pytest.approx(nodes.sum() + edges + gap.rounding, rel=1e-12)
+        # The whole problem agrees about the same pair.
+        whole = joined_edges(parts, problem, found)
+        again = problem.bounds.gap_of(w, whole)
+        assert gap.total == pytest.approx(again.total, rel=1e-9, abs=1e-12 * abs(value))
+        assert gap.rounding == pytest.approx(again.rounding, rel=0.5)
+        assert bounds.gap_of(point, found).total == pytest.approx(gap.total, rel=1e-12)
+
+
+def joined_edges_of_one_side(parts, rows):
+    return sum(a[part.counted].sum() for a, part in zip(rows, parts, strict=True))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_repaired_flows_are_feasible_and_those_of_one_machine(name, sharded):
+    problem, _ = solved(name)
+    parts = sharded(name)
+    bounds = ShardedBounds(parts)
+    conservation = FlowConservation(problem.graph, problem.losses, problem.penalty)
+    for w, u in pairs(name, (1e-5, 3.0)):
+        for near in (w, None):
+            point = None if near is None else spread_nodes(parts, near)
+            flow = bounds.repaired(spread_edges(parts, problem, u), point)
+            whole = joined_edges(parts, problem, flow.u)
+            size = np.linalg.norm(whole)
+            assert np.linalg.norm(conservation.residual(whole)) <= 1e-14 * size
+            assert problem.penalty.scale_to_feasible(whole, problem.capacities) >= 1.0 - 1e-14
+            expected = problem.bounds.repair(u, near)
+            np.testing.assert_allclose(whole, expected, atol=1e-9 * max(size, 1.0))
+
+
+def test_projections_are_those_of_one_machine(sharded):
+    problem, _ = solved("l2")
+    parts = sharded("l2")
+    rng = np.random.default_rng(2)
+    c = rng.uniform(0.01, 1.0, problem.graph.n_edges)
+    one = FlowConservation(problem.graph, problem.losses, problem.penalty)
+    all_ = ShardedConservation(parts)
+    conductance = spread_edges(parts, problem, c)
+    for scale in (1e-200, 1.0, 1e100):
+        u = scale * rng.standard_normal((problem.graph.n_edges, 2))
+        found = all_.project(spread_edges(parts, problem, u), 1e-15, conductance)
+        whole = joined_edges(parts, problem, found)
+        expected = one.project(u, 1e-15, c)
+        np.testing.assert_allclose(whole / scale, expected / scale, atol=1e-13)
+    zero = all_.project(parts.edge_zeros(), 1e-15, conductance)
+    assert largest_of(parts, zero) == 0.0
+
+
+def test_groups_reach_over_cuts(sharded):
+    problem, _ = solved("l2")
+    parts = sharded("l2")
+    rng = np.random.default_rng(3)
+    w = rng.standard_normal((N, 2))
+    for share in (0.0, 0.1, 0.3, 1.0):
+        some = rng.random(problem.graph.n_edges) < share
+        groups = Groups(parts, spread_edges(parts, problem, some))
+        labels = connected_components(N, problem.graph.edges[some])
+        sizes = np.bincount(labels)
+        expected = np.column_stack([np.bincount(labels, x) / sizes for x in w.T])[labels]
+        found = groups.means(spread_nodes(parts, w))
+        whole = joined_nodes(parts, found)
+        np.testing.assert_allclose(whole, expected, atol=1e-13)
+        # Constant to the last bit, over cuts, too; and fresh.
+        assert len(np.unique(whole, axis=0)) == len(sizes)
+        for part, rows in zip(parts, found, strict=True):
+            assert whole[part.shard.nodes].tobytes() == rows.tobytes()
+        least = np.full(len(sizes), np.inf)
+        np.minimum.at(least, labels, w[:, 0])
+        own = []
+        for part, local, count in zip(parts, groups.labels, groups.counts, strict=True):
+            lowest = np.full((count, 1), np.inf)
+            np.minimum.at(lowest[:, 0], local[part.own], w[part.shard.nodes[part.own], 0])
+            own.append(lowest)
+        combined = groups.combined(own, np.minimum)
+        rows = [a[local] for a, local in zip(combined, groups.labels, strict=True)]
+        np.testing.assert_array_equal(joined_nodes(parts, rows)[:, 0], least[labels])
+
+
+@pytest.mark.parametrize("name", ["l2", "singular", "points"])
+def test_the_incumbent_is_that_of_one_machine(name, sharded):
+    problem, solution = solved(name)
+    parts = sharded(name)
+    incumbent, alone = ShardedIncumbent(parts), Incumbent(problem)
+    assert incumbent.empty
+    for one in (incumbent, alone):
+        one.begin()
+    assert incumbent.gap == pytest.approx(alone.gap, rel=1e-12)
+    for w, u in pairs(name, (1.0, 0.03, 1e-6, 0.1)):
+        incumbent.update(spread_nodes(parts, w), spread_edges(parts, problem, u))
+        alone.update(w, u)
+        assert incumbent.value == pytest.approx(alone.value, rel=1e-12)
+        room = 1e-11 * abs(alone.value)
+        assert incumbent.gap == pytest.approx(alone.gap, rel=1e-6, abs=room)
+        assert incumbent.dual_value <= solution.value + room
+        whole = joined_nodes(parts, incumbent.w)
+        assert problem.value(whole) == pytest.approx(incumbent.value, rel=1e-12)
+        np.testing.assert_allclose(whole, alone.w, atol=1e-9)
+        assert incumbent.is_rounding == alone.is_rounding
+    better = incumbent.value
+    incumbent.update_point(spread_nodes(parts, solution.w))
+    assert incumbent.value <= better
+    record = incumbent.record(3, 0.5)
+    found = incumbent.solution(status="optimal", n_iter=3, seconds=0.5, solver="x")
+    assert record.gap == pytest.approx(found.gap)
+    assert incumbent.progress(3, 0.5).rel_gap == found.rel_gap
+
+
+def test_the_same_bits_for_all_numbers_of_workers(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    shard(solved("l2")[0], tmp_path, 5, partitioner="order")
+    one, two = (LocalEngine().run(tasks.checked, str(tmp_path), workers) for workers in (1, 2))
+    assert one[0].tobytes() == two[0].tobytes()
+    assert np.isfinite(one[0]).all()
+    for a, b in zip(one[1], two[1], strict=True):
+        assert a.tobytes() == b.tobytes()
