@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
 from math import lcm
 
 import numpy as np
@@ -33,10 +34,21 @@ class Absorber:
         self, point: ExactPoint, slack: FloatArray, active: BoolArray, component: IntArray
     ) -> None:
         self.point, self.inst, self.component = point, point.inst, component
+        self.slack, self.active = slack, active
         self.block = self._blocks()
         self.absorbing: BoolArray = np.asarray(np.all(self.block >= 0, axis=1))
-        self.roots = self._roots()
-        self.forest: Forest = spanning_forest(self.inst.edges, slack, active, self.roots, component)
+
+    @cached_property
+    def roots(self) -> BoolArray:
+        """Nodes (n,) to which residuals are routed."""
+        return self._roots()
+
+    @cached_property
+    def forest(self) -> Forest:
+        """The trees along which they are."""
+        return spanning_forest(
+            self.inst.edges, self.slack, self.active, self.roots, self.component
+        )
 
     def run(self) -> None:
         """Make the residual of the point exactly zero."""
@@ -87,15 +99,18 @@ class Absorber:
         count = int(self.component.max(initial=-1)) + 1
         served = np.zeros(count, dtype=bool)
         served[self.component[roots]] = True
-        eigenvalues = self.point.curvature.eigenvalues
-        low, size = eigenvalues[:, 0], np.maximum(eigenvalues[:, -1], 0)
-        top = max(size.max(initial=0.0), 1e-300)
-        score = np.where(low > 1e-6 * size, 2 + low / top, np.where(size > 0, 1 + size / top, 0))
-        order = np.argsort(score, kind="stable")
+        order = np.argsort(self.score(), kind="stable")
         first = np.full(count, -1)
         first[self.component[order]] = order  # the last write is the best node
         roots[first[~served]] = True
         return roots
+
+    def score(self) -> FloatArray:
+        """Return how good a root each node is: above 2 if its rows alone can take any load."""
+        eigenvalues = self.point.curvature.eigenvalues
+        low, size = eigenvalues[:, 0], np.maximum(eigenvalues[:, -1], 0)
+        top = max(size.max(initial=0.0), 1e-300)
+        return np.where(low > 1e-6 * size, 2 + low / top, np.where(size > 0, 1 + size / top, 0))
 
     def _move_into_range(self) -> None:
         """Put sum_k B_k^T r_k of every node into the range of a singular Q.

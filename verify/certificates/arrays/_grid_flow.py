@@ -13,6 +13,7 @@ from verify.certificates._forest import components
 from verify.certificates.arrays import _limbs as limbs
 from verify.certificates.arrays._archive import Array
 from verify.certificates.arrays._convert import Members
+from verify.certificates.arrays._grid import Grid, rows_of, sizes_of
 from verify.certificates.arrays._grid_point import GridPoint
 from verify.certificates.arrays._root import Changes, GridAbsorber, ratio
 from verify.instance._instance import Instance
@@ -63,8 +64,11 @@ def grid_flow(
     """
     _, component = components(inst.edges[active], inst.n)
     bounded = inst.penalty.bounded or any(t.domain is not None for t in inst.terms)
+    rows = rows_of(inst)
     for shrink in SHRINKS if bounded else (0.0,):
-        point = GridPoint(inst, u * (1 - shrink), [v * (1 - shrink) for v in r], w)
+        smaller = u * (1 - shrink), [v * (1 - shrink) for v in r]
+        grid = Grid.of(sizes_of(inst, rows, *smaller))
+        point = GridPoint(inst, *smaller, w, rows, grid)
         if absorb is None:
             point.refine()
         else:

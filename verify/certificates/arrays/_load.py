@@ -37,16 +37,18 @@ class LargeData(NamedTuple):
         Their head, as in a manifest.
     members : list of (str, ndarray)
         Their arrays.
-    sha256 : str
-        Their hash.
     labels : sequence or None
         Of the nodes.
     """
 
     head: dict[str, Any]
     members: Members
-    sha256: str
     labels: Any
+
+    @property
+    def sha256(self) -> str:
+        """Their hash."""
+        return hash_of(self.head, self.members)
 
 
 class _Unfit(Exception):
@@ -90,7 +92,7 @@ def _load(data: Mapping[str, Any]) -> tuple[Instance, LargeData]:
         cap = float.fromhex(plain["lam"]) * weights
     penalty = penalty_from(decoded(plain["penalty"]))
     inst = Instance(plain, n, d, edges, cap, penalty, tuple(term_from(t, n, d) for t in terms), ())
-    return inst, LargeData(head, members, hash_of(head, members), labels)
+    return inst, LargeData(head, members, labels)
 
 
 def _need(condition: bool) -> None:

@@ -133,6 +133,11 @@ class GridAbsorber(Absorber):
 
     def run(self) -> None:
         """Make the residual of the point exactly zero."""
+        self._carry()
+        self._absorb_all()
+
+    def _carry(self) -> None:
+        """Carry what is at the nodes to the roots."""
         forest, rho = self.forest, self.rho
         self.flow = np.zeros_like(rho)
         parent, edge, sign, order = (
@@ -141,6 +146,10 @@ class GridAbsorber(Absorber):
         )
         limbs.route(rho, self.flow, order, parent, edge, sign)
         self.parent_edge = edge
+
+    def _absorb_all(self) -> None:
+        """Let multipliers take what is at the roots."""
+        rho = self.rho
         self.taken = self._take()
         left = np.flatnonzero(self.roots & rho.any(axis=(1, 2)))
         for i in left.tolist():
