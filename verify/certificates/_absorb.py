@@ -46,9 +46,7 @@ class Absorber:
     @cached_property
     def forest(self) -> Forest:
         """The trees along which they are."""
-        return spanning_forest(
-            self.inst.edges, self.slack, self.active, self.roots, self.component
-        )
+        return spanning_forest(self.inst.edges, self.slack, self.active, self.roots, self.component)
 
     def run(self) -> None:
         """Make the residual of the point exactly zero."""

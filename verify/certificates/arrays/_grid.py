@@ -131,9 +131,7 @@ class Grid(NamedTuple):
 
     def some(self, terms: list[int]) -> Grid:
         """Return the grids of a piece that has only some of the terms."""
-        return self._replace(
-            k_r=[self.k_r[t] for t in terms], k_x=[self.k_x[t] for t in terms]
-        )
+        return self._replace(k_r=[self.k_r[t] for t in terms], k_x=[self.k_x[t] for t in terms])
 
 
 def exponent_of(top: float) -> int:

@@ -83,16 +83,22 @@ def grid_flow(
 
 def _fits(point: GridPoint, absorber: GridAbsorber) -> bool:
     """Whether the flow is within the capacities, by floats with a margin."""
-    inst = point.inst
-    if not inst.penalty.bounded:
-        return True
+    return not point.inst.penalty.bounded or within(point.inst, rounded_flow(point, absorber))
+
+
+def rounded_flow(point: GridPoint, absorber: GridAbsorber) -> FloatArray:
+    """Return the flow (m, d) with all that was added, in floats."""
     u, _ = point.floats()
     there = absorber.parent_edge >= 0
     u[absorber.parent_edge[there]] += limbs.doubles(absorber.flow[there], point.k)
     for e, row in absorber.u.items():
         u[e] += [float(x / (1 << point.k)) for x in row]
-    norms = inst.penalty.dual_norm(u)
-    return bool((norms <= inst.cap * (1 - _ROUNDING)).all())
+    return u
+
+
+def within(inst: Instance, u: FloatArray) -> bool:
+    """Whether a flow in floats is within the capacities by a margin."""
+    return bool((inst.penalty.dual_norm(u) <= inst.cap * (1 - _ROUNDING)).all())
 
 
 def _written(point: GridPoint, absorber: GridAbsorber) -> GridFlow:
@@ -129,7 +135,7 @@ def _layers(
         layers.append({"type": "int", "words": 1, "exponent": k})
     rows, long = sparse
     if len(rows):
-        long = _trimmed(long)
+        long = trimmed(long)
         number = len(layers)
         members.append((f"{name}/{number}/rows", rows.astype("<u4")))
         members.append((f"{name}/{number}", long.astype("<u8")))
@@ -141,7 +147,7 @@ def _layers(
     return layers
 
 
-def _trimmed(long: Array) -> Array:
+def trimmed(long: Array) -> Array:
     """Return long integers without words that only repeat the sign."""
     while long.shape[-1] > 1:
         sign = np.where(long[..., -2] >> np.uint64(63), ~np.uint64(0), np.uint64(0))

@@ -158,3 +158,19 @@ def doubles(long: Array, exponent: int) -> FloatArray:
 def integer(words: Array) -> int:
     """Return one long integer as Python has it."""
     return int.from_bytes(np.ascontiguousarray(words, dtype="<u8").tobytes(), "little", signed=True)
+
+
+def negated(long: Array) -> Array:
+    """Return long integers (..., W) times -1."""
+    return plus(~long, np.eye(1, long.shape[-1], dtype=np.uint64)[0])
+
+
+def plus(a: Array, b: Array) -> Array:
+    """Return the sums of long integers (..., W)."""
+    out = a + b
+    carry = out < b
+    for k in range(1, out.shape[-1]):
+        more = carry[..., k - 1].astype(np.uint64)
+        out[..., k] += more
+        carry[..., k] |= out[..., k] < more
+    return out

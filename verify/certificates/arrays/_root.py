@@ -138,14 +138,17 @@ class GridAbsorber(Absorber):
 
     def _carry(self) -> None:
         """Carry what is at the nodes to the roots."""
-        forest, rho = self.forest, self.rho
-        self.flow = np.zeros_like(rho)
-        parent, edge, sign, order = (
-            np.array(v, dtype=np.int64)
-            for v in (forest.parent, forest.parent_edge, forest.sign, forest.order)
+        self.flow = np.zeros_like(self.rho)
+        self.parent_edge = np.array(self.forest.parent_edge, dtype=np.int64)
+        self._carry_on()
+
+    def _carry_on(self) -> None:
+        """Carry what is at the nodes to the roots, besides what was carried before."""
+        forest = self.forest
+        parent, sign, order = (
+            np.array(v, dtype=np.int64) for v in (forest.parent, forest.sign, forest.order)
         )
-        limbs.route(rho, self.flow, order, parent, edge, sign)
-        self.parent_edge = edge
+        limbs.route(self.rho, self.flow, order, parent, self.parent_edge, sign)
 
     def _absorb_all(self) -> None:
         """Let multipliers take what is at the roots."""
@@ -221,18 +224,8 @@ class GridAbsorber(Absorber):
             nodes = term.node[rows]
             taken = np.where(chosen[nodes][:, :, None], self.rho[nodes], np.uint64(0))
             self.rho[nodes] = np.where(chosen[nodes][:, :, None], np.uint64(0), self.rho[nodes])
-            out.append((rows, _negated(taken)))
+            out.append((rows, limbs.negated(taken)))
         return out
-
-
-def _negated(long: Array) -> Array:
-    """Return long integers times -1."""
-    out = ~long
-    carry = np.ones(long.shape[:-1], dtype=bool)
-    for k in range(long.shape[-1]):
-        out[..., k] += carry.astype(np.uint64)
-        carry &= out[..., k] == 0
-    return out
 
 
 def ratio(x: Any, k: int) -> str:
