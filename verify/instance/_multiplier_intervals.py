@@ -55,6 +55,13 @@ class Domain:
         over = self.above & (scaled > self.hi * (1 << k)).astype(bool)
         return under, over
 
+    def contains(self, r: int | Fraction, k: int, b: int) -> bool:
+        """Whether r 2^-k of block b is inside."""
+        lo, hi, scaled = self.lo.flat[b], self.hi.flat[b], r * self.m.flat[b] * (1 << self.k)
+        under = self.below.flat[b] and scaled < lo * (1 << k)
+        over = self.above.flat[b] and scaled > hi * (1 << k)
+        return not (under or over)
+
     def recoverable(self, r: int | Fraction, k: int, b: int) -> bool:
         """Whether r 2^-k of block b is inside, or beyond an end other than zero."""
         lo, hi, scaled = self.lo.flat[b], self.hi.flat[b], r * self.m.flat[b] * (1 << self.k)

@@ -30,10 +30,10 @@ class Rows:
         limbs.split(np.ascontiguousarray(x).ravel(), self.mantissa.ravel(), self.exponent.ravel())
         self.k = int(max(0, -self.exponent.min(initial=0)))
 
-    def integers(self, b: int) -> np.ndarray:
-        """Return row b in units 2^-k, as Python integers."""
+    def integers(self, b: int, k: int) -> np.ndarray:
+        """Return row b in units 2^-k, at least as small as its own, as Python integers."""
         pairs = zip(self.mantissa[b].tolist(), self.exponent[b].tolist(), strict=True)
-        return np.array([m << (e + self.k) for m, e in pairs], dtype=object)
+        return np.array([m << (e + k) for m, e in pairs], dtype=object)
 
 
 def rows_of(inst: Instance) -> list[Rows | None]:
@@ -120,7 +120,8 @@ class Grid(NamedTuple):
         k_r = [exponent_of(top) for top in sizes.top_r.tolist()]
         if (sizes.k_x < 0).all():
             # One grid for all: identity blocks then take what arrives in whole units.
-            k_u = min(k_u, *k_r) if k_r else k_u
+            tops = [sizes.top_u, *sizes.top_r.tolist()]
+            k_u = min((exponent_of(top) for top in tops if top > 0), default=0)
             k_r = [k_u] * len(k_r)
         k_x = [max(int(k), 0) for k in sizes.k_x.tolist()]
         k = max([k_u, *(a + b for a, b in zip(k_r, k_x, strict=True))])

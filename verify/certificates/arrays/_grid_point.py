@@ -19,6 +19,8 @@ from verify.instance._terms import Term
 
 REFINEMENTS = 2  # Newton steps on the grid; the second works on what rounding the first has left
 
+_ENDS = 2.0**-50  # of the ends of intervals, whose doubles have two roundings
+
 
 class GridPoint:
     """An exact (u, r) on grids.
@@ -104,13 +106,13 @@ def _inside(term: Term, r: FloatArray, k: int) -> IntArray:
 
 
 def _clipped(term: Term, r: IntArray, k: int) -> IntArray:
-    """Return multipliers moved into their intervals: by doubles, but exactly where an end is 0.
+    """Return multipliers moved into their intervals: exactly where an end is 0, else by doubles.
 
-    Other ends are never reached, because the point was shrunk before.
+    Other ends are rounded to doubles, and may be so outwards.
     """
     if term.domain is None:
         return r
-    low, high = term.domain.floats()
+    low, high = (v * (1 - _ENDS) for v in term.domain.floats())
     limit = 2.0**62
     low, high = (np.clip(np.ldexp(v, k), -limit, limit) for v in (low, high))
     return np.clip(r, np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64))

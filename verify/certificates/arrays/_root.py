@@ -92,7 +92,7 @@ class _View:
         """Return B^T of block b of term t, counted through, in units 2^-k_x[t]."""
         rows = self.point.rows[t]
         if rows is not None:
-            return rows.integers(b)
+            return rows.integers(b, self.k_x[t])
         unit = np.zeros(self.inst.d, dtype=object)
         unit[b % self.inst.d] = 1
         return unit

@@ -71,7 +71,7 @@ def certify_pieces(
         raise ValueError(f"rtol must be finite and not negative, got {rtol!r}")
     forms, places = common_terms(team, whole, pieces)
     parts = read(team, whole, pieces, rtol)
-    numbers, rows = numbered(team, whole, pieces, places, len(forms))
+    numbers, rows = numbered(team, whole, pieces, places, len(forms), window)
     labelled = whole.labelled or _LABEL * whole.n_nodes <= _MOST_LABELS
     data = members_of(whole, parts, numbers, forms, places, rows, labelled)
     w, own = points(team, parts, numbers, whole.n_nodes)

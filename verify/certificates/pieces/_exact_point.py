@@ -12,7 +12,7 @@ from verify.certificates.arrays._archive import Array
 from verify.certificates.arrays._grid import Grid, Sizes, sizes_of
 from verify.certificates.arrays._grid_flow import SHRINKS, rounded_flow, within
 from verify.certificates.arrays._grid_point import GridPoint
-from verify.certificates.arrays._root import GridAbsorber
+from verify.certificates.arrays._root import WELL, GridAbsorber
 from verify.certificates.pieces._float_point import FloatPoint, Read, inside
 from verify.certificates.pieces._piece import Team
 from verify.certificates.pieces._ties import Found, Ties, choose, thinned
@@ -78,13 +78,26 @@ class PieceAbsorber(GridAbsorber):
         columns = [piece.owners[ends], far[ends], piece.nodes[ends]]
         table = np.stack([c[:, k] for k in (0, 1) for c in columns[:2]], axis=1)
         table = np.concatenate([table, columns[2]], axis=1)
-        quality = np.full(len(self.tied), 0)
-        score = np.where(self.absorbing, 3.0, np.minimum(self.score(), 2.5))
-        own = piece.own
-        np.maximum.at(quality, self.label[own], np.floor(score[own]).astype(np.int64))
         tied = np.flatnonzero(self.tied)
-        known = np.stack([np.full(len(tied), piece.number), tied, quality[tied]], axis=1)
+        known = np.stack([np.full(len(tied), piece.number), tied, self._quality(tied)], axis=1)
         return Found(known, *thinned(table, self.slack[chosen]))
+
+    def _quality(self, tied: IntArray) -> IntArray:
+        """Return how good roots some components have, see `Found`."""
+        curvature = self.grid.curvature
+        low, top = curvature.eigenvalues[:, 0], curvature.eigenvalues[:, -1]
+        of_node = np.where(low > WELL * top, 3, np.where(top > 0, 1, 0))
+        of_node = np.where(self.absorbing, 4, of_node)
+        out = np.zeros(len(self.tied), dtype=np.int64)
+        np.maximum.at(out, self.label[self.one.piece.own], of_node[self.one.piece.own])
+        for c in tied[out[tied] == 1].tolist():
+            at = self.label == c
+            vectors = (
+                curvature.vectors[at] * np.sqrt(np.maximum(curvature.eigenvalues[at], 0))[:, None]
+            )
+            values = np.linalg.eigvalsh(np.einsum("nij,nkj->ik", vectors, vectors))
+            out[c] = 2 if values[0] > WELL * values[-1] else 1
+        return out[tied]
 
     def leave(self, ties: Ties) -> tuple[IntArray, Array]:
         """Carry residuals to roots, those of components that give to the edges they give over.
@@ -139,7 +152,9 @@ class PieceAbsorber(GridAbsorber):
         super()._zero_component(members)
 
     def fits(self) -> bool:
-        """Whether the flow is within the capacities."""
+        """Whether the flow is within the capacities, and multipliers in their intervals."""
+        if not all(self._contained(t, row) for t, rows in enumerate(self.r) for row in rows):
+            return False
         if not self.inst.penalty.bounded:
             return True
         u, edges = rounded_flow(self.grid, self), list(self.crossing)
@@ -147,6 +162,14 @@ class PieceAbsorber(GridAbsorber):
             crossing = np.stack([self.crossing[e] for e in edges])
             u[edges] += limbs.doubles(crossing, self.grid.k)
         return within(self.inst, u)
+
+    def _contained(self, t: int, row: int) -> bool:
+        """Whether the multipliers in a row that takes a load are in their intervals."""
+        domain, recorder = self.inst.terms[t].domain, self.view.r[t]
+        first, k = row * recorder.columns, self.view.k_r(t)
+        return domain is None or all(
+            domain.contains(recorder.flat[b], k, b) for b in range(first, first + recorder.columns)
+        )
 
 
 def exact_points(
@@ -193,8 +216,14 @@ def _sizes(
         tops.append(np.concatenate([[sizes.top_u, sizes.summand], top_r, k_x]))
         sums.append([sizes.missing, sizes.nodes])
     top, total = team.most(tops), team.add(sums)
-    top_u, summand, missing, nodes = (*top[:2].tolist(), *total.tolist())
-    return Sizes(top_u, top[2 : 2 + n_terms], top[2 + n_terms :], summand, missing, nodes)
+    return Sizes(
+        top_u=float(top[0]),
+        top_r=top[2 : 2 + n_terms],
+        k_x=top[2 + n_terms :],
+        summand=float(top[1]),
+        missing=float(total[0]),
+        nodes=float(total[1]),
+    )
 
 
 def _absorbed(

@@ -131,7 +131,7 @@ class _File:
             "claim": claim,
             "data": self._contents.head,
             **self._contents.tables,
-            "producer": {"name": "verify.certificates.pieces", "padding": padding},
+            "producer": {"name": "verify.certify", "padding": padding},
         }
         return json.dumps(manifest, separators=(",", ":"), allow_nan=False).encode()
 

@@ -9,9 +9,6 @@ import numpy as np
 from verify._arrays import IntArray
 from verify.certificates.pieces._piece import Piece, Team, Whole
 
-# Nodes whose counts are added up at once.
-WINDOW = 1 << 18
-
 
 class Numbers(NamedTuple):
     """Numbers in the whole, ascending, of what a piece writes.
@@ -37,7 +34,7 @@ def numbered(
     pieces: list[Piece],
     places: list[list[int]],
     n_terms: int,
-    window: int = WINDOW,
+    window: int,
 ) -> tuple[list[Numbers], list[int]]:
     """Return the numbers of each piece, and how many rows each term has.
 
@@ -47,6 +44,8 @@ def numbered(
         Per piece, which of the terms of the whole each of its terms is.
     n_terms : int
         How many the whole has.
+    window : int
+        Bytes that are sent at once.
     """
     owners = [_owners(piece, at, n_terms) for piece, at in zip(pieces, places, strict=True)]
     own = [piece.nodes[piece.own] for piece in pieces]
@@ -54,7 +53,8 @@ def numbered(
         np.stack([np.bincount(node, minlength=len(nodes)) for node in of], axis=1)
         for of, nodes in zip(owners, own, strict=True)
     ]
-    first, total = _first(team, own, counts, whole.n_nodes, window)
+    at_once = max(1, window // (8 * (2 + n_terms)))
+    first, total = _first(team, own, counts, whole.n_nodes, at_once)
     found = [
         Numbers(nodes, *_split([f[node, c] + _rank(node) for c, node in enumerate(of)]))
         for nodes, of, f in zip(own, owners, first, strict=True)
@@ -82,13 +82,13 @@ def _rank(node: IntArray) -> IntArray:
 
 
 def _first(
-    team: Team, own: list[IntArray], counts: list[IntArray], n_nodes: int, window: int
+    team: Team, own: list[IntArray], counts: list[IntArray], n_nodes: int, at_once: int
 ) -> tuple[list[IntArray], IntArray]:
     """Return per piece what all nodes before each of its own have, and what all have."""
     out = [np.empty_like(c) for c in counts]
     before = np.zeros(counts[0].shape[1], dtype=np.int64)
-    for start in range(0, n_nodes, window):
-        some = [slice(*np.searchsorted(nodes, [start, start + window])) for nodes in own]
+    for start in range(0, n_nodes, at_once):
+        some = [slice(*np.searchsorted(nodes, [start, start + at_once])) for nodes in own]
         pairs = zip(own, counts, some, strict=True)
         found = team.gather([a[at] for nodes, c, at in pairs for a in (nodes, c)])
         answer = None

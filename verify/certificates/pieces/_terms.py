@@ -44,9 +44,8 @@ def common_terms(
 ) -> tuple[list[TermForm], list[list[int]]]:
     """Return the terms of the whole, and which of them each piece's are.
 
-    Rows of one kind are in the first term of it that has room: none of a node is in it. All nodes
-    that a piece has in a second term of a kind are in its first one, too, so that terms of the same
-    number belong together, and an order of kinds gives that of terms.
+    Where nodes have several terms of a kind, the second one of the whole has those that the first
+    one has, too, and so in every piece: terms of a kind and a number belong together.
     """
     forms = [_forms(piece) for piece in pieces]
     found = gathered(team, forms)

@@ -25,8 +25,8 @@ class Found(NamedTuple):
     Attributes
     ----------
     components : ndarray of int64, shape (c, 3)
-        Piece, label, and how good a root it has: 3 if there is a node that absorbs all that comes,
-        2 one that rows alone can make do so, 1 any rows, 0 none.
+        Piece, label, and how good a root it has: 4 a node that absorbs all that comes, 3 one whose
+        rows can, 2 several nodes whose rows can together, 1 any rows, 0 none.
     edges : ndarray of int64, shape (q, 6)
         Of the cut edges that the piece counts, those of most slack for each pair of components:
         piece and label of the head's and of the tail's, head and tail.
@@ -109,7 +109,7 @@ def choose(found: list[Found]) -> Ties:
 
 def _roots(quality: IntArray, label: IntArray) -> np.ndarray:
     """Return the components (c,) that are roots: all that absorb, else the best of each tree."""
-    roots = quality == 3
+    roots = quality == 4
     served = np.zeros(int(label.max()) + 1, dtype=bool)
     served[label[roots]] = True
     order = np.argsort(quality, kind="stable")

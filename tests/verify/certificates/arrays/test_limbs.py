@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from verify.certificates.arrays import _limbs as limbs
 from verify.certificates.arrays._convert import words_of
-from verify.certificates.arrays._grid_flow import _trimmed
-from verify.certificates.arrays._root import _negated
+from verify.certificates.arrays._grid_flow import trimmed
 
 LARGEST = (1 << 63) - 1
 signed = st.one_of(
@@ -83,7 +82,7 @@ def test_rounded_to_doubles(x: int, k: int) -> None:
 
 @given(st.integers(-(1 << 127), (1 << 127) - 1))
 def test_signs_and_words_that_only_repeat_them(x: int) -> None:
-    assert limbs.integer(_negated(long([x], 3))[0]) == -x
-    short = _trimmed(long([x], 4))
+    assert limbs.integer(limbs.negated(long([x], 3))[0]) == -x
+    short = trimmed(long([x], 4))
     assert limbs.integer(short[0]) == x
     assert short.shape[-1] == x.bit_length() // 64 + 1 if x >= 0 else True

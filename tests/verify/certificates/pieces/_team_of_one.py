@@ -20,6 +20,7 @@ class Alone:
         self.pieces = pieces
         #: The most bytes that were gathered at once.
         self.largest = 0
+        self.gathers = 0
 
     def add(self, rows: Any) -> Any:
         return np.add.reduce([np.asarray(row, dtype=float) for row in rows])
@@ -45,6 +46,7 @@ class Alone:
                 a[e] = whole[i, j]
 
     def gather(self, arrays: Any) -> Any:
+        self.gathers += 1
         self.largest = max(self.largest, sum(a.nbytes for a in arrays))
         return [a.copy() for a in arrays]
 
