@@ -70,6 +70,7 @@ __all__ = [
 # What users open beside the names above; ``estimators`` needs an extra, so that ``*`` leaves it.
 _MODULES = (
     "datasets",
+    "distributed",
     "estimators",
     "experiments",
     "federated",
@@ -87,6 +88,7 @@ _MODULES = (
 if TYPE_CHECKING:
     # The same names for type checkers, and for whoever wants to know where they live.
     from gtvcvx import datasets, generators, graph_construction, interop, plotting
+    from gtvcvx import distributed as distributed
     from gtvcvx import estimators as estimators
     from gtvcvx import experiments as experiments
     from gtvcvx import federated as federated

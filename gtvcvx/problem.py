@@ -197,6 +197,8 @@ class GTVProblem:
         callback: SolveCallback | None = None,
         verbose: bool | None = None,
         atol: float | None = None,
+        engine: str | None = None,
+        workers: int = 2,
         **options: Any,
     ) -> Solution:
         """Solve the problem; whatever the solver, the gap of the answer is a valid one.
@@ -226,6 +228,12 @@ class GTVProblem:
             Called with a `gtvcvx.Progress` at every check; a true return value stops the run.
         verbose : bool, optional
             Show progress. Default: only on a terminal.
+        engine : {"local", "ray"}, optional
+            Have several processes do it, see `gtvcvx.distributed.solve`: slower than threads on one
+            machine, but the same code, and the same bits, as past one. Callbacks are shown no
+            points then.
+        workers : int
+            Their number.
         **options
             Of the solver: for "AUTO" and "PDHG" ``stop``, one of "gap" (the default with rtol),
             "objective" (its decrease between two checks) and "iterations"; for "PDHG"
@@ -251,8 +259,25 @@ class GTVProblem:
             Without atol: the gap is within rtol for no other reason than that the objective is
             small.
         """
-        # The one import that runs back up: solvers are made of problems, and users want them here.
+        # Imports that run back up: solvers are made of problems, and users want them here.
         # A second class of problems without `solve` only to hide it would be worse.
+        if engine is not None:
+            from gtvcvx import distributed
+
+            return distributed.solve_in_processes(
+                self,
+                engine=engine,
+                workers=workers,
+                solver=solver,
+                rtol=rtol,
+                atol=atol,
+                max_iter=max_iter,
+                time_limit=time_limit,
+                warm_start=warm_start,
+                callback=callback,
+                verbose=verbose,
+                **options,
+            )
         from gtvcvx import solvers
 
         return solvers.solve(

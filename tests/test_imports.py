@@ -23,7 +23,7 @@ from gtvcvx._lazy import LazyModule, cp
 SLOW = {"cvxpy", "jinja2", "matplotlib", "networkx", "numba", "pandas", "scipy", "sklearn"}
 
 # Folders that users have no business in; what they hold is public by the names of `gtvcvx`.
-INTERNAL = {"block_cholesky", "cli", "compiled", "conic", "distributed", "duality", "files"}
+INTERNAL = {"block_cholesky", "cli", "compiled", "conic", "duality", "files"}
 FILES = {"graph", "network_flow", "problem", "solution"}
 
 HELP = "from gtvcvx.cli import main; assert main([*'{}'.split()]) == 0"

@@ -8,6 +8,7 @@ flow is put right at every restart.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -15,6 +16,9 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx.distributed._parts import Parts
+from gtvcvx.solvers.driver import Limits
+from gtvcvx.solvers.driver._schedule import DEFAULTS as SCHEDULE
+from gtvcvx.solvers.driver._schedule import Schedule
 from gtvcvx.solvers.primal_dual._coordinates import Coordinates, Weight, first_weight
 from gtvcvx.solvers.primal_dual._restarts import Restarted
 from gtvcvx.solvers.primal_dual._settings import DEFAULTS, PrimalDualSettings
@@ -134,6 +138,8 @@ class ShardedPrimalDual(Restarted[ShardedState]):
 
     Attributes
     ----------
+    at_begin : callable, optional
+        Called when a run has begun.
     at_restart : callable, optional
         Called when an epoch begins, with nothing else to be remembered than point, flow and weight.
     """
@@ -141,6 +147,7 @@ class ShardedPrimalDual(Restarted[ShardedState]):
     def __init__(self, parts: Parts, settings: PrimalDualSettings = DEFAULTS) -> None:
         super().__init__(ShardedState(parts, settings), settings)
         self._parts = parts
+        self.at_begin: Callable[[], object] | None = None
         self.at_restart: Callable[[], None] | None = None
         self._begin_here()
 
@@ -165,6 +172,14 @@ class ShardedPrimalDual(Restarted[ShardedState]):
         for state, point, flow in zip(self.state.states, w, u, strict=True):
             state.w, state.u = point, flow
         self._begin_here()
+
+    def begin(self, limits: Limits, rel_gap: float) -> None:
+        """Make the schedule of checks, which goes by counts alone."""
+        super().begin(limits, rel_gap)
+        counted = dataclasses.replace(SCHEDULE, long_seconds=np.inf)
+        self.schedule = Schedule(limits, rel_gap, ratio=self.gap_ratio, settings=counted)
+        if self.at_begin is not None:
+            self.at_begin()
 
     def _start_epoch(self) -> None:
         super()._start_epoch()

@@ -35,6 +35,15 @@ def worker_of(shards: int, workers: int) -> IntArray:
     return np.arange(shards) * workers // shards
 
 
+def check_workers(workers: int, manifest: Manifest) -> None:
+    """Refuse more workers than shards."""
+    if workers > manifest.n_shards:
+        raise ValueError(
+            f"workers: at most one for each of the {manifest.n_shards} shards is expected, "
+            f"got {workers}"
+        )
+
+
 class Part:
     """A shard at work.
 
@@ -113,11 +122,7 @@ class Parts(Sequence[Part]):
             Naming a file of the folder, or workers: more than shards.
         """
         manifest = Manifest.load(folder)
-        if fabric.size > manifest.n_shards:
-            raise ValueError(
-                f"workers: at most one for each of the {manifest.n_shards} shards is expected, "
-                f"got {fabric.size}"
-            )
+        check_workers(fabric.size, manifest)
         mine = np.flatnonzero(worker_of(manifest.n_shards, fabric.size) == fabric.rank)
         return cls(fabric, manifest, [manifest.shard(folder, int(k)) for k in mine])
 

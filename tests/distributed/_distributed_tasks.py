@@ -1,7 +1,12 @@
 """What workers do in the tests: functions of a module, since they go to other processes."""
 
+import os
+import signal
+from pathlib import Path
+
 import numpy as np
 
+from gtvcvx.distributed import _solve
 from gtvcvx.distributed._iteration import ShardedPrimalDual
 from gtvcvx.distributed._parts import Parts
 
@@ -74,3 +79,39 @@ def iterations(fabric, argument):
         differ = parts.add([np.sum(a != b) for a, b in zip(flows, before, strict=True)])
     facts = {"n_iter": method.n_iter, "weight": method.weight, "moved": method.residual()}
     return w, u, facts, float(differ)
+
+
+def killed(fabric, given):
+    """Do a worker's share of a solve; one of them is killed at an iteration, the first time."""
+    folder, rank, n_iter, order = given
+    mark, original = Path(folder) / "killed", ShardedPrimalDual._restart
+
+    def begun(method):
+        if fabric.rank == 0:
+            with (Path(folder) / "starts").open("a") as file:
+                file.write(f"{method.n_iter}\n")
+
+    def restart(method):
+        if fabric.rank == rank and method.n_iter >= n_iter and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        original(method)
+
+    run, known = ShardedPrimalDual.run, []
+
+    def noted(method, steps):
+        if method not in known:
+            known.append(method)
+            begun(method)
+        run(method, steps)
+
+    ShardedPrimalDual._restart, ShardedPrimalDual.run = restart, noted
+    try:
+        return _solve.work(fabric, order)
+    finally:
+        ShardedPrimalDual._restart, ShardedPrimalDual.run = original, run
+
+
+def starts(folder):
+    """Return the iterations at which attempts began."""
+    return [int(line) for line in (Path(folder) / "starts").read_text().split()]

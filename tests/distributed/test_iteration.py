@@ -5,8 +5,8 @@ from pathlib import Path
 import _distributed_tasks as tasks
 import numpy as np
 import pytest
+from _problems import CASES
 
-import gtvcvx as gtv
 from gtvcvx.distributed import shard
 from gtvcvx.distributed.engines import LocalEngine
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
@@ -17,40 +17,6 @@ from gtvcvx.solvers.primal_dual._restarts import Restarted
 def _importable(monkeypatch):
     # The processes have the search path of their parent.
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-
-
-def graph_of(n, seed):
-    """Return a graph with an isolated node and two components."""
-    rng = np.random.default_rng(seed)
-    places = rng.random((n - 1, 2)) + np.where(np.arange(n - 1) < n // 3, 0.0, 5.0)[:, None]
-    near = gtv.generators.nearest_neighbours(places, 4)
-    return gtv.EmpiricalGraph(n, near.edges, rng.uniform(0.5, 2.0, near.n_edges))
-
-
-def squared(n, d, seed, units=1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3, d)) * units
-    labelled = rng.random(n) < 0.6
-    return gtv.SquaredLoss.stack(X, rng.normal(size=(n, 3)), labelled=labelled)
-
-
-def cases():
-    yield "l2", gtv.GTVProblem(graph_of(70, 0), squared(70, 2, 1), "l2", 0.05)
-    yield "l1", gtv.GTVProblem(graph_of(70, 0), squared(70, 1, 1), "l1", 0.1)
-    yield "linf", gtv.GTVProblem(graph_of(60, 2), squared(60, 3, 4), "linf", 0.1)
-    yield "squared", gtv.GTVProblem(graph_of(60, 2), squared(60, 10, 4), "squared", 0.1)
-    raw = squared(60, 3, 5, np.array([1.0, 2000.0, 0.1]))
-    yield "raw units", gtv.GTVProblem(graph_of(60, 3), raw, "l2", 0.1)
-    yield "p-norm", gtv.GTVProblem(graph_of(60, 3), squared(60, 3, 5), gtv.PNorm(3.0), 0.1)
-    rng = np.random.default_rng(6)
-    rows = rng.normal(size=(90, 3)), rng.normal(size=90), rng.integers(0, 55, 90)
-    absolute = gtv.AbsoluteLoss.from_rows(*rows)
-    yield "absolute", gtv.GTVProblem(graph_of(60, 7), absolute, "l2", 0.05)
-    points = gtv.PointLoss.stack(rng.normal(size=(60, 2)))
-    yield "points", gtv.GTVProblem(graph_of(60, 8), points, "l1", 0.1)
-
-
-CASES = dict(cases())
 
 
 def sharded(problem, folder, count, workers=1, shards=5):

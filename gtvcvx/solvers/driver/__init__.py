@@ -7,13 +7,14 @@ from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._method import Iteration, Method, Proposal, Proved
 from gtvcvx.solvers.driver._options import DEFAULT_RTOL, Options, Takes
 from gtvcvx.solvers.driver._requirements import Requirement, missing
-from gtvcvx.solvers.driver._run import Run, drive
+from gtvcvx.solvers.driver._run import Driver, Run, drive
 
 __all__ = [
     "DEFAULT_RTOL",
     "FUSED_SLACK",
     "Against",
     "BestPair",
+    "Driver",
     "Incumbent",
     "Iteration",
     "Limits",

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import Allowance, Expired, Unaffordable, allowing, now, until
 from gtvcvx._logging import room_logger
 from gtvcvx._progress import ProgressDisplay as Display
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
+from gtvcvx.solvers.driver._best_pair import BestPair
 from gtvcvx.solvers.driver._incumbent import Incumbent
 from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._method import Method, Proposal, Proved
@@ -29,28 +29,30 @@ LAST_CHANCE = 1.5
 _LOG = room_logger("solvers")
 
 
-class Run:
+class Driver:
     """A run under limits: one method after the other, one incumbent and one history for all.
 
-    Every stop, Ctrl-C included, leaves the incumbent with a valid gap.
+    Every stop, Ctrl-C included, leaves the incumbent with a valid gap. Points and flows are what
+    the incumbent and the methods take for them.
 
     Parameters
     ----------
-    problem : GTVProblem
+    incumbent : BestPair
     limits : Limits
     name : str
         Of the solver, for the display and the solution.
 
     Attributes
     ----------
-    incumbent : Incumbent
+    incumbent : BestPair
     stopped : bool
         Whether a limit, the callback or Ctrl-C has ended the run.
+    history : list of Record
     """
 
-    def __init__(self, problem: GTVProblem, limits: Limits, name: str) -> None:
+    def __init__(self, incumbent: BestPair[Any, Any], limits: Limits, name: str) -> None:
         self._limits, self._name = limits, name
-        self._history: list[Record] = []
+        self.history: list[Record] = []
         self._info: dict[str, Any] = {}
         self._checks = 0  # of what methods have proposed
         self._before = 0  # iterations of the methods that are through
@@ -58,7 +60,7 @@ class Run:
         self._deadline = limits.deadline
         self._late = False  # whether it was too late for a check, when last looked
         self._check_seconds = np.nan  # of the last check, once there was one
-        self.incumbent = Incumbent(problem)
+        self.incumbent = incumbent
         self.stopped = False
 
     @property
@@ -81,7 +83,7 @@ class Run:
         """Whether a smaller gap would be rounding, where the tolerance may ask for one."""
         return self._limits.stricter and not self.satisfied and self.incumbent.is_rounding
 
-    def consider(self, w: FloatArray, u: FloatArray) -> None:
+    def consider(self, w: Any, u: Any) -> None:
         """Take note of a pair that comes from elsewhere, such as a start from another solution."""
         self._take(Proposal(w, u, np.inf))
         self._record()
@@ -126,7 +128,7 @@ class Run:
         small = limits.relative(proved.gap.total, proved.value) <= limits.rtol
         return limits.stop == "gap" and small
 
-    def _take_point(self, w: FloatArray, keep_last: bool) -> None:
+    def _take_point(self, w: Any, keep_last: bool) -> None:
         """Offer w to the incumbent, whose flow stays; leave it at that if that takes long, too."""
         self.begin_at_zero()
         with suppress(Expired), self._last_work():
@@ -230,7 +232,7 @@ class Run:
 
     def _record(self) -> None:
         record = self.incumbent.record(self.n_iter, self._limits.seconds)
-        self._history.append(record)
+        self.history.append(record)
         _LOG.debug(
             "check at iteration %d: value %.12g, lower bound %.12g, relative gap %.3g",
             *(record.n_iter, record.value, record.dual_value, self._rel_gap),
@@ -245,8 +247,8 @@ class Run:
             "info": dict(self._info),
         }
 
-    def solution(self, **info: Any) -> Solution:
-        """Return the incumbent as a Solution, with particulars beside those of the methods."""
+    def solution(self, **info: Any) -> Any:
+        """Return the incumbent as a solution, with particulars beside those of the methods."""
         if self.incumbent.empty:
             self.begin_at_zero()
             self._record()
@@ -256,7 +258,33 @@ class Run:
         status = "optimal" if optimal else "user_limit"
         if self._exhausted:
             status = "optimal_inaccurate"
-        return self.incumbent.solution(status=status, history=self._history, **fields)
+        return self.incumbent.solution(status=status, history=self.history, **fields)
+
+
+class Run(Driver):
+    """A run on a problem in memory.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    limits, name
+        See `Driver`.
+
+    Attributes
+    ----------
+    incumbent : Incumbent
+    stopped : bool
+    """
+
+    incumbent: Incumbent
+
+    def __init__(self, problem: GTVProblem, limits: Limits, name: str) -> None:
+        super().__init__(Incumbent(problem), limits, name)
+
+    def solution(self, **info: Any) -> Solution:
+        """Return the incumbent as a Solution, with particulars beside those of the methods."""
+        solution: Solution = super().solution(**info)
+        return solution
 
 
 def drive(problem: GTVProblem, method: Method, limits: Limits, name: str) -> Solution:

@@ -107,6 +107,13 @@ class Polished:
     settings : PolishingSettings
     most : float
         No polish may cost more iterations than this: what another method takes for all.
+
+    Attributes
+    ----------
+    point : ndarray, shape (n, d), or None
+        Of the last pair that was gone on from.
+    schedule : Schedule
+        Of checks of polished pairs.
     """
 
     finished = False
@@ -127,7 +134,7 @@ class Polished:
         self._cost = 0.0  # of all polishes, in iterations
         self._share = 1.0  # of the residual that the gap asks for, by polishes so far
         self._pair: PolishedPair | None = None  # found after the last iteration
-        self._point: FloatArray | None = None  # of the last pair that was gone on from
+        self.point: Any = None
         self.stride = method.stride
 
     @property
@@ -151,9 +158,9 @@ class Polished:
     def begin(self, limits: Limits, rel_gap: float) -> None:
         """Get ready for a run under limits."""
         self._limits = limits
-        self._method.begin(limits, rel_gap)
         # Polished pairs are checked when their overload promises enough, and seldom otherwise.
-        self._schedule = Schedule(limits, ratio=self._settings.gap_of_overload)
+        self.schedule = Schedule(limits, ratio=self._settings.gap_of_overload)
+        self._method.begin(limits, rel_gap)
 
     def run(self, n_iter: int) -> None:
         """Do n_iter iterations, from the polished pair if there is one; polish if it is time."""
@@ -166,7 +173,7 @@ class Polished:
     def _go_on_from(self, pair: PolishedPair) -> None:
         self._method.move_to(pair.w, pair.inside)
         self._method.schedule.eased(self._settings.point_ease)
-        self._point, self._pair = pair.w, None
+        self.point, self._pair = pair.w, None
 
     def _polish_due(self) -> bool:
         method = self._method
@@ -214,24 +221,24 @@ class Polished:
     def due(self) -> bool:
         """Say whether the polished pair, or the iterate, is worth a check."""
         if self._pair is not None:
-            return self._schedule.promising(self.n_iter, self._pair.overload)
+            return self.schedule.promising(self.n_iter, self._pair.overload)
         return self._method.due()
 
     def proposal(self, final: bool = False) -> Proposal:
         """Return the polished pair, or the iterate; the last polished point if that is better."""
         found = self._method.proposal()
         if self._pair is not None:
-            expected = self._schedule.expected_gap(self._pair.overload)
+            expected = self.schedule.expected_gap(self._pair.overload)
             found = Proposal(self._pair.w, self._pair.conserved, expected)
         value = self._problem.value
-        if self._point is not None and value(self._point) < value(found.w):
-            return found._replace(w=self._point)
+        if self.point is not None and value(self.point) < value(found.w):
+            return found._replace(w=self.point)
         return found
 
     def learn(self, rel_gap: float) -> None:
         """Take note of the gap of what was proposed."""
         if self._pair is not None:
-            self._schedule.checked(self.n_iter, rel_gap, self._pair.overload)
+            self.schedule.checked(self.n_iter, rel_gap, self._pair.overload)
         else:
             self._method.learn(rel_gap)
 
