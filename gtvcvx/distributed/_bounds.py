@@ -19,9 +19,11 @@ from gtvcvx._norms import EPS, row_norm_2
 from gtvcvx.distributed._conservation import (
     Rows,
     ShardedConservation,
+    ShardedFlow,
     edge_scale,
     largest_of,
 )
+from gtvcvx.distributed._domains import ShardedDomains
 from gtvcvx.distributed._parts import Parts
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._settings import SECOND_TRIES
@@ -55,25 +57,6 @@ class ShardedGap:
         return self.parts + self.rounding
 
 
-@dataclass(frozen=True)
-class ShardedFlow:
-    """A flow on the edges, with the multipliers of the generators of own nodes.
-
-    See `gtvcvx.duality._flow.Flow`.
-    """
-
-    u: Rows
-    b: Rows
-    moved: float = 0.0
-
-    def scaled(self, theta: float) -> ShardedFlow:
-        """Return theta times the flow, which is feasible for theta in [0, 1] if the flow is."""
-        if theta == 1.0:
-            return self
-        u, b = ([theta * rows for rows in arrays] for arrays in (self.u, self.b))
-        return ShardedFlow(u, b, self.moved)
-
-
 class ShardedBounds:
     """Repair of flows and evaluation of gaps for a problem in shards.
 
@@ -93,6 +76,15 @@ class ShardedBounds:
     def _conservation(self) -> ShardedConservation:
         return ShardedConservation(self._parts)
 
+    @cached_property
+    def _domains(self) -> ShardedDomains | None:
+        """Repair of domains that are polyhedra, where there are any."""
+        some = [
+            any(batch.domain() is not None for _, batch in part.problem.losses.parts)
+            for part in self._parts
+        ]
+        return ShardedDomains(self._parts) if self._parts.most(some) > 0 else None
+
     def value(self, w: Rows) -> float:
         """Primal objective of a point."""
         sums = []
@@ -106,11 +98,16 @@ class ShardedBounds:
 
         Given w, the flow changes where that costs the bound least: on edges without a jump.
         """
-        parts, conservation = self._parts, self._conservation
-        free = conservation.trivial
+        parts, conservation, domains = self._parts, self._conservation, self._domains
+        grounded = domains is not None and domains.needed
+        free = conservation.trivial and not grounded
         conductance = self._conductance(None if free else w)
-        u = conservation.admissible(u)
-        if free:
+        b, moved = [np.empty(0) for _ in parts], 0.0
+        if domains is not None and grounded:
+            found = domains.repair(u, w, conductance)
+            u, b, moved = found.u, found.b, found.moved
+        elif free:
+            u = conservation.admissible(u)
             u = [terms.inside(rows) for terms, rows in zip(self._terms, u, strict=True)]
         else:
             u = conservation.alternate(u, conductance)
@@ -118,7 +115,7 @@ class ShardedBounds:
         u = conservation.admissible(conservation.project(u, EPS, conductance))
         # Of the two sides of a cut one is right, to the last bit.
         parts.refresh_edges(u)
-        flow = ShardedFlow(u, [np.empty(0) for _ in parts]).scaled(edge_scale(parts, u))
+        flow = ShardedFlow(u, b, moved).scaled(edge_scale(parts, u))
         shares = [terms.loss_scale(rows) for terms, rows in zip(self._terms, flow.u, strict=True)]
         return flow.scaled(-float(parts.most([-share for share in shares])))
 

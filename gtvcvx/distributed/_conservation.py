@@ -7,6 +7,7 @@ directions at ghosts, and two sums over all nodes; everything else is done shard
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,25 @@ from gtvcvx.duality._settings import COMPILED, GENERIC
 
 #: One array a part: of its nodes (k, d), or of its edges (l, d).
 Rows = list[FloatArray]
+
+
+@dataclass(frozen=True)
+class ShardedFlow:
+    """A flow on the edges, with the multipliers of the generators of own nodes.
+
+    See `gtvcvx.duality._flow.Flow`.
+    """
+
+    u: Rows
+    b: Rows
+    moved: float = 0.0
+
+    def scaled(self, theta: float) -> ShardedFlow:
+        """Return theta times the flow, which is feasible for theta in [0, 1] if the flow is."""
+        if theta == 1.0:
+            return self
+        u, b = ([theta * rows for rows in arrays] for arrays in (self.u, self.b))
+        return ShardedFlow(u, b, self.moved)
 
 
 class Laplacian(NamedTuple):

@@ -23,39 +23,28 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx._deadline import look
-from gtvcvx._norms import EPS, norm, row_norm_2, row_norm_inf
+from gtvcvx._norms import EPS, norm, row_norm_2
 from gtvcvx.compiled._conjugate_gradients import System, add_blocks
 from gtvcvx.duality._conservation import FlowConservation, NullDirections, exponent_of
+from gtvcvx.duality._domain_steps import (
+    Excess,
+    Generators,
+    Limits,
+    Margins,
+    anchor_share,
+    component_margins,
+    ground_of,
+    multipliers_of,
+    next_flow,
+)
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._refinement import refine
 from gtvcvx.duality._settings import ANCHORING, GROUNDED, STEADY, GroundedAlternation
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
-
-
-class Generators(NamedTuple):
-    """Generators of all nodes."""
-
-    node: IntArray  # (Q,)
-    vectors: FloatArray  # (Q, d)
-    low: FloatArray  # (Q,)
-    high: FloatArray  # (Q,)
-    scale: FloatArray  # (Q,)
-
-    @staticmethod
-    def of(losses: StackedLoss) -> Generators:
-        """Collect the generators of all parts, in their order."""
-        d = losses.dim
-        none = (np.empty(0, np.int64), np.empty((0, d)), *(np.empty(0) for _ in range(3)))
-        fields = [none]
-        for at, batch in losses.parts:
-            domain = batch.domain()
-            if domain is not None:
-                fields.append((at[domain.owner], *domain[2:]))
-        return Generators(*(np.concatenate(arrays) for arrays in zip(*fields, strict=True)))
 
 
 class Metric(NamedTuple):
@@ -69,17 +58,23 @@ class Metric(NamedTuple):
 class GroundedConservation(FlowConservation):
     """The linear constraint on (u, b), and the projection on it."""
 
-    def __init__(self, graph: EmpiricalGraph, losses: StackedLoss, penalty: Penalty) -> None:
-        super().__init__(graph, losses, penalty)
+    def __init__(
+        self,
+        graph: EmpiricalGraph,
+        losses: StackedLoss,
+        penalty: Penalty,
+        own: BoolArray | None = None,
+    ) -> None:
+        super().__init__(graph, losses, penalty, own)
         g = self.generators = Generators.of(losses)
-        self._null = NullDirections(losses, graph.n_nodes, grounded=True)
+        self._null = NullDirections(losses, graph.n_nodes, grounded=True, own=own)
         Q, d = g.vectors.shape
         rows = g.node[:, None] * d + np.arange(d)
         entries = g.vectors.ravel(), rows.ravel(), np.arange(Q + 1) * d
         # Takes the generators' multipliers to what they pull at the nodes, one after the other.
         self._pull = sp.csc_array(entries, shape=(graph.n_nodes * d, Q))
         self._along = self._pull.T.tocsr()
-        self._lengths = row_norm_2(g.vectors)
+        self.lengths = row_norm_2(g.vectors)
 
     def residual_of(self, flow: Flow) -> FloatArray:
         """Return what violates the constraint, (n, d)."""
@@ -88,7 +83,7 @@ class GroundedConservation(FlowConservation):
 
     def conserved(self, flow: Flow) -> bool:
         """Say whether what violates the constraint is what rounding leaves of a projection."""
-        size = norm(flow.u) + norm(flow.b * self._lengths)
+        size = norm(flow.u) + norm(flow.b * self.lengths)
         return norm(self.residual_of(flow)) <= self._floor(size)
 
     def metric(self, conductance: FloatArray, ground: FloatArray) -> Metric:
@@ -96,15 +91,23 @@ class GroundedConservation(FlowConservation):
 
         Edges of small conductance (m,) and generators of small ground (Q,) change little.
         """
+        return Metric(conductance, ground, self.system(conductance, self.blocks(ground)))
+
+    def blocks(self, ground: FloatArray) -> FloatArray:
+        """Return what generators of some ground (Q,) add to the system, (n, d, d)."""
         n, d = len(self._null.projectors.full), self.generators.vectors.shape[1]
         blocks = np.zeros((n, d, d))
         add_blocks(self.generators.node, self.generators.vectors, ground, blocks)
-        return Metric(conductance, ground, self.system(conductance, blocks))
+        return blocks
+
+    def along(self, potential: FloatArray) -> FloatArray:
+        """Return the products (Q,) of the generators with the potentials (n, d) of their nodes."""
+        return np.asarray(self._along @ potential.ravel())
 
     def project_both(self, flow: Flow, rtol: float, metric: Metric) -> Flow:
         """Project (u, b) until the residual is at most rtol times what it was, or rounding."""
         u = self.admissible(flow.u)
-        carried = flow.b * self._lengths
+        carried = flow.b * self.lengths
         if not (u.any() or carried.any()):
             return Flow(u, flow.b)
         exponent = exponent_of(u, carried)
@@ -113,9 +116,8 @@ class GroundedConservation(FlowConservation):
 
         def corrected(flow: Flow, residual: FloatArray, goal: float) -> Flow:
             x = self._potential(metric.system, residual, goal)
-            along = self._along @ x.ravel()
             u = flow.u - self.flow_of(x, metric.conductance)
-            return Flow(u, flow.b - metric.ground * along)
+            return Flow(u, flow.b - metric.ground * self.along(x))
 
         unit = refine(unit, self.residual_of, corrected, rtol, lambda _: floor, norm)
         return Flow(np.ldexp(unit.u, exponent), np.ldexp(unit.b, exponent))
@@ -144,6 +146,7 @@ class DomainRepair:
         self._conservation = GroundedConservation(graph, losses, penalty)
         g = self._generators = self._conservation.generators
         self._unit = 1.0 / np.sum(g.vectors**2, axis=1)
+        self._limits = Limits(g, penalty, capacities)
 
     @property
     def needed(self) -> bool:
@@ -156,16 +159,13 @@ class DomainRepair:
         Given w (n, d), changes are to cost little there; edges of small conductance (m,) keep more
         of their flow.
         """
-        b, firm = self._multipliers(-(self._graph.divergence @ u), w)
+        b, firm = multipliers_of(self._losses, -(self._graph.divergence @ u), w)
         given = Flow(u, b)
         if self._feasible(given) and self._conservation.conserved(given):
             return given  # nothing is better than leaving an optimal flow alone
-        ground = self._unit
         c = np.ones(len(u)) if conductance is None else conductance
         jumps = firm * np.sqrt(self._unit)
-        floor = GROUNDED.jump_share * float(jumps.max(initial=0.0))
-        if 0.0 < floor < np.inf:
-            ground = self._unit * floor / (jumps + floor)
+        ground = ground_of(self._unit, jumps, float(jumps.max(initial=0.0)))
         metric = self._conservation.metric(c, ground)
         flow = self._alternate(Flow(u, b), GROUNDED.shrink, metric, GROUNDED)
         if self._feasible(flow):
@@ -177,14 +177,6 @@ class DomainRepair:
         flow = self._alternate(Flow(u, b), 0.0, metric, STEADY)
         return flow if self._feasible(flow) else self._towards_anchor(flow)
 
-    def _multipliers(self, s: FloatArray, w: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        found = [
-            batch.multipliers(s[at], None if w is None else w[at])
-            for at, batch in self._losses.parts
-            if batch.domain() is not None
-        ]
-        return np.concatenate([b for b, _ in found]), np.concatenate([f for _, f in found])
-
     def _alternate(
         self, flow: Flow, margin: float, metric: Metric, settings: GroundedAlternation
     ) -> Flow:
@@ -193,31 +185,22 @@ class DomainRepair:
         A margin grows to a share, the overshoot, of what a capacity or interval was exceeded by.
         Returns a flow that is conserved, once it is feasible or what is missing hardly falls.
         """
-        g, penalty, close = self._generators, self._penalty, settings.close
-        edges, intervals = np.full(len(flow.u), margin), np.full(len(flow.b), margin)
-        step, before = settings.relaxation - 1.0, np.inf
+        margins = Margins(np.full(len(flow.u), margin), np.full(len(flow.b), margin))
+        before = np.inf
         for sweep in range(settings.sweeps):
             look()
             on = self._conservation.project_both(flow, settings.accuracy, metric)
-            low, high = g.low + intervals * g.scale, g.high - intervals * g.scale
-            inside = penalty.project_domain(on.u, (1.0 - edges) * self._capacities)
-            change = Flow(inside - on.u, np.clip(on.b, low, high) - on.b)
-            over = row_norm_inf(change.u) / self._capacities
-            beyond = np.abs(change.b) / g.scale
-            if (over <= 0.5 * edges + close).all() and (beyond <= 0.5 * intervals + close).all():
+            excess = Excess.of(on, self._limits, margins)
+            if margins.hold(excess, settings.close):
                 found = self._conservation.project_both(on, EPS, metric)
                 if self._feasible(found, settings.enough * margin):
                     return found
             if sweep % settings.stride == 0:
-                left = max(over.max(initial=0.0), beyond.max())
-                if left > settings.fall * before:
+                if excess.largest > settings.fall * before:
                     break
-                before = left
-            edges = np.maximum(edges, np.minimum(settings.overshoot * over, settings.most))
-            intervals = np.maximum(
-                intervals, np.minimum(settings.overshoot * beyond, settings.most)
-            )
-            flow = Flow(inside + step * change.u, on.b + (1.0 + step) * change.b)
+                before = excess.largest
+            margins = margins.grown(excess, settings)
+            flow = next_flow(on, excess, settings)
         return self._conservation.project_both(on, EPS, metric)
 
     def _feasible(self, flow: Flow, margin: float = 0.0) -> bool:
@@ -226,14 +209,8 @@ class DomainRepair:
 
     def _margins(self, flow: Flow) -> FloatArray:
         """Margin of every component to capacities and intervals; negative outside."""
-        g = self._generators
-        out = np.ones(self._graph.components.max() + 1)
-        if self._penalty.is_norm and len(flow.u):
-            slack = 1.0 - self._penalty.dual_norm(flow.u) / self._capacities
-            np.minimum.at(out, self._graph.components[self._graph.edges[:, 0]], slack)
-        room = np.minimum(flow.b - g.low, g.high - flow.b) / g.scale
-        np.minimum.at(out, self._graph.components[g.node], room)
-        return out
+        graph = self._graph
+        return component_margins(graph.components, graph.edges[:, 0], flow, self._limits)
 
     @cached_property
     def _anchor(self) -> tuple[Flow, FloatArray]:
@@ -265,11 +242,7 @@ class DomainRepair:
         """Move a flow that is conserved as far towards the anchor as it takes to be feasible."""
         margins = self._margins(flow)
         anchor, room = self._anchor
-        # Margins are concave: on the way they are at least what the ends' margins average to.
-        outside = np.maximum(-margins, 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(outside > 0.0, outside / (outside + np.maximum(room, 0.0)), 0.0)
-        share = np.where((room <= 0.0) & (outside <= ANCHORING.rounding), 0.0, share)
+        share = anchor_share(margins, room)
         components = self._graph.components
         theta = share[components[self._graph.edges[:, 0]]][:, None]
         eta = share[components[self._generators.node]]

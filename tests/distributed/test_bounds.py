@@ -89,7 +89,7 @@ def test_gaps_are_valid_and_those_of_one_machine(name, sharded):
         whole = joined_edges(parts, problem, found)
         again = problem.bounds.gap_of(w, whole)
         assert gap.total == pytest.approx(again.total, rel=1e-9, abs=1e-12 * abs(value))
-        assert gap.rounding == pytest.approx(again.rounding, rel=0.5)
+        assert gap.rounding == pytest.approx(again.rounding, rel=0.01)
         assert bounds.gap_of(point, found).total == pytest.approx(gap.total, rel=1e-12)
 
 
