@@ -20,31 +20,49 @@ from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.graph import connected_components
 from gtvcvx.solvers.driver import Incumbent
 
-N = 640  # in 16 shards
 SINGULAR = gtv.Quadratic(np.array([[1.0, 0.5], [0.5, 0.25]]))
+# Penalty, nodes (40 a shard), dimension, losses.
 KINDS = {
-    "l1": ("l1", 1, None),
-    "l2": ("l2", 2, None),
-    "linf": ("linf", 2, None),
-    "squared": ("squared", 2, None),
-    "singular": (SINGULAR, 2, None),
-    "wide": ("l2", 10, None),
-    "points": ("l1", 3, "points"),
+    "l1": ("l1", 640, 1, "squared"),
+    "l2": ("l2", 640, 2, "squared"),
+    "linf": ("linf", 640, 2, "squared"),
+    "squared": ("squared", 640, 2, "squared"),
+    "singular": (SINGULAR, 640, 2, "squared"),
+    "wide": ("l2", 640, 10, "squared"),
+    "points": ("l1", 640, 3, "points"),
+    "logistic": ("l2", 120, 2, "logistic"),
+    "mixed": ("l2", 160, 2, "mixed"),
 }
 
+POLYHEDRAL = ("logistic", "mixed")
 
-def losses_of(kind, d, rng):
+
+def losses_of(kind, n, d):
     """Return losses at some nodes; others have none."""
-    if kind is None:
-        return None
-    return gtv.PointLoss.stack(rng.normal(size=(N // 4, d))).completed(N)
+    rng = np.random.default_rng(3)
+    if kind == "points":
+        return gtv.PointLoss.stack(rng.normal(size=(n // 4, d))).completed(n)
+    if kind == "logistic":
+        node = rng.integers(0, n // 2, 2 * n)
+        y = rng.integers(0, 2, 2 * n).astype(float)
+        return gtv.LogisticLoss.from_rows(rng.normal(size=(2 * n, d)), y, node)
+    if kind == "mixed":
+        box = {i: gtv.SquaredLoss([[1.0, 2.0]], [i]) + gtv.Box(-1.0, 1.0) for i in range(20, n, 7)}
+        return box | {
+            0: gtv.PointLoss([1.0, 2.0]),
+            5: gtv.HuberLoss([[1.0, 2.0], [0.5, 1.0]], [1.0, 2.0], delta=0.5),
+            7: 2.0 * gtv.QuantileLoss([[1.0, 2.0]], [3.0], level=0.25) + gtv.L1(0.5),
+            9: gtv.LassoLoss([[1.0, 0.0]], [3.0], 0.1),
+            12: gtv.LogisticLoss([[1.0, 2.0], [-0.5, 1.0]], [1.0, 0.0]),
+        }
+    return None
 
 
 @functools.cache
 def solved(name):
     """Return a problem with several components, isolated and unlabelled nodes, and its solution."""
-    penalty, d, losses = KINDS[name]
-    base = instance(N, d, seed=len(name), losses=losses_of(losses, d, np.random.default_rng(1)))
+    penalty, n, d, losses = KINDS[name]
+    base = instance(n, d, seed=len(name), losses=losses_of(losses, n, d))
     problem = gtv.GTVProblem(base.graph, base.losses, penalty, 0.3)
     return problem, problem.solve(rtol=1e-9)
 
@@ -53,12 +71,12 @@ def solved(name):
 def sharded(tmp_path_factory):
     @functools.cache
     def of(name):
-        return parts_of(solved(name)[0], tmp_path_factory.mktemp("shards"))
+        return parts_of(solved(name)[0], tmp_path_factory.mktemp("shards"), KINDS[name][1] // 40)
 
     return of
 
 
-def pairs(name, noises=(0.0, 1e-5, 0.03, 1.0)):
+def pairs(name, noises):
     """Yield pairs between the solution and noise."""
     _, solution = solved(name)
     rng = np.random.default_rng(5)
@@ -74,7 +92,7 @@ def test_gaps_are_valid_and_those_of_one_machine(name, sharded):
     problem, solution = solved(name)
     parts = sharded(name)
     bounds = ShardedBounds(parts)
-    for w, u in pairs(name):
+    for w, u in pairs(name, (0.0, 0.3) if name in POLYHEDRAL else (0.0, 1e-5, 0.03, 1.0)):
         w = problem.losses.project_domain(w)
         point, flow = spread_nodes(parts, w), spread_edges(parts, problem, u)
         value = bounds.value(point)
@@ -88,9 +106,12 @@ def test_gaps_are_valid_and_those_of_one_machine(name, sharded):
         # The whole problem agrees about the same pair.
         whole = joined_edges(parts, problem, found)
         again = problem.bounds.gap_of(w, whole)
-        assert gap.total == pytest.approx(again.total, rel=1e-9, abs=1e-12 * abs(value))
+        room = 1e-12 * abs(value)
+        assert again.total - room <= gap.total
+        if name not in POLYHEDRAL:  # there multipliers of the flow are known, perhaps not the best
+            assert gap.total == pytest.approx(again.total, rel=1e-9, abs=room)
         assert gap.rounding == pytest.approx(again.rounding, rel=0.01)
-        assert bounds.gap_of(point, found).total == pytest.approx(gap.total, rel=1e-12)
+        assert bounds.gap_of(point, found).total == pytest.approx(again.total, rel=1e-9, abs=room)
 
 
 def joined_edges_of_one_side(parts, rows):
@@ -112,7 +133,8 @@ def test_repaired_flows_are_feasible_and_those_of_one_machine(name, sharded):
             assert np.linalg.norm(conservation.residual(whole)) <= 1e-14 * size
             assert problem.penalty.scale_to_feasible(whole, problem.capacities) >= 1.0 - 1e-14
             expected = problem.bounds.repair(u, near)
-            np.testing.assert_allclose(whole, expected, atol=1e-9 * max(size, 1.0))
+            close = 1e-6 if name in POLYHEDRAL else 1e-9
+            np.testing.assert_allclose(whole, expected, atol=close * max(size, 1.0))
 
 
 def test_projections_are_those_of_one_machine(sharded):
@@ -136,12 +158,12 @@ def test_projections_are_those_of_one_machine(sharded):
 def test_groups_reach_over_cuts(sharded):
     problem, _ = solved("l2")
     parts = sharded("l2")
-    rng = np.random.default_rng(3)
-    w = rng.standard_normal((N, 2))
+    rng, n = np.random.default_rng(3), parts.n_nodes
+    w = rng.standard_normal((n, 2))
     for share in (0.0, 0.1, 0.3, 1.0):
         some = rng.random(problem.graph.n_edges) < share
         groups = Groups(parts, spread_edges(parts, problem, some))
-        labels = connected_components(N, problem.graph.edges[some])
+        labels = connected_components(n, problem.graph.edges[some])
         sizes = np.bincount(labels)
         expected = np.column_stack([np.bincount(labels, x) / sizes for x in w.T])[labels]
         found = groups.means(spread_nodes(parts, w))
@@ -163,7 +185,7 @@ def test_groups_reach_over_cuts(sharded):
         np.testing.assert_array_equal(joined_nodes(parts, rows)[:, 0], least[labels])
 
 
-@pytest.mark.parametrize("name", ["l2", "singular", "points"])
+@pytest.mark.parametrize("name", ["l2", "singular", "points", "mixed"])
 def test_the_incumbent_is_that_of_one_machine(name, sharded):
     problem, solution = solved(name)
     parts = sharded(name)
