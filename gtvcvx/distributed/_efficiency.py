@@ -1,0 +1,228 @@
+"""What to expect of a distributed run, from the manifest alone: bytes, seconds, and advice.
+
+A model with a few numbers of the machine. An iteration takes each worker the passes over all edges
+and nodes of its shards, one exchange of halos, and a share of a sum over all workers; the slowest
+worker counts. Cut edges are computed in both of their shards.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from math import ceil, log2
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx.distributed._folder import node_bytes
+from gtvcvx.distributed._manifest import Manifest
+from gtvcvx.distributed._parts import worker_of
+
+# An answer that is so many times as fast is worth a second process.
+_WORTH = 1.3
+# A share of the memory that a problem may take, so that there is some for everything else.
+_MEMORY_SHARE = 0.5
+_NUMBER = 8  # bytes
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a model of run times needs to know of machines and their network.
+
+    Defaults are measured: seconds of edges and nodes by ``tests/benchmarks/scaling.py --measure``
+    on one core of an AMD EPYC (squared loss, penalty l2), those of the network by
+    ``tests/benchmarks/engines.py`` between two processes of that machine (engine "local").
+
+    Attributes
+    ----------
+    edge, edge_coordinate, node, node_coordinate : float
+        Seconds of an iteration for each edge, edge and coordinate, node, node and coordinate.
+    latency : float
+        Seconds of an exchange without contents.
+    bandwidth : float
+        Bytes a second that a worker sends and receives.
+    sums : float
+        Sums over all workers an iteration.
+    memory : float
+        Bytes that one machine has.
+    """
+
+    edge: float = 5e-9
+    edge_coordinate: float = 5e-9
+    node: float = 5e-9
+    node_coordinate: float = 5e-9
+    latency: float = 5e-5
+    bandwidth: float = 1.25e9
+    sums: float = 0.13
+    memory: float = np.inf
+
+    @staticmethod
+    def here() -> Machine:
+        """Return the usual one, with the memory of this machine where that is known."""
+        try:
+            memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        except (AttributeError, ValueError, OSError):
+            return Machine()
+        return replace(Machine(), memory=float(memory))
+
+    def compute(self, edges: FloatArray, nodes: FloatArray, dim: int) -> FloatArray:
+        """Return the seconds of an iteration on so many edges and nodes."""
+        an_edge = self.edge + self.edge_coordinate * dim
+        return edges * an_edge + nodes * (self.node + self.node_coordinate * dim)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What is expected of a run.
+
+    Attributes
+    ----------
+    manifest : Manifest
+    machine : Machine
+    sent : ndarray, shape (workers,)
+        Bytes that each worker sends to others in an iteration.
+    compute : ndarray, shape (workers,)
+        Seconds an iteration that each worker computes.
+    alone : float
+        Seconds an iteration of one process without shards.
+    bytes_a_worker : float
+        Memory of the arrays of the largest worker.
+    bytes_alone : float
+        That of one process without shards.
+    """
+
+    manifest: Manifest
+    machine: Machine
+    sent: FloatArray
+    compute: FloatArray
+    alone: float
+    bytes_a_worker: float
+    bytes_alone: float
+
+    @property
+    def workers(self) -> int:
+        """Number of workers."""
+        return len(self.sent)
+
+    @property
+    def exchange(self) -> float:
+        """Seconds of an iteration in which workers wait for halos and sums."""
+        if self.workers == 1:
+            return 0.0
+        machine = self.machine
+        a_sum = machine.latency * ceil(log2(self.workers))
+        halo = machine.latency + float(self.sent.max()) / machine.bandwidth
+        return halo + machine.sums * a_sum
+
+    @property
+    def iteration(self) -> float:
+        """Seconds of an iteration."""
+        return float(self.compute.max()) + self.exchange
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast as one process without shards it is."""
+        return self.alone / self.iteration
+
+    @property
+    def efficiency(self) -> float:
+        """The same by the number of workers."""
+        return self.speedup / self.workers
+
+    @property
+    def fits_one(self) -> bool:
+        """Whether one machine has the memory."""
+        return self.bytes_alone <= _MEMORY_SHARE * self.machine.memory
+
+    def advice(self) -> str:
+        """Return one sentence: whether to distribute, and what limits it."""
+        if not self.fits_one:
+            return (
+                f"the whole takes {in_bytes(self.bytes_alone)}, more than one machine of "
+                f"{in_bytes(self.machine.memory)} should be given: distribute"
+            )
+        if self.workers > 1 and self.speedup < _WORTH:
+            return (
+                f"one machine does it: {in_bytes(self.bytes_alone)} fit, and {self.workers} workers "
+                f"are {self.speedup:.2g} times as fast"
+            )
+        if self.exchange > self.compute.max():
+            return "most of an iteration is exchange: fewer edges between shards, or fewer workers"
+        if self.workers == 1:
+            return "one machine does it, and one worker needs no shards: problem.solve()"
+        return f"{self.workers} workers are {self.speedup:.2g} times as fast as one process"
+
+    def lines(self) -> list[str]:
+        """Return what is printed before a run."""
+        m = self.manifest
+        share = m.cut_edges / max(m.n_edges, 1)
+        most = float(self.sent.max(initial=0.0))
+        return [
+            f"partition   {m.n_shards} shards by {m.partitioner}, {m.cut_edges} of {m.n_edges} "
+            f"edges between them ({100 * share:.2g}%)",
+            f"halo        {in_bytes(float(self.sent.sum()))} between {self.workers} workers an "
+            f"iteration, {in_bytes(most)} at most from one",
+            f"memory      {in_bytes(self.bytes_a_worker)} a worker, "
+            f"{in_bytes(self.bytes_alone)} for the whole",
+            f"model       {self.iteration:.2g} s an iteration, {self.exchange:.2g} s of it exchange; "
+            f"parallel efficiency {self.efficiency:.2f}",
+            f"advice      {self.advice()}",
+        ]
+
+
+def expectation(manifest: Manifest, workers: int, machine: Machine | None = None) -> Expectation:
+    """Return what to expect of a run of so many workers.
+
+    Raises
+    ------
+    ValueError
+        There are more workers than shards, or none.
+    """
+    if not 1 <= workers <= manifest.n_shards:
+        raise ValueError(
+            f"workers: 1 to {manifest.n_shards}, one for each shard, are expected, got {workers}"
+        )
+    machine = Machine.here() if machine is None else machine
+    place = worker_of(manifest.n_shards, workers)
+    d, records = manifest.dim, manifest.shards
+    nodes = np.array([record.n_nodes for record in records], dtype=float)
+    edges = np.array([record.n_edges for record in records], dtype=float) + _ghost_edges(manifest)
+    rows = np.array([record.n_rows for record in records], dtype=float)
+    sent = np.zeros(workers)
+    for k, record in enumerate(records):
+        far = sum(count for other, count in record.halo.items() if place[other] != place[k])
+        sent[place[k]] += _NUMBER * d * far
+    own = [np.bincount(place, x, workers) for x in (nodes, edges, rows)]
+    ghosts = np.bincount(place, [sum(record.halo.values()) for record in records], workers)
+    whole = float(manifest.n_nodes), float(manifest.n_edges), float(rows.sum())
+    return Expectation(
+        manifest=manifest,
+        machine=machine,
+        sent=sent,
+        compute=machine.compute(own[1], own[0], d),
+        alone=float(machine.compute(np.array(whole[1]), np.array(whole[0]), d)),
+        bytes_a_worker=float(_bytes(own[0] + ghosts, own[1], own[2], d).max()),
+        bytes_alone=float(_bytes(*map(np.array, whole), d)),
+    )
+
+
+def _ghost_edges(manifest: Manifest) -> FloatArray:
+    """Return how many edges each shard computes that another counts, in proportion to its halo."""
+    halo = np.array([sum(record.halo.values()) for record in manifest.shards], dtype=float)
+    return manifest.cut_edges * halo / max(float(halo.sum()), 1.0)
+
+
+def _bytes(nodes: FloatArray, edges: FloatArray, rows: FloatArray, dim: int) -> FloatArray:
+    """Return the bytes of a run's arrays, data rows among them."""
+    per_node = node_bytes(np.zeros(1), dim)[0]
+    per_half_edge = node_bytes(np.ones(1), dim)[0] - per_node
+    return nodes * per_node + 2 * edges * per_half_edge + rows * _NUMBER * (dim + 2)
+
+
+def in_bytes(count: float) -> str:
+    """Return a number of bytes in words, as ``1.2 MB``."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
