@@ -34,6 +34,14 @@ LOSSES: dict[str, dict[str, bool]] = {
     "point": {},
 }
 
+#: Losses of rows in tables that are read piece by piece, see `gtvcvx.distributed.Tables`.
+ROW_LOSSES = (
+    *("squared", "logistic", "poisson", "huber", "pseudohuber", "absolute", "quantile", "hinge"),
+)
+PARTITIONERS = ("auto", "metis", "order", "blocks")
+#: Who starts the workers of a distributed run, see `gtvcvx.distributed.engines`.
+ENGINES = ("local", "mpi", "ray")
+
 
 class ArgumentParser(argparse.ArgumentParser):
     """Parser without abbreviations whose usage errors take one line."""
@@ -111,6 +119,11 @@ def positive_int(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"a positive integer is expected, got {text!r}")
     return value
+
+
+def count(text: str) -> int:
+    """Read an integer that is not negative."""
+    return seed(text)
 
 
 def folds(text: str) -> int:

@@ -13,7 +13,7 @@ from math import ceil, log2
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.distributed._folder import node_bytes
 from gtvcvx.distributed._manifest import Manifest
 from gtvcvx.distributed._parts import worker_of
@@ -143,8 +143,8 @@ class Expectation:
             )
         if self.workers > 1 and self.speedup < _WORTH:
             return (
-                f"one machine does it: {in_bytes(self.bytes_alone)} fit, and {self.workers} workers "
-                f"are {self.speedup:.2g} times as fast"
+                f"one machine does it: {in_bytes(self.bytes_alone)} fit, and {self.workers} "
+                f"workers are {self.speedup:.2g} times as fast"
             )
         if self.exchange > self.compute.max():
             return "most of an iteration is exchange: fewer edges between shards, or fewer workers"
@@ -164,10 +164,21 @@ class Expectation:
             f"iteration, {in_bytes(most)} at most from one",
             f"memory      {in_bytes(self.bytes_a_worker)} a worker, "
             f"{in_bytes(self.bytes_alone)} for the whole",
-            f"model       {self.iteration:.2g} s an iteration, {self.exchange:.2g} s of it exchange; "
-            f"parallel efficiency {self.efficiency:.2f}",
+            f"model       {self.iteration:.2g} s an iteration, {self.exchange:.2g} s of it "
+            f"exchange; parallel efficiency {self.efficiency:.2f}",
             f"advice      {self.advice()}",
         ]
+
+    def data(self) -> dict[str, float]:
+        """Return the same for programs."""
+        return {
+            "cut_edges": self.manifest.cut_edges,
+            "halo_bytes": float(self.sent.sum()),
+            "bytes_a_worker": self.bytes_a_worker,
+            "bytes_alone": self.bytes_alone,
+            "expected_seconds_an_iteration": self.iteration,
+            "expected_efficiency": self.efficiency,
+        }
 
 
 def expectation(manifest: Manifest, workers: int, machine: Machine | None = None) -> Expectation:
@@ -183,33 +194,42 @@ def expectation(manifest: Manifest, workers: int, machine: Machine | None = None
             f"workers: 1 to {manifest.n_shards}, one for each shard, are expected, got {workers}"
         )
     machine = Machine.here() if machine is None else machine
-    place = worker_of(manifest.n_shards, workers)
-    d, records = manifest.dim, manifest.shards
-    nodes = np.array([record.n_nodes for record in records], dtype=float)
-    edges = np.array([record.n_edges for record in records], dtype=float) + _ghost_edges(manifest)
-    rows = np.array([record.n_rows for record in records], dtype=float)
-    sent = np.zeros(workers)
-    for k, record in enumerate(records):
-        far = sum(count for other, count in record.halo.items() if place[other] != place[k])
-        sent[place[k]] += _NUMBER * d * far
-    own = [np.bincount(place, x, workers) for x in (nodes, edges, rows)]
-    ghosts = np.bincount(place, [sum(record.halo.values()) for record in records], workers)
-    whole = float(manifest.n_nodes), float(manifest.n_edges), float(rows.sum())
+    place, d = worker_of(manifest.n_shards, workers), manifest.dim
+    nodes, edges, rows, halo = _counts(manifest)
+    # Edges between shards are computed in both.
+    computed = edges + manifest.cut_edges * halo / max(float(halo.sum()), 1.0)
+    n, m, q, ghosts = (_by_worker(place, x, workers) for x in (nodes, computed, rows, halo))
+    whole = [np.array([x.sum()]) for x in (nodes, edges, rows)]
     return Expectation(
         manifest=manifest,
         machine=machine,
-        sent=sent,
-        compute=machine.compute(own[1], own[0], d),
-        alone=float(machine.compute(np.array(whole[1]), np.array(whole[0]), d)),
-        bytes_a_worker=float(_bytes(own[0] + ghosts, own[1], own[2], d).max()),
-        bytes_alone=float(_bytes(*map(np.array, whole), d)),
+        sent=_sent(manifest, place),
+        compute=machine.compute(m, n, d),
+        alone=float(machine.compute(whole[1], whole[0], d)[0]),
+        # Ghosts are as many as the nodes that others have of ours, by and large.
+        bytes_a_worker=float(_bytes(n + ghosts, m, q, d).max()),
+        bytes_alone=float(_bytes(whole[0], whole[1], whole[2], d)[0]),
     )
 
 
-def _ghost_edges(manifest: Manifest) -> FloatArray:
-    """Return how many edges each shard computes that another counts, in proportion to its halo."""
-    halo = np.array([sum(record.halo.values()) for record in manifest.shards], dtype=float)
-    return manifest.cut_edges * halo / max(float(halo.sum()), 1.0)
+def _counts(manifest: Manifest) -> list[FloatArray]:
+    """Return of each shard the nodes, edges and rows, and nodes that others need, per neighbour."""
+    records = manifest.shards
+    columns = [[r.n_nodes, r.n_edges, r.n_rows, sum(r.halo.values())] for r in records]
+    return list(np.array(columns, dtype=np.float64).T)
+
+
+def _sent(manifest: Manifest, place: IntArray) -> FloatArray:
+    """Return the bytes that each worker sends to others; `place` is the worker of each shard."""
+    sent = np.zeros(int(place.max()) + 1)
+    for own, record in zip(place, manifest.shards, strict=True):
+        far = sum(count for other, count in record.halo.items() if place[other] != own)
+        sent[own] += _NUMBER * manifest.dim * far
+    return sent
+
+
+def _by_worker(place: IntArray, values: FloatArray, workers: int) -> FloatArray:
+    return np.bincount(place, values, workers).astype(np.float64)
 
 
 def _bytes(nodes: FloatArray, edges: FloatArray, rows: FloatArray, dim: int) -> FloatArray:

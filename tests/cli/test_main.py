@@ -15,7 +15,7 @@ import gtvcvx as gtv
 from gtvcvx.cli import _report, main
 
 COMMANDS = ["demo", "fit", "predict", "path", "cluster", "federate"]
-COMMANDS += ["certify", "check", "well-connected", "report"]
+COMMANDS += ["certify", "check", "well-connected", "report", "shard"]
 
 
 def test_version(run):

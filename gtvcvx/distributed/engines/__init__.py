@@ -4,7 +4,7 @@ from gtvcvx.distributed.engines._choice import ENGINES, engine_named
 from gtvcvx.distributed.engines._errors import WorkerError, WorkerLostError
 from gtvcvx.distributed.engines._fabric import Engine, Fabric, Task
 from gtvcvx.distributed.engines._local import LocalEngine
-from gtvcvx.distributed.engines._mpi import MPIEngine
+from gtvcvx.distributed.engines._mpi import MPIEngine, mpi_world
 from gtvcvx.distributed.engines._ray import RayEngine
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "WorkerError",
     "WorkerLostError",
     "engine_named",
+    "mpi_world",
 ]

@@ -83,6 +83,18 @@ class MPIEngine:
             raise first from None
 
 
+def mpi_world() -> tuple[int, int]:
+    """Return the rank of this process and the number of ranks of its job, by MPI.
+
+    Raises
+    ------
+    ImportError
+        There is no mpi4py.
+    """
+    world = extra_module("mpi4py.MPI", "mpi", "runs over MPI").COMM_WORLD
+    return int(world.Get_rank()), int(world.Get_size())
+
+
 def _log_places(fabric: MPIFabric) -> None:
     """Say where the ranks are: when one dies, MPI names its process and machine."""
     found = fabric.gather(f"{os.getpid()} on {socket.gethostname()}".encode())
