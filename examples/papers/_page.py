@@ -66,8 +66,11 @@ def records(known: dict[str, Experiment]) -> dict[str, Record]:
 
 def page(known: dict[str, Experiment], found: dict[str, Record]) -> str:
     """Return the text of the page."""
-    sections = [section(known[name], record) for name, record in found.items()]
-    return "\n".join([INTRODUCTION, verdicts(found), *sections])
+    parts = [INTRODUCTION, verdicts(found)]
+    for paper in dict.fromkeys(record.paper for record in found.values()):
+        parts.append(f"## [{paper}]\n")
+        parts += [section(known[n], record) for n, record in found.items() if record.paper == paper]
+    return "\n".join(parts)
 
 
 def write(known: dict[str, Experiment], found: dict[str, Record]) -> list[Path]:
@@ -91,9 +94,11 @@ def verdicts(found: dict[str, Record]) -> str:
     lines = []
     for name, record in found.items():
         link = f"[[{record.paper}] {record.item}](#{name})"
-        for row in record.outcome.rows:
-            lines.append([link, *map(escaped, cells_of(row))])
-            link = ""
+        lines += [
+            [link, *map(escaped, cells_of(row))]
+            for row in record.outcome.rows
+            if row.verdict is not None
+        ]
     return f"## All verdicts\n\n{said}.\n\n{table(header, lines)}"
 
 
@@ -102,7 +107,8 @@ def section(experiment: Experiment, record: Record) -> str:
     outcome = record.outcome
     name = record.name
     parts = [
-        f"({name})=\n## [{record.paper}] {record.item}: {escaped(experiment.title)}",
+        f"### {name}",
+        f"**{record.item}: {escaped(experiment.title)}.**",
         prose(experiment.about),
         f"**What should stand there.** {prose(experiment.remark)}" if experiment.remark else "",
         run_line(experiment, record),
@@ -183,7 +189,7 @@ def escaped(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Return text in which signs are no markup, except for code in backticks."""
-    parts = re.split(r"(`+[^`]+`+)", text)
+    """Return text in which signs are no markup, but for code: indented or in backticks."""
+    parts = re.split(r"(`+[^`]+`+|^ {4}.*$)", text, flags=re.MULTILINE)
     parts[::2] = [re.sub(r"([*_<\\#])", r"\\\1", part) for part in parts[::2]]
     return "".join(parts)

@@ -80,7 +80,7 @@ def draw(record: Record) -> Any:
     height = _PANEL[1] * lines if panels else 1.9 + 0.42 * len(record.outcome.rows)
     figure = Figure(figsize=(width, height + 0.5), layout="constrained")
     columns_of_text = int(13 * width)
-    lines_of_text = [textwrap.fill(as_text(t, 400), columns_of_text) for t in headings(record)]
+    lines_of_text = [_wrapped(text, columns_of_text) for text in headings(record)]
     figure.suptitle("\n".join(lines_of_text), fontsize=9)
     if not panels:
         _draw_rows(figure.add_subplot(), record)
@@ -106,10 +106,15 @@ def save_picture(record: Record, path: str | os.PathLike[str]) -> None:
         draw(record).savefig(file, format="svg", metadata=metadata)
 
 
+def _wrapped(text: str, columns: int) -> str:
+    """Return a text in lines of a picture, in which matplotlib finds no mathematics."""
+    return textwrap.fill(as_text(text, 400), columns)
+
+
 def _draw_panel(ax: Any, panel: Panel) -> None:
-    ax.set_title(as_text(panel.title, 80), fontsize=10)
-    ax.set_xlabel(as_text(panel.xlabel, 80))
-    ax.set_ylabel(as_text(panel.ylabel, 80))
+    ax.set_title(_wrapped(panel.title, 60), fontsize=10)
+    ax.set_xlabel(_wrapped(panel.xlabel, 60))
+    ax.set_ylabel(_wrapped(panel.ylabel, 40))
     ax.set_xscale("log" if panel.xlog else "linear")
     ax.set_yscale("log" if panel.ylog else "linear")
     runs = [curve for curve in panel.curves if curve.kind == "run"]
@@ -168,7 +173,7 @@ def _draw_rows(ax: Any, record: Record) -> None:
         _draw_row(ax, row, len(rows) - 1 - k)
     ax.set_yticks(range(len(rows)), [as_text(row.name, 40) for row in reversed(rows)], fontsize=8)
     ax.set_ylim(-0.7, len(rows) - 0.3)
-    ax.set_xlabel(as_text(record.outcome.measure, 80))
+    ax.set_xlabel(_wrapped(record.outcome.measure, 80))
     handles, labels = ax.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if once:
