@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import textwrap
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,17 +28,26 @@ from gtvcvx.plotting._canvas import (
 )
 
 _PANEL = (5.2, 3.9)  # inches
-_COLUMNS = 3
+_ALONE = 7.2  # width of a picture of one pair of axes
+_COLUMNS = 2  # more are too small to be read on a page
 # Rows over more than this ratio are drawn on a logarithmic axis.
 _WIDE = 30.0
-# How lines are drawn that are no runs.
-_LINES: dict[str, dict[str, Any]] = {
-    "optimum": {"color": INK, "linestyle": "solid", "linewidth": 1.4, "zorder": 1.5},
-    "limit": {"color": FAINT, "linestyle": "dashed", "linewidth": 1.4},
-    "printed": {"color": STRONG, "linestyle": "dotted", "linewidth": 1.4},
-    "other": {"color": FAINT, "linestyle": "dotted", "linewidth": 1.2},
+# How lines are drawn that are no runs: colour and weight by kind, dashes in turn, so that several
+# of a kind are told apart.
+_KINDS: dict[str, dict[str, Any]] = {
+    "optimum": {"color": INK, "linewidth": 1.5, "zorder": 1.8},
+    "limit": {"color": FAINT, "linewidth": 1.5},
+    "printed": {"color": STRONG, "linewidth": 1.5},
+    "other": {"color": FAINT, "linewidth": 1.1},
+}
+_DASHES: dict[str, tuple[Any, ...]] = {
+    "optimum": ("solid", (0, (7, 2)), (0, (7, 2, 1, 2)), (0, (1, 1))),
+    "limit": ((0, (4, 2)), (0, (4, 2, 1, 2)), (0, (2, 2)), (0, (1, 3))),
+    "printed": ((0, (1, 2)), (0, (5, 1, 1, 1)), (0, (5, 3)), (0, (1, 5))),
+    "other": ((0, (1, 2)), (0, (5, 1, 1, 1)), (0, (5, 3)), (0, (1, 5))),
 }
 _LONGEST = 48  # characters of a label
+_LONGEST_OF_TWO = 34  # characters of a label, of which two fit below the axes side by side
 _IN_AXES = 4  # entries of a legend that has room beside the curves
 
 
@@ -76,7 +87,7 @@ def draw(record: Record) -> Any:
     panels = record.outcome.panels
     columns = min(max(len(panels), 1), _COLUMNS)
     lines = -(-max(len(panels), 1) // columns)
-    width = _PANEL[0] * (columns if panels else 1.4)
+    width = _PANEL[0] * columns if len(panels) > 1 else _ALONE
     height = _PANEL[1] * lines if panels else 1.9 + 0.42 * len(record.outcome.rows)
     figure = Figure(figsize=(width, height + 0.5), layout="constrained")
     columns_of_text = int(13 * width)
@@ -84,8 +95,11 @@ def draw(record: Record) -> Any:
     figure.suptitle("\n".join(lines_of_text), fontsize=9)
     if not panels:
         _draw_rows(figure.add_subplot(), record)
+    # A method has one colour in all panels.
+    labels = [curve.label for panel in panels for curve in panel.curves if curve.kind == "run"]
+    methods = list(dict.fromkeys(labels))
     for k, panel in enumerate(panels):
-        _draw_panel(figure.add_subplot(lines, columns, k + 1), panel)
+        _draw_panel(figure.add_subplot(lines, columns, k + 1), panel, methods)
     return figure
 
 
@@ -111,18 +125,20 @@ def _wrapped(text: str, columns: int) -> str:
     return textwrap.fill(as_text(text, 400), columns)
 
 
-def _draw_panel(ax: Any, panel: Panel) -> None:
+def _draw_panel(ax: Any, panel: Panel, methods: Sequence[str]) -> None:
     ax.set_title(_wrapped(panel.title, 60), fontsize=10)
     ax.set_xlabel(_wrapped(panel.xlabel, 60))
     ax.set_ylabel(_wrapped(panel.ylabel, 40))
     ax.set_xscale("log" if panel.xlog else "linear")
     ax.set_yscale("log" if panel.ylog else "linear")
-    runs = [curve for curve in panel.curves if curve.kind == "run"]
+    drawn: Counter[str] = Counter()
     for curve in panel.curves:
-        style = line_style(runs.index(curve)) if curve in runs else _LINES[curve.kind]
-        _draw_curve(ax, curve, style, panel.ylog)
+        place = methods.index(curve.label) if curve.kind == "run" else drawn[curve.kind]
+        _draw_curve(ax, curve, _style(curve.kind, place), panel.ylog)
+        drawn[curve.kind] += 1
     for level in panel.levels:
-        _draw_level(ax, level)
+        _draw_level(ax, level, _style(level.kind, drawn[level.kind]))
+        drawn[level.kind] += 1
     if panel.ylim is not None:
         ax.set_ylim(*panel.ylim)
     if panel.xticks:
@@ -131,12 +147,23 @@ def _draw_panel(ax: Any, panel: Panel) -> None:
     bare(ax)
 
 
+def _style(kind: str, k: int) -> dict[str, Any]:
+    """Return how the k-th line of a kind is drawn."""
+    if kind == "run":
+        return dict(line_style(k))
+    return {**_KINDS[kind], "linestyle": _DASHES[kind][k % len(_DASHES[kind])]}
+
+
 def _explain(ax: Any, entries: int) -> None:
     """Draw the legend, below the axes where it would cover the curves."""
-    if entries > _IN_AXES:
-        ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
-    else:
-        ax.legend(fontsize=7)
+    if entries <= _IN_AXES:
+        ax.legend(fontsize=7, handlelength=3)
+        return
+    longest = max(len(label) for label in ax.get_legend_handles_labels()[1])
+    columns = 2 if longest <= _LONGEST_OF_TWO or ax.figure.get_figwidth() == _ALONE else 1
+    ax.legend(
+        fontsize=7, handlelength=3, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=columns
+    )  # fmt: skip
 
 
 def _draw_curve(ax: Any, curve: Curve, style: dict[str, Any], ylog: bool) -> None:
@@ -157,9 +184,9 @@ def band(values: FloatArray, ylog: bool) -> tuple[FloatArray, FloatArray]:
     return np.maximum(lower, values.min(axis=0)) if ylog else lower, mean + deviation
 
 
-def _draw_level(ax: Any, level: Level) -> None:
+def _draw_level(ax: Any, level: Level, style: dict[str, Any]) -> None:
     label = as_text(f"{level.label}: {level.value:.3g}", _LONGEST)
-    ax.axhline(level.value, label=label, **_LINES[level.kind])
+    ax.axhline(level.value, label=label, **style)
 
 
 def _draw_rows(ax: Any, record: Record) -> None:

@@ -135,12 +135,11 @@ class Study:
     def _computed(
         self, key: str, compute: Callable[[], Mapping[str, ArrayLike]]
     ) -> dict[str, NDArray[Any]]:
-        display = ProgressDisplay(self._name, verbose=self._verbose)
-        display.note(f"{self._name}: {key}")
-        start = time.process_time()
-        arrays = {name: _plain(values, name, key) for name, values in compute().items()}
-        seconds = time.process_time() - start
-        display.close()
+        with ProgressDisplay(self._name, verbose=self._verbose) as display:
+            display.note(f"{self._name}: {key}")
+            start = time.process_time()
+            arrays = {name: _plain(values, name, key) for name, values in compute().items()}
+            seconds = time.process_time() - start
         self.computed_seconds += seconds
         if self._verbose:
             print(f"{self._name}: {key}: {seconds:.1f} s of CPU time", flush=True)

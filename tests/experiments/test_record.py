@@ -10,6 +10,7 @@ from _made_up import EXPERIMENT
 
 from gtvcvx.experiments import (
     Curve,
+    Level,
     Outcome,
     Panel,
     Record,
@@ -157,3 +158,26 @@ def test_text_fits_on_a_page(record):
     text = text_of(remade(record, Outcome([wide], [], {"s": "long " * 60}, ["note " * 60])))
     assert max(map(len, text.splitlines())) < 200
     assert len(re.findall("CANNOT HOLD", text)) == 1
+
+
+def test_a_method_has_one_colour_and_several_lines_of_a_kind_are_told_apart(record):
+    pytest.importorskip("matplotlib")
+
+    def run(label):
+        return Curve(label, [1, 2], [1.0, 2.0])
+
+    levels = [Level(f"optimum {k}", 1.0 + k, "optimum") for k in range(3)]
+    panels = [
+        Panel("one", "x", "y", [run("a"), run("b"), run("c")], levels),
+        Panel("two", "x", "y", [run("c"), Curve("d", [1, 2], [1, 1], kind="limit"), run("a")]),
+        Panel("three", "x", "y", [run("b")]),
+    ]
+    axes = draw(remade(record, Outcome(record.outcome.rows, panels, {}))).axes
+    colours = {}
+    for ax in axes:
+        for line in ax.get_lines():
+            colours.setdefault(line.get_label(), set()).add(line.get_color())
+    assert all(len(found) == 1 for found in colours.values())
+    assert len({*colours["a"], *colours["b"], *colours["c"]}) == 3
+    drawn = [line for line in axes[0].get_lines() if line.get_label().startswith("optimum")]
+    assert len({str(line._dash_pattern) for line in drawn}) == 3
