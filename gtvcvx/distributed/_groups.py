@@ -33,6 +33,8 @@ class Groups:
         Local component of each node. That of a ghost is its own alone if no edge here joins it.
     counts : list of int
         Numbers of local components.
+    n_shared : int
+        Number of groups that reach over a cut.
     """
 
     def __init__(self, parts: Parts, joining: Sequence[BoolArray]) -> None:
@@ -46,10 +48,21 @@ class Groups:
         found = parts.gather(pairs)
         told = parts.broadcast(None if found is None else _joined(np.concatenate(found)))
         shards, locals_, groups = (np.asarray(array, dtype=np.int64) for array in told)
-        self._n_shared = int(groups.max(initial=-1)) + 1
+        self.n_shared = int(groups.max(initial=-1)) + 1
         # Local components that reach over a cut, and their groups.
         self._shared = [locals_[shards == part.number] for part in parts]
         self._groups = [groups[shards == part.number] for part in parts]
+
+    def shared(self, at: int) -> tuple[IntArray, IntArray]:
+        """Return components of a part that reach over a cut, and the numbers of their groups."""
+        return self._shared[at], self._groups[at]
+
+    def alone(self) -> list[IntArray]:
+        """Return the local components of each part that are groups of their own."""
+        out = []
+        for part, labels, shared in zip(self._parts, self.labels, self._shared, strict=True):
+            out.append(np.setdiff1d(labels[part.own], shared))
+        return out
 
     def _pairs(self, joining: Sequence[BoolArray]) -> list[IntArray]:
         """Return, a part, rows of (shard, component) here and there that are the same."""
@@ -63,14 +76,14 @@ class Groups:
 
         By ``np.add``, in the order of shards, or ``np.minimum``.
         """
-        if not self._n_shared:
+        if not self.n_shared:
             return list(rows)
         parts, shared = self._parts, self._shared
         mine = [a[at] for a, at in zip(rows, shared, strict=True)]
         values, groups = parts.gather(mine), parts.gather(self._groups)
         total: list[FloatArray] | None = None
         if values is not None and groups is not None:
-            out = np.full((self._n_shared, mine[0].shape[1]), _START[how])
+            out = np.full((self.n_shared, mine[0].shape[1]), _START[how])
             how.at(out, np.concatenate(groups), np.concatenate(values))
             total = [out]
         (found,) = parts.broadcast(total)

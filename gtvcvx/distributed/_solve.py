@@ -12,18 +12,22 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gtvcvx._compiling import announced
 from gtvcvx._logging import room_logger
+from gtvcvx.distributed._bounds import ShardedBounds
 from gtvcvx.distributed._checkpoint import Checkpoints
+from gtvcvx.distributed._coarse import GatheredCoarsening
 from gtvcvx.distributed._incumbent import ShardedIncumbent, ShardedProgress, ShardedSolution
-from gtvcvx.distributed._iteration import ShardedPrimalDual
+from gtvcvx.distributed._iteration import Lists, ShardedPrimalDual
 from gtvcvx.distributed._manifest import Manifest
 from gtvcvx.distributed._parts import Parts, check_workers
 from gtvcvx.distributed._run import Run, write_solution
 from gtvcvx.distributed.engines import Engine, Fabric, engine_named
+from gtvcvx.penalties import Penalty
 from gtvcvx.solvers.driver import Driver, Options
+from gtvcvx.solvers.polishing._policy import Polished
 
 NAME = "AUTO"
 METHOD = "primal-dual"
@@ -179,19 +183,36 @@ def _solved(parts: Parts, order: _Order, name: str) -> ShardedSolution:
     limits.verbose = limits.verbose if first else False
     if float(parts.most([float(order.callback.thing is not None) for _ in parts])):
         limits.callback = _Told(parts, order.callback.thing)
-    run = Driver(ShardedIncumbent(parts), limits, NAME)
+    incumbent = ShardedIncumbent(parts)
+    run = Driver(incumbent, limits, NAME)
     with run.guarded():
         method = ShardedPrimalDual(parts)
+        polished = None
+        if GatheredCoarsening.fits(parts):
+            objective = _Objective(parts.penalty, incumbent.bounds)
+            polisher = GatheredCoarsening(parts, limits.rtol)
+            polished = Polished(objective, method, polisher)
         if order.checkpoint is not None:
-            given = order.checkpoint, parts, run, method, None, order.every, name
+            given = order.checkpoint, parts, run, method, polished, order.every, name
             checkpoints = Checkpoints(*given)
             wanted = None if order.resume else name
             method.at_begin = lambda: checkpoints.restore(wanted)
             method.at_restart = checkpoints.at_restart
         _LOG.info("%s over shards from iteration %d", METHOD, run.n_iter)
-        run.drive(method)
+        run.drive(method if polished is None else polished)
     solution: ShardedSolution = run.solution(method=METHOD, switched=False)
     return solution
+
+
+class _Objective(NamedTuple):
+    """What polishing asks of a problem."""
+
+    penalty: Penalty
+    bounds: ShardedBounds
+
+    def value(self, w: Lists) -> float:
+        """Return the objective."""
+        return self.bounds.value(w)
 
 
 class _Told:

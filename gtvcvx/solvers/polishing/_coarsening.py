@@ -209,14 +209,7 @@ class Coarsening:
         d = self._problem.dim
         hessian, linear = self._contraction.losses
         total = grouped(hessian.reshape(len(labels), d * d), labels).reshape(-1, d, d)
-        curvature, axes = np.linalg.eigh(total)
-        curved = curvature > self._settings.flat * np.maximum(curvature[:, -1:], 0.0)
-        # (1/d) ||y - X z||^2 has the Hessian (2/d) X^T X.
-        root = np.sqrt(np.where(curved, 0.5 * d * curvature, 0.0))
-        along = np.einsum("kij,ki->kj", axes, grouped(linear, labels))
-        y = np.where(curved, 0.5 * d * along / np.where(curved, root, 1.0), 0.0)
-        X = root[:, :, None] * axes.transpose(0, 2, 1)
-        return SquaredLoss.stack(X, y, curved[:, -1])
+        return quadratic_rows(total, grouped(linear, labels), self._settings.flat)
 
     def _settled(self, problem: GTVProblem, w: FloatArray, u: FloatArray) -> list[BoolArray]:
         """For each block the edges (m,) over which w jumps, and u is at capacity."""
@@ -248,6 +241,24 @@ class Coarsening:
             mask[edges.between[chosen]] = True
             jumping.append(mask)
         return Candidate(found.w[labels], out, jumping, found.cost)
+
+
+def quadratic_rows(
+    hessian: FloatArray, linear: FloatArray, flat: float = DEFAULTS.flat
+) -> StackedLoss:
+    """Return ``(1/2) z^T Q_i z - b_i^T z``, up to a constant, as d squared errors a node.
+
+    For Q (n, d, d) and b (n, d); curvatures below the share flat of the largest count as none.
+    """
+    d = linear.shape[1]
+    curvature, axes = np.linalg.eigh(hessian)
+    curved = curvature > flat * np.maximum(curvature[:, -1:], 0.0)
+    # (1/d) ||y - X z||^2 has the Hessian (2/d) X^T X.
+    root = np.sqrt(np.where(curved, 0.5 * d * curvature, 0.0))
+    along = np.einsum("kij,ki->kj", axes, linear)
+    y = np.where(curved, 0.5 * d * along / np.where(curved, root, 1.0), 0.0)
+    X = root[:, :, None] * axes.transpose(0, 2, 1)
+    return SquaredLoss.stack(X, y, curved[:, -1])
 
 
 def grouped(rows: FloatArray, labels: IntArray) -> FloatArray:

@@ -13,10 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray
 from gtvcvx._logging import room_logger
-from gtvcvx.penalties import CompiledForm
-from gtvcvx.problem import GTVProblem
+from gtvcvx.penalties import CompiledForm, Penalty
 from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._method import Iteration, Proposal
 from gtvcvx.solvers.driver._schedule import Schedule
@@ -68,11 +66,14 @@ CONIC = PolishingSettings(first=100, linf_first=100, share=4.0, gap_of_overload=
 
 
 class PolishedPair(NamedTuple):
-    """What a polisher returns: a better point, and a flow that nearly proves it."""
+    """What a polisher returns: a better point, and a flow that nearly proves it.
 
-    w: FloatArray  # (n, d)
-    conserved: FloatArray  # (m, d), nearly on flow conservation
-    inside: FloatArray  # (m, d), within capacity
+    Arrays, or over shards lists with an array for each part of the worker.
+    """
+
+    w: Any  # (n, d)
+    conserved: Any  # (m, d), nearly on flow conservation
+    inside: Any  # (m, d), within capacity
     overload: float  # of the conserved flow over the capacities, as a share of them all
     cost: float = 0.0  # how many iterations would have taken about as long
 
@@ -82,8 +83,8 @@ class Polisher(Protocol):
 
     def polish(
         self,
-        w: FloatArray,
-        u: FloatArray,
+        w: Any,
+        u: Any,
         allowed: float,
         seconds: float,
         weight: float | list[float],
@@ -96,12 +97,23 @@ class Polisher(Protocol):
         """
 
 
+class Objective(Protocol):
+    """What polishing asks of a problem."""
+
+    @property
+    def penalty(self) -> Penalty:
+        """The penalty."""
+
+    def value(self, w: Any) -> float:
+        """Return the objective at a point."""
+
+
 class Polished:
     """An iteration that goes on from polished points, and proposes them.
 
     Parameters
     ----------
-    problem : GTVProblem
+    problem : GTVProblem, or what stands for one
     method : Iteration
     polisher : Polisher
     settings : PolishingSettings
@@ -120,7 +132,7 @@ class Polished:
 
     def __init__(
         self,
-        problem: GTVProblem,
+        problem: Objective,
         method: Iteration,
         polisher: Polisher,
         settings: PolishingSettings = DEFAULTS,
