@@ -32,9 +32,10 @@ KINDS = {
     "points": ("l1", 640, 3, "points"),
     "logistic": ("l2", 120, 2, "logistic"),
     "mixed": ("l2", 160, 2, "mixed"),
+    "absolute": ("l1", 80, 1, "absolute"),
 }
 
-POLYHEDRAL = ("logistic", "mixed")
+POLYHEDRAL = ("logistic", "mixed", "absolute")
 
 
 def losses_of(kind, n, d):
@@ -42,6 +43,9 @@ def losses_of(kind, n, d):
     rng = np.random.default_rng(3)
     if kind == "points":
         return gtv.PointLoss.stack(rng.normal(size=(n // 4, d))).completed(n)
+    if kind == "absolute":
+        node = rng.integers(0, n // 2, 2 * n)
+        return gtv.AbsoluteLoss.from_rows(rng.normal(size=(2 * n, d)), rng.normal(size=2 * n), node)
     if kind == "logistic":
         node = rng.integers(0, n // 2, 2 * n)
         y = rng.integers(0, 2, 2 * n).astype(float)
@@ -216,9 +220,13 @@ def test_the_incumbent_is_that_of_one_machine(name, sharded):
 
 def test_the_same_bits_for_all_numbers_of_workers(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    shard(solved("l2")[0], tmp_path, 5, partitioner="order")
-    one, two = (LocalEngine().run(tasks.checked, str(tmp_path), workers) for workers in (1, 2))
-    assert one[0].tobytes() == two[0].tobytes()
-    assert np.isfinite(one[0]).all()
-    for a, b in zip(one[1], two[1], strict=True):
-        assert a.tobytes() == b.tobytes()
+    folders = []
+    for name in ("wide", "absolute"):
+        folders.append(str(tmp_path / name))
+        shard(solved(name)[0], folders[-1], 3, partitioner="order")
+    alone, both = (LocalEngine().run(tasks.checked, folders, workers) for workers in (1, 2))
+    for (numbers, one), (again, two) in zip(alone, both, strict=True):
+        assert numbers.tobytes() == again.tobytes()
+        assert np.isfinite(numbers).all()
+        for a, b in zip(one, two, strict=True):
+            assert a.tobytes() == b.tobytes()
