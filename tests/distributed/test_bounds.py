@@ -12,11 +12,13 @@ from _sharded import joined_edges, joined_nodes, parts_of, spread_edges, spread_
 import gtvcvx as gtv
 from gtvcvx.distributed import shard
 from gtvcvx.distributed._bounds import ShardedBounds
-from gtvcvx.distributed._conservation import ShardedConservation, largest_of
+from gtvcvx.distributed._conservation import ShardedConservation, ShardedFlow, largest_of
+from gtvcvx.distributed._domains import ShardedDomains
 from gtvcvx.distributed._groups import Groups
 from gtvcvx.distributed._incumbent import ShardedIncumbent
 from gtvcvx.distributed.engines import LocalEngine
 from gtvcvx.duality._conservation import FlowConservation
+from gtvcvx.duality._flow import Flow
 from gtvcvx.graph import connected_components
 from gtvcvx.solvers.driver import Incumbent
 
@@ -187,6 +189,26 @@ def test_groups_reach_over_cuts(sharded):
         combined = groups.combined(own, np.minimum)
         rows = [a[local] for a, local in zip(combined, groups.labels, strict=True)]
         np.testing.assert_array_equal(joined_nodes(parts, rows)[:, 0], least[labels])
+
+
+def test_margins_are_those_of_whole_components(sharded):
+    problem, _ = solved("mixed")
+    parts = sharded("mixed")
+    domains, alone = ShardedDomains(parts), problem.bounds._domains
+    rng = np.random.default_rng(4)
+    u = 0.4 * problem.capacities[:, None] * rng.standard_normal((problem.graph.n_edges, 2))
+    count = len(alone._generators.node)
+    expected = alone._margins(Flow(u, np.zeros(count)))
+    assert (expected < 0.0).any()
+    assert (expected[expected < 1.0] > 0.0).any()
+    none = [np.zeros(len(g.node)) for g in domains._generators]
+    found = domains._margins(ShardedFlow(spread_edges(parts, problem, u), none))
+    rows = [a[labels][:, None] for a, labels in zip(found, domains._groups.labels, strict=True)]
+    whole = joined_nodes(parts, rows)[:, 0]
+    np.testing.assert_array_equal(whole, expected[problem.graph.components])
+    for k in range(len(parts)):
+        one = [np.full(3, 1.0 - (p == k)) for p in range(len(parts))]
+        assert domains._least(one) == 0.0
 
 
 @pytest.mark.parametrize("name", ["l2", "singular", "points", "mixed"])
