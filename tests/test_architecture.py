@@ -62,7 +62,7 @@ GTVCVX = (
     ("experiments",),  # runs of methods beside printed values and certified optima
     ("__init__",),
     ("cli",),
-    ("__main__",),
+    ("__main__", "distributed/__main__"),
 )
 VERIFY = (
     ("kernel", "web"),  # trusted: the standard library and itself alone; the other in JavaScript

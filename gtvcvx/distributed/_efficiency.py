@@ -1,8 +1,8 @@
 """What to expect of a distributed run, from the manifest alone: bytes, seconds, and advice.
 
 A model with a few numbers of the machine. An iteration takes each worker the passes over all edges
-and nodes of its shards, one exchange of halos, and a share of a sum over all workers; the slowest
-worker counts. Cut edges are computed in both of their shards.
+and nodes of its shards, what each shard costs besides, one exchange of halos, and a share of a sum
+over all workers; the slowest worker counts. Cut edges are computed in both of their shards.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from gtvcvx.distributed._parts import worker_of
 
 # An answer that is so many times as fast is worth a second process.
 _WORTH = 1.3
+# A share of an iteration that waiting should not take.
+_MUCH = 1 / 3
 # A share of the memory that a problem may take, so that there is some for everything else.
 _MEMORY_SHARE = 0.5
 _NUMBER = 8  # bytes
@@ -29,14 +31,17 @@ _NUMBER = 8  # bytes
 class Machine:
     """What a model of run times needs to know of machines and their network.
 
-    Defaults are measured: seconds of edges and nodes by ``tests/benchmarks/scaling.py --measure``
-    on one core of an AMD EPYC (squared loss, penalty l2), those of the network by
-    ``tests/benchmarks/engines.py`` between two processes of that machine (engine "local").
+    Defaults are measured on one machine, two cores of an AMD EPYC that were shared with others:
+    seconds of coordinates and shards by ``tests/benchmarks/scaling.py --measure`` (squared loss,
+    penalty l2; 4 to 30 ns a coordinate with the number of coefficients), the latency by
+    ``tests/benchmarks/engines.py`` (engine "local"). The bandwidth is that of a network of 10 Gb/s.
 
     Attributes
     ----------
-    edge, edge_coordinate, node, node_coordinate : float
-        Seconds of an iteration for each edge, edge and coordinate, node, node and coordinate.
+    coordinate : float
+        Seconds of an iteration for each coordinate of an edge or a node.
+    shard : float
+        Seconds of an iteration for each shard, whatever is in it.
     latency : float
         Seconds of an exchange without contents.
     bandwidth : float
@@ -47,10 +52,8 @@ class Machine:
         Bytes that one machine has.
     """
 
-    edge: float = 5e-9
-    edge_coordinate: float = 5e-9
-    node: float = 5e-9
-    node_coordinate: float = 5e-9
+    coordinate: float = 1.3e-8
+    shard: float = 4e-5
     latency: float = 5e-5
     bandwidth: float = 1.25e9
     sums: float = 0.13
@@ -65,10 +68,9 @@ class Machine:
             return Machine()
         return replace(Machine(), memory=float(memory))
 
-    def compute(self, edges: FloatArray, nodes: FloatArray, dim: int) -> FloatArray:
-        """Return the seconds of an iteration on so many edges and nodes."""
-        an_edge = self.edge + self.edge_coordinate * dim
-        return edges * an_edge + nodes * (self.node + self.node_coordinate * dim)
+    def compute(self, coordinates: FloatArray, shards: FloatArray) -> FloatArray:
+        """Return the seconds of an iteration on so many coordinates in so many shards."""
+        return coordinates * self.coordinate + shards * self.shard
 
 
 @dataclass(frozen=True)
@@ -146,8 +148,12 @@ class Expectation:
                 f"one machine does it: {in_bytes(self.bytes_alone)} fit, and {self.workers} "
                 f"workers are {self.speedup:.2g} times as fast"
             )
-        if self.exchange > self.compute.max():
-            return "most of an iteration is exchange: fewer edges between shards, or fewer workers"
+        share = self.exchange / self.iteration
+        if share > _MUCH:
+            return (
+                f"exchange takes {share:.0%} of an iteration: fewer edges between shards, or fewer "
+                f"workers; {self.workers} are {self.speedup:.2g} times as fast as one process"
+            )
         if self.workers == 1:
             return "one machine does it, and one worker needs no shards: problem.solve()"
         return f"{self.workers} workers are {self.speedup:.2g} times as fast as one process"
@@ -204,8 +210,8 @@ def expectation(manifest: Manifest, workers: int, machine: Machine | None = None
         manifest=manifest,
         machine=machine,
         sent=_sent(manifest, place),
-        compute=machine.compute(m, n, d),
-        alone=float(machine.compute(whole[1], whole[0], d)[0]),
+        compute=machine.compute((n + m) * d, _by_worker(place, np.ones(len(place)), workers)),
+        alone=machine.coordinate * float(nodes.sum() + edges.sum()) * d,
         # Ghosts are as many as the nodes that others have of ours, by and large.
         bytes_a_worker=float(_bytes(n + ghosts, m, q, d).max()),
         bytes_alone=float(_bytes(whole[0], whole[1], whole[2], d)[0]),

@@ -15,7 +15,7 @@ import gtvcvx as gtv
 from gtvcvx.cli import _report, main
 
 COMMANDS = ["demo", "fit", "predict", "path", "cluster", "federate"]
-COMMANDS += ["certify", "check", "well-connected", "report", "shard"]
+COMMANDS += ["certify", "check", "well-connected", "report", "shard", "solve-shards"]
 
 
 def test_version(run):

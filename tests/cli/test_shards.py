@@ -1,9 +1,14 @@
-"""``gtvcvx shard``."""
+"""``gtvcvx shard`` and ``gtvcvx solve-shards``."""
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import pytest
 
+import gtvcvx as gtv
+import verify
 from gtvcvx.distributed import Manifest
 
 
@@ -88,3 +93,66 @@ def test_parameters_of_losses(run, files, more, words):
 def test_a_file_is_no_folder(run, fitted):
     outcome = run("shard", fitted.folder / "s.problem.npz", "-o", fitted.edges)
     assert (outcome.status, "exists and is not a folder" in outcome.err) == (2, True)
+
+
+def test_shards_are_solved_collected_and_certified(fitted, run, shards):
+    solution, certificate = fitted.folder / "x.npz", fitted.folder / "x.gtvc"
+    outcome = run(
+        *("solve-shards", shards, "--workers", 1, "-o", solution, "--certificate", certificate),
+    )
+    assert (outcome.status, outcome.err) == (0, "")
+    names = [line.split()[0] for line in outcome.out.splitlines()]
+    assert names == [
+        *("partition", "halo", "memory", "model", "advice"),
+        *("Solved", "Value", "Gap", "Certificate", "Written"),
+    ]
+    problem = gtv.GTVProblem.load(fitted.folder / "s.problem.npz")
+    found, expected = gtv.Solution.load(solution), gtv.Solution.load(fitted.folder / "s.npz")
+    assert list(found.nodes) == list(expected.nodes)
+    assert problem.value(found.w) == pytest.approx(expected.value, rel=2e-6)
+    assert verify.check(certificate, problem.to_data()).status == "CERTIFIED"
+
+
+def test_json_and_two_workers(run, shards):
+    outcome = run("solve-shards", shards, "--rtol", "1e-4", "--json")
+    assert outcome.status == 0
+    found = json.loads(outcome.out)
+    assert (found["command"], found["status"], found["workers"]) == ("solve-shards", "optimal", 2)
+    assert found["certificate"] is None
+    assert found["rel_gap"] <= 1e-4
+    assert found["written"]["parts"] == str(shards / "solution")
+
+
+def test_a_limit_is_not_proved(run, shards):
+    outcome = run("solve-shards", shards, "--workers", 1, "--max-iter", 1, "--rtol", "1e-12")
+    assert (outcome.status, "user limit" in outcome.out) == (1, True)
+
+
+def test_checkpoints_and_resumption(run, fitted, shards):
+    arguments = ["solve-shards", shards, "--workers", 1, "--rtol", "1e-8", "--quiet"]
+    kept = ["--checkpoint", fitted.folder / "kept", "--every", "1e-9"]
+    assert run(*arguments, *kept).status == 0
+    outcome = run(*arguments, *kept, "--resume", "-o", fitted.folder / "again.npz")
+    assert outcome.status == 0
+    assert np.isfinite(gtv.Solution.load(fitted.folder / "again.npz").w).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--workers", "4"], "workers: 1 to 3, one for each shard"),
+        (["--resume"], "--resume: there is no --checkpoint"),
+        (["-o", "nowhere/x.npz"], "--output: there is no folder"),
+        (["--engine", "dask"], "--engine"),
+        (["--replace", "-1"], "--replace"),
+    ],
+)
+def test_what_solve_shards_refuses(run, shards, arguments, words):
+    outcome = run("solve-shards", shards, *arguments)
+    assert (outcome.status, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert words in outcome.err
+
+
+def test_a_folder_without_shards(run, tmp_path):
+    outcome = run("solve-shards", tmp_path)
+    assert (outcome.status, "no manifest of shards can be read" in outcome.err) == (2, True)

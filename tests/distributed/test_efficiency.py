@@ -9,16 +9,7 @@ from gtvcvx.distributed import shard
 from gtvcvx.distributed._efficiency import Machine, expectation, in_bytes
 
 # Whole seconds, so that sums can be done in the head.
-SLOW = Machine(
-    edge=1.0,
-    edge_coordinate=1.0,
-    node=10.0,
-    node_coordinate=0.0,
-    latency=4.0,
-    bandwidth=8.0,
-    sums=0.5,
-    memory=1e9,
-)
+SLOW = Machine(coordinate=1.0, shard=5.0, latency=4.0, bandwidth=8.0, sums=0.5, memory=1e9)
 
 
 @pytest.fixture
@@ -34,14 +25,14 @@ def test_a_path_by_hand(path):
     found = expectation(path, 2, SLOW)
     # Shards 0 and 1 are one worker's: only the edge 3-4 leaves it, two numbers each way.
     np.testing.assert_array_equal(found.sent, [16.0, 16.0])
-    # Four nodes of 10 s; edges of 3 s: four counted, and the cut ones by their share of the halo,
-    # 1 + 2 of 4.
-    np.testing.assert_array_equal(found.compute, [40 + 3 * 5.5, 20 + 3 * 1.5])
-    assert found.alone == 60 + 3 * 5
+    # Four nodes and two; four edges that are counted and one, and the two cut ones by their share
+    # of the halo, 1 + 2 of 4: two coordinates each. Two shards and one.
+    np.testing.assert_array_equal(found.compute, [2 * (4 + 5.5) + 10, 2 * (2 + 1.5) + 5])
+    assert found.alone == 2 * (6 + 5)
     assert found.exchange == 4 + 16 / 8 + 0.5 * 4 * 1
-    assert found.iteration == 56.5 + 8
-    assert found.speedup == 75 / 64.5
-    assert found.efficiency == pytest.approx(75 / 64.5 / 2)
+    assert found.iteration == 29 + 8
+    assert found.speedup == 22 / 37
+    assert found.efficiency == 22 / 37 / 2
 
 
 def test_three_workers(path):
@@ -68,10 +59,10 @@ def test_memory_is_that_of_the_solver_and_the_data(path):
 @pytest.mark.parametrize(
     ("workers", "changes", "words"),
     [
-        (2, {}, "one machine does it: 1.51 kB fit, and 2 workers are 1.2 times"),
+        (2, {}, "one machine does it: 1.51 kB fit, and 2 workers are 0.59 times"),
         (2, {"memory": 2000.0}, "the whole takes 1.51 kB, more than one machine of 2 kB"),
-        (2, {"latency": 0.0, "bandwidth": 1e9, "edge": 0.0, "edge_coordinate": 0.0}, "as fast as"),
-        (3, {"edge": 0.0, "edge_coordinate": 0.0, "latency": 0.0, "bandwidth": 1.5}, "is exchange"),
+        (3, {"latency": 0.0, "bandwidth": 1e9, "shard": 0.0}, "3 workers are 2.2 times as fast"),
+        (3, {"latency": 0.0, "bandwidth": 5.5, "shard": 0.0}, "exchange takes 37%"),
     ],
 )
 def test_advice(path, workers, changes, words):

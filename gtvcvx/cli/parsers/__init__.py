@@ -13,6 +13,7 @@ from gtvcvx.cli.parsers import (
     _predict,
     _report,
     _shard,
+    _solve_shards,
     _well_connected,
 )
 
@@ -21,6 +22,6 @@ def add_parsers(commands: Any) -> None:
     """Add all commands, in the order in which help lists them."""
     for module in (
         *(_demo, _fit, _predict, _path, _cluster),
-        *(_certify, _check, _report, _federate, _shard, _well_connected),
+        *(_certify, _check, _report, _federate, _shard, _solve_shards, _well_connected),
     ):
         module.add_parser(commands)
