@@ -20,6 +20,9 @@ from gtvcvx.distributed._parts import worker_of
 
 # An answer that is so many times as fast is worth a second process.
 _WORTH = 1.3
+# Seconds of an iteration of one process below which some thousand of them take less than a minute,
+# of which starting workers, loading code and reading shards again is a good part.
+_SHORT = 1e-2
 # A share of an iteration that waiting should not take.
 _MUCH = 1 / 3
 # A share of the memory that a problem may take, so that there is some for everything else.
@@ -148,6 +151,8 @@ class Expectation:
                 f"one machine does it: {in_bytes(self.bytes_alone)} fit, and {self.workers} "
                 f"workers are {self.speedup:.2g} times as fast"
             )
+        if self.workers > 1 and self.alone < _SHORT:
+            return f"one machine does it: an iteration takes one process {1e3 * self.alone:.2g} ms"
         share = self.exchange / self.iteration
         if share > _MUCH:
             return (

@@ -4,7 +4,7 @@
     python tests/benchmarks/distributed.py kills [--engine local] [--times 10] [--nodes 20000]
 
 `large` solves a geometric graph with six edges a node by two workers, each with one thread, and by
-one process with two, and certifies the former. `kills` ends a worker at a random check, again and
+one process with two, and certifies the former. `kills` ends a worker at a random moment, again and
 again: lost workers are replaced (local, ray), or the job is started again (mpi), and go on from a
 checkpoint; each time the answer has to have the bits of a run that was left alone, and to be
 CERTIFIED. Runs on MPI need `mpiexec` in the path.
@@ -16,10 +16,12 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,16 +34,20 @@ import numpy as np
 
 import gtvcvx as gtv
 from gtvcvx import distributed
+from gtvcvx.distributed._checkpoint import KIND
+from gtvcvx.distributed._slices import Slices
 
-EDGES_A_NODE, DIM, ROWS, LABELLED = 6, 1, 3, 0.4
+EDGES_A_NODE, ROWS, LABELLED = 6, 3, 0.4
+# Of the large run and of the others, which have more checks then.
+DIM, DIM_OF_KILLS = 1, 2
 WORKERS = 2
 RTOL = 1e-6
 
 
-def problem_of(n: int) -> gtv.GTVProblem:
+def problem_of(n: int, dim: int) -> gtv.GTVProblem:
     rng = np.random.default_rng(0)
     graph = gtv.generators.geometric(rng.random((n, 2)), 2 * EDGES_A_NODE)
-    means = np.where(np.arange(n)[:, None] < n // 2, 1.0, -1.0) * np.ones(DIM)
+    means = np.where(np.arange(n)[:, None] < n // 2, 1.0, -1.0) * np.ones(dim)
     data = gtv.generators.regression_data(means, ROWS, 0.3, LABELLED, rng)
     return gtv.GTVProblem(graph, gtv.SquaredLoss.stack(*data), "l2", 0.1)
 
@@ -51,7 +57,7 @@ def problem_of(n: int) -> gtv.GTVProblem:
 
 def large(arguments: argparse.Namespace) -> None:
     folder = Path(arguments.folder or tempfile.mkdtemp())
-    problem = problem_of(arguments.nodes)
+    problem = problem_of(arguments.nodes, DIM)
     print(f"{problem.graph.n_nodes} nodes, {problem.graph.n_edges} edges, in {folder}", flush=True)
     manifest = distributed.shard(problem, folder / "shards", arguments.shards)
     sizes = [manifest.shard(folder / "shards", k).nbytes for k in range(manifest.n_shards)]
@@ -87,34 +93,44 @@ def bits(run: distributed.Run) -> str:
     return digest.hexdigest()
 
 
-class Killer:
-    """A callback that notes times, and kills another worker once, at some check.
+class Watch(threading.Thread):
+    """Kills another worker at some moment, and waits for the next checkpoint.
 
     Parameters
     ----------
-    log : Path
-        One line a check.
-    at : int
-        At which check; 0 for never.
+    folder : Path
+        Of the run; what is seen is written there.
+    delay : float
+        Seconds from now on; negative to kill nobody.
     victims : callable
         Returns the processes of other workers.
     """
 
-    def __init__(self, log: Path, at: int, victims: Callable[[], list[int]]) -> None:
-        self.log, self.at, self.victims = log, at, victims
-        self.count = 0
+    def __init__(self, folder: Path, delay: float, victims: Callable[[], list[int]]) -> None:
+        super().__init__(daemon=True)
+        self.folder, self.delay, self.victims = folder, delay, victims
+        self.kept = Slices(folder / "kept", KIND)
 
-    def __call__(self, progress: Any) -> bool:
-        self.count += 1
-        line = {"time": time.time(), "n_iter": progress.n_iter}
-        if self.count == self.at:
-            self.at = 0
-            found = self.victims()
-            line["killed"] = found[0]
+    def iteration(self) -> int:
+        """Return that of the checkpoint that is there, 0 for none."""
+        index = self.kept.index()
+        return 0 if index is None else int(str(index["generation"]).split("-")[1])
+
+    def note(self, name: str, **facts: Any) -> None:
+        (self.folder / name).write_text(json.dumps({"time": time.time(), **facts}))
+
+    def run(self) -> None:
+        before = self.iteration()
+        if self.delay >= 0.0:
+            time.sleep(self.delay)
+            while not (found := self.victims()):
+                time.sleep(0.01)
             os.kill(found[0], signal.SIGKILL)
-        with self.log.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        return False
+            before = self.iteration()
+            self.note("killed", iteration=before)
+        while self.iteration() == before:
+            time.sleep(0.02)
+        self.note("back", iteration=self.iteration())
 
 
 def children(words: str = "") -> list[int]:
@@ -143,7 +159,9 @@ def one(arguments: argparse.Namespace) -> None:
         victims = lambda: [int((folder / "pid-1").read_text())]  # noqa: E731
     elif arguments.engine == "ray":
         victims = lambda: children("ray::_Actor")  # noqa: E731
-    killer = Killer(folder / "log", arguments.kill_at, victims) if rank == 0 else None
+    begin = time.perf_counter()
+    if rank == 0 and arguments.delay is not None:
+        Watch(folder, arguments.delay, victims).start()
     run = distributed.solve(
         folder / "shards",
         engine=arguments.engine,
@@ -151,13 +169,13 @@ def one(arguments: argparse.Namespace) -> None:
         rtol=RTOL,
         checkpoint=folder / "kept",
         every=0.0,
-        resume=arguments.resume,
-        callback=killer,
+        resume=bool(arguments.resume),
         out=folder / "out",
         verbose=False,
         replace=0 if arguments.engine == "mpi" else 1,
     )
     if rank == 0 and run is not None:
+        (folder / "seconds").write_text(str(time.perf_counter() - begin))
         (folder / "bits").write_text(bits(run))
 
 
@@ -174,44 +192,49 @@ def launched(arguments: argparse.Namespace, folder: Path, **options: Any) -> int
 def kills(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        distributed.shard(problem_of(arguments.nodes), folder / "shards", arguments.shards)
-        assert launched(arguments, folder, kill_at=0) == 0
-        expected, checks = (folder / "bits").read_text(), len(lines(folder))
-        print(f"{arguments.engine}: {checks} checks, bits {expected[:12]}", flush=True)
-        rng = np.random.default_rng(arguments.seed)
-        good = sum(killed(arguments, folder, expected, int(k)) for k in
-                   rng.integers(1, checks, arguments.times))  # fmt: skip
+        problem = problem_of(arguments.nodes, DIM_OF_KILLS)
+        distributed.shard(problem, folder / "shards", arguments.shards)
+        assert launched(arguments, folder) == 0
+        expected, whole = (folder / "bits").read_text(), float((folder / "seconds").read_text())
+        print(f"{arguments.engine}: {whole:.1f} s, bits {expected[:12]}", flush=True)
+        rng, good = np.random.default_rng(arguments.seed), 0
+        for _ in range(arguments.times):
+            good += killed(arguments, folder, expected, float(rng.uniform(0.0, 0.9)) * whole)
         print(f"{good} of {arguments.times} runs with a killed worker are as they should be")
         sys.exit(good < arguments.times)
 
 
-def lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "log").read_text().splitlines()]
-
-
-def killed(arguments: argparse.Namespace, folder: Path, expected: str, at: int) -> bool:
-    """Kill a worker at a check; say whether the run came back, and to the same bits."""
-    for name in ("log", "bits"):
-        (folder / name).unlink()
-    status = launched(arguments, folder, kill_at=at)
-    again = time.time()
+def killed(arguments: argparse.Namespace, folder: Path, expected: str, delay: float) -> bool:
+    """Kill a worker; say whether the run came back, and to the same bits."""
+    for name in ("killed", "back", "bits"):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "kept")
+    status, begin = launched(arguments, folder, delay=delay), time.time()
+    if not (folder / "killed").exists():
+        print("the run was over before its worker was to be killed: it counts for nothing")
+        return False
+    lost = json.loads((folder / "killed").read_text())
     if arguments.engine == "mpi":
         assert status != 0
-        status = launched(arguments, folder, kill_at=0, resume=1)
-    seen = lines(folder)
-    place = next(k for k, line in enumerate(seen) if "killed" in line)
-    begin = again if arguments.engine == "mpi" else seen[place]["time"]
-    back = seen[place + 1]["time"] - begin
+        status = launched(arguments, folder, delay=-1.0, resume=1)
+    else:
+        begin = lost["time"]
+    back = json.loads((folder / "back").read_text()) if (folder / "back").exists() else None
     manifest = distributed.Manifest.load(folder / "shards")
     engine = distributed.engines.engine_named("local")
     run = distributed.Run.load(folder / "shards", folder / "out", manifest, engine, 1, 60.0)
     result = run.certificate(folder / "c.gtvc", 2 * RTOL)
-    same = (folder / "bits").read_text() == expected
-    good = status == 0 and same and result is not None and result.status == "CERTIFIED"
-    print(f"killed at check {at}, iteration {seen[place]['n_iter']}: next check {back:.1f} s after "
-          f"{'the new start' if arguments.engine == 'mpi' else 'the kill'}, the same bits: {same}, "
-          f"{result.status if result else ''}", flush=True)  # fmt: skip
-    return good and back < 10.0
+    same = (folder / "bits").exists() and (folder / "bits").read_text() == expected
+    proved = result is not None and result.status == "CERTIFIED"
+    took = "there was no other one"
+    if back is not None:
+        took = f"that of iteration {back['iteration']} came {back['time'] - begin:.1f} s later"
+    print(
+        f"killed after {delay:.1f} s and the checkpoint of iteration {lost['iteration']}; {took}; "
+        f"the same bits: {same}, CERTIFIED: {proved}",
+        flush=True,
+    )
+    return status == 0 and same and proved
 
 
 def main() -> None:
@@ -223,7 +246,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder")
-    parser.add_argument("--kill-at", type=int, default=0)
+    parser.add_argument("--delay", type=float)
     parser.add_argument("--resume", type=int, default=0)
     arguments = parser.parse_args()
     if arguments.nodes is None:

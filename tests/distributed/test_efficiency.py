@@ -62,6 +62,7 @@ def test_memory_is_that_of_the_solver_and_the_data(path):
         (2, {}, "one machine does it: 1.51 kB fit, and 2 workers are 0.59 times"),
         (2, {"memory": 2000.0}, "the whole takes 1.51 kB, more than one machine of 2 kB"),
         (3, {"latency": 0.0, "bandwidth": 1e9, "shard": 0.0}, "3 workers are 2.2 times as fast"),
+        (3, {"coordinate": 1e-4, "latency": 0.0, "shard": 0.0, "bandwidth": 1e9}, "process 2.2 ms"),
         (3, {"latency": 0.0, "bandwidth": 5.5, "shard": 0.0}, "exchange takes 37%"),
     ],
 )
