@@ -272,5 +272,4 @@ def kept_points(x: FloatArray, xlog: bool) -> IntArray:
         return np.arange(len(x), dtype=np.int64)
     along = np.log(x) if xlog and x[0] > 0 else x
     wanted = np.linspace(along[0], along[-1], POINTS)
-    kept = np.searchsorted(along, wanted).clip(0, len(x) - 1)
-    return np.unique(np.concatenate([[0], kept, [len(x) - 1]])).astype(np.int64)
+    return np.unique(np.searchsorted(along, wanted)).astype(np.int64)

@@ -83,6 +83,16 @@ def test_a_cell_that_cannot_be_read_is_computed_again(tmp_path, damage):
     assert compute.calls == 2
 
 
+def test_a_file_that_is_another_cell_is_not_taken(tmp_path):
+    Study(out=tmp_path).cell("a", lambda: {"k": 1})
+    Study(out=tmp_path).cell("b", lambda: {"k": 2})
+    a, b = sorted((tmp_path / "cells" / "study").iterdir())
+    b.write_bytes(a.read_bytes())
+    compute = Counted({"k": 2})
+    assert int(Study(out=tmp_path).cell("b", compute)["k"]) == 2
+    assert compute.calls == 1
+
+
 def test_nothing_is_left_of_a_cell_that_fails(tmp_path):
     def fail():
         raise RuntimeError("no")
@@ -99,16 +109,24 @@ def test_objects_are_refused(tmp_path):
         Study().cell("k", lambda: {"__seconds__": 1.0})
 
 
-def test_cells_that_are_done_survive_a_process_that_is_killed(tmp_path):
+@pytest.mark.parametrize("place", ["computing", "writing"])
+def test_cells_that_are_done_survive_a_process_that_is_killed(tmp_path, place):
     """The process ends without any cleaning up in its third cell; the next one goes on there."""
     code = """
         import os, sys
         from gtvcvx.experiments import Study
         study = Study(seeds=range(4), out=sys.argv[1])
+
+        def compute(seed):
+            print("computed", seed)
+            if seed == 2 and sys.argv[2] == "computing":
+                os._exit(9)
+            if seed == 2 and sys.argv[2] == "writing":  # all is in a file, but not under its name
+                os.replace = lambda *_: os._exit(9)
+            return {"s": seed}
+
         for seed in study.seeds:
-            if seed == 2 and sys.argv[2] == "dies":
-                study.cell(f"seed={seed}", lambda: os._exit(9))
-            study.cell(f"seed={seed}", lambda: print("computed", seed) or {"s": seed})
+            assert study.cell(f"seed={seed}", lambda: compute(seed))["s"] == seed
     """
 
     def run(how):
@@ -120,11 +138,11 @@ def test_cells_that_are_done_survive_a_process_that_is_killed(tmp_path):
             check=False,
         )
 
-    first = run("dies")
-    assert first.returncode == 9
-    assert first.stdout == "computed 0\ncomputed 1\n"
-    second = run("lives")
-    assert (second.returncode, second.stdout) == (0, "computed 2\ncomputed 3\n")
+    first = run(place)
+    assert (first.returncode, first.stdout) == (9, "computed 0\ncomputed 1\ncomputed 2\n")
+    assert len(list(tmp_path.rglob("seed*.npz"))) == 2
+    second = run("living")
+    assert (second.returncode, second.stdout) == (0, "computed 2\ncomputed 3\n"), second.stderr
 
 
 def test_time_of_cells_of_earlier_runs_counts(tmp_path):

@@ -112,6 +112,12 @@ def test_weights_of_near_stations_are_larger_with_the_kernel_only():
         assert graph.weights.mean() == pytest.approx(1.0)
     assert module.likeness(data, ones) == 0.0
     assert module.likeness(data, kernel) == pytest.approx(-module.likeness(data, distance))
+    found = []
+    for seed in range(3):
+        drawn = synthetic_weather_stations(seed, 40)
+        graph = module.problem_of(drawn, "gaussian", 0.1).graph
+        found.append(module.likeness(drawn, graph))
+    assert np.mean(found) > 0.1  # .18, .37, .28: near stations are more alike
 
 
 def test_exercise_6_1_is_judged_by_correlations():
