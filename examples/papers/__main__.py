@@ -92,10 +92,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             print("written:", *map(str, _page.write(known, _page.records(known))), sep="\n")
         for experiment in _catalogue.chosen(arguments.names, known):
             run(experiment, arguments)
-    except (ValueError, FileNotFoundError, ImportError) as error:
-        print(f"{made.prog}: {error}", file=sys.stderr)
-        return 2
+    except ImportError as error:
+        return failed(f'{error}; some experiments need: python -m pip install ".[plot,ml]"')
+    except (ValueError, FileNotFoundError) as error:
+        return failed(str(error))
+    except KeyboardInterrupt:
+        return failed("interrupted; the same command goes on where it was", 130)
     return 0
+
+
+def failed(reason: str, status: int = 2) -> int:
+    """Say what went wrong and return the exit status."""
+    print(f"python examples/papers: {reason}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

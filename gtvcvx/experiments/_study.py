@@ -71,6 +71,7 @@ class Study:
         self.computed_seconds = 0.0  # of the cells that were computed in this run
         self._name, self._version = name, version
         self._folder = None if out is None else Path(out) / "cells" / name
+        self._files = [] if self.data is None else _files_of(self.data)
         self._kept: dict[str, dict[str, NDArray[Any]]] = {}
         self._verbose = verbose
 
@@ -92,7 +93,7 @@ class Study:
         Parameters
         ----------
         key : str
-            Names everything that the result depends on, but for size, reading and data folder.
+            Names everything that the result depends on, but for size, reading and the user's files.
         compute : callable
             Gives arrays (or numbers, or texts) by name.
 
@@ -108,8 +109,8 @@ class Study:
 
     def _identity(self, key: str) -> str:
         """Return a text of everything that tells a cell from others."""
-        data = "" if self.data is None else str(self.data.resolve())
-        return repr((self._name, self._version, self.size, self.reading, data, key))
+        own = (self._name, self._version, self.size, self.reading, self._files, key)
+        return repr(own)
 
     def _path(self, key: str) -> Path | None:
         if self._folder is None:
@@ -149,6 +150,14 @@ class Study:
         if path is not None:
             _store(path, arrays)
         return arrays
+
+
+def _files_of(folder: Path) -> list[tuple[str, int, int]]:
+    """Return what tells a user's files from those of another run: names, sizes, times of change."""
+    if not folder.is_dir():
+        return [(str(folder), -1, -1)]
+    facts = [(path, path.stat()) for path in sorted(folder.iterdir()) if path.is_file()]
+    return [(path.name, fact.st_size, fact.st_mtime_ns) for path, fact in facts]
 
 
 def _plain(values: ArrayLike, name: str, key: str) -> NDArray[Any]:

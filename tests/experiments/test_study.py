@@ -63,6 +63,20 @@ def test_a_cell_of_another_run_is_not_taken(tmp_path, other):
     assert compute.calls == 2
 
 
+def test_a_cell_of_other_data_is_not_taken(tmp_path):
+    folder, compute = tmp_path / "data", Counted({"a": 1})
+    folder.mkdir()
+    for k, text in enumerate(["old", "old", "longer"]):
+        if k != 1:
+            (folder / "mine.csv").write_text(text)
+        Study(out=tmp_path, data=folder).cell("k", compute)
+    assert compute.calls == 2
+    (tmp_path / "moved").mkdir()
+    (folder / "mine.csv").rename(tmp_path / "moved" / "mine.csv")
+    Study(out=tmp_path, data=tmp_path / "moved").cell("k", compute)
+    assert compute.calls == 2
+
+
 def test_keys_that_look_alike_as_file_names_are_told_apart(tmp_path):
     study = Study(out=tmp_path)
     long = "x" * 200

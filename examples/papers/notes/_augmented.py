@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.linear_model import LinearRegression
 
 
 def augmented(
@@ -16,4 +15,7 @@ def augmented(
 
 def least_squares(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Fit w without an intercept."""
+    # An extra, and slow to load: the list of experiments does without.
+    from sklearn.linear_model import LinearRegression
+
     return np.asarray(LinearRegression(fit_intercept=False).fit(X, y).coef_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 
 import pytest
@@ -103,6 +104,28 @@ def test_wrong_arguments_are_errors_that_say_what_is_there(
     assert said in captured.err
     assert captured.err.startswith("python examples/papers: ")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (
+            ImportError("no scikit-learn"),
+            2,
+            "no scikit-learn; some experiments need: python -m pip",
+        ),
+        (FileNotFoundError("t10k: put there"), 2, "t10k: put there"),
+        (KeyboardInterrupt(), 130, "interrupted; the same command goes on where it was"),
+    ],
+)
+def test_what_stops_a_run_is_said_in_a_line(tmp_path, monkeypatch, capsys, error, status, said):
+    def run(study):
+        raise error
+
+    stops = dataclasses.replace(EXPERIMENT, run=run)
+    monkeypatch.setattr(_catalogue, "experiments", lambda: {stops.name: stops})
+    assert papers_main.main([stops.name, "--out", str(tmp_path)]) == status
+    assert capsys.readouterr().err.startswith(f"python examples/papers: {said}")
 
 
 def test_a_name_or_the_list_is_asked_for(made_up, capsys):
