@@ -47,8 +47,9 @@ def chosen(names: list[str], known: dict[str, Experiment]) -> list[Experiment]:
     return [known[name] for name in names]
 
 
-def _place(experiment: Experiment) -> tuple[int, list[tuple[int, str]]]:
-    """Sort by paper, then by name with numbers as numbers."""
+def _place(experiment: Experiment) -> tuple[int, bool, bool, list[tuple[int, str]]]:
+    """Sort by paper; tables, figures, others; then by name with numbers as numbers."""
     parts = re.split(r"(\d+)", experiment.name)
     natural = [(int(part), "") if part.isdigit() else (0, part) for part in parts]
-    return _PAPERS.index(experiment.paper), natural
+    kinds = [kind not in experiment.name for kind in ("table", "figure")]
+    return _PAPERS.index(experiment.paper), kinds[0], kinds[1], natural

@@ -16,6 +16,8 @@ DOCS = _catalogue.HERE.parents[1] / "docs"
 PAGE = DOCS / "reproduction.md"
 PICTURES = DOCS / "pictures" / "reproduction"
 
+SIZES = {"paper": "full setting", "default": "default size", "tiny": "size of tests"}
+
 INTRODUCTION = """\
 # The papers, run again
 
@@ -66,7 +68,7 @@ def records(known: dict[str, Experiment]) -> dict[str, Record]:
 
 def page(known: dict[str, Experiment], found: dict[str, Record]) -> str:
     """Return the text of the page."""
-    parts = [INTRODUCTION, verdicts(found)]
+    parts = [INTRODUCTION, verdicts(found), runs(found)]
     for paper in dict.fromkeys(record.paper for record in found.values()):
         parts.append(f"## [{paper}]\n")
         parts += [section(known[n], record) for n, record in found.items() if record.paper == paper]
@@ -87,19 +89,36 @@ def write(known: dict[str, Experiment], found: dict[str, Record]) -> list[Path]:
 
 
 def verdicts(found: dict[str, Record]) -> str:
-    """Return the table of all verdicts."""
-    counts = Counter(row.verdict for record in found.values() for row in record.outcome.rows)
-    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
+    """Return the table of all verdicts, and how many there are of each in a paper."""
     header = ["Experiment", "Row", "Printed", "Ours", "Certified optimum", "Verdict"]
-    lines = []
-    for name, record in found.items():
-        link = f"[[{record.paper}] {record.item}](#{name})"
-        lines += [
-            [link, *map(escaped, cells_of(row))]
-            for row in record.outcome.rows
-            if row.verdict is not None
-        ]
-    return f"## All verdicts\n\n{said}.\n\n{table(header, lines)}"
+    lines, counts = [], Counter[tuple[str, Verdict]]()
+    for record in found.values():
+        judged = [row for row in record.outcome.rows if row.verdict is not None]
+        counts.update((record.paper, row.verdict) for row in judged)
+        lines += [[link(record), *map(escaped, cells_of(row))] for row in judged]
+    numbers = [
+        [f"[{paper}]", *(str(counts[paper, verdict]) for verdict in Verdict)]
+        for paper in dict.fromkeys(record.paper for record in found.values())
+    ]
+    return (
+        f"## All verdicts\n\n{table(header, lines)}\n"
+        f"How many there are:\n\n{table(['Paper', *Verdict], numbers)}"
+    )
+
+
+def runs(found: dict[str, Record]) -> str:
+    """Return the table of how the shown runs were made."""
+    header = ["Experiment", "Data", "Setting", "Seeds", "CPU time"]
+    lines = [
+        [link(r), escaped(r.data), SIZES[r.size], str(r.seeds), duration(r.cpu_seconds)]
+        for r in found.values()
+    ]
+    return f"## The runs that are shown\n\n{table(header, lines)}"
+
+
+def link(record: Record) -> str:
+    """Return a link to the section of a record."""
+    return f"[[{record.paper}] {record.item}](#{record.name})"
 
 
 def section(experiment: Experiment, record: Record) -> str:
@@ -125,7 +144,7 @@ def section(experiment: Experiment, record: Record) -> str:
         "Where the curves end:\n\n" + bullets(map(prose, ends_of(record)))
         if ends_of(record)
         else "",
-        bullets(map(prose, outcome.notes)),
+        "Notes:\n\n" + bullets(map(prose, outcome.notes)) if outcome.notes else "",
     ]
     return "\n\n".join(part.rstrip() for part in parts if part.strip()) + "\n"
 

@@ -35,6 +35,12 @@ def test_pictures_are_those_of_the_records(name):
     assert f"](pictures/reproduction/{name}.svg)" in TEXT
 
 
+def test_records_are_small():
+    """A repository is no place for data."""
+    sizes = {path.name: path.stat().st_size for path in _page.RESULTS.glob("*.json")}
+    assert {name: size for name, size in sizes.items() if size > 250_000} == {}
+
+
 def test_there_is_no_picture_without_a_record():
     pictures = (ROOT / "docs" / "pictures" / "reproduction").iterdir()
     assert sorted(path.name for path in pictures) == sorted(f"{name}.svg" for name in FOUND)
@@ -67,9 +73,21 @@ def test_verdicts_are_counted_and_come_first():
     table = TEXT.partition("## All verdicts")[2].partition("\n## ")[0]
     rows = [row for record in FOUND.values() for row in record.outcome.rows if row.verdict]
     assert len(re.findall(r"^\| \[\[", table, re.MULTILINE)) == len(rows)
-    for verdict in Verdict:
-        count = sum(row.verdict is verdict for row in rows)
-        assert f"{count} {verdict}" in table.partition("|")[0]
+    numbers = table.partition("How many there are:")[2]
+    for paper in {record.paper for record in FOUND.values()}:
+        own = [row for r in FOUND.values() if r.paper == paper for row in r.outcome.rows]
+        counts = [str(sum(row.verdict is verdict for row in own)) for verdict in Verdict]
+        assert f"| [{paper}] | {' | '.join(counts)} |" in numbers
+
+
+def test_every_run_is_listed_with_its_size_and_time():
+    table = TEXT.partition("## The runs that are shown")[2].partition("\n## ")[0]
+    lines = [line for line in table.splitlines() if line.startswith("| [[")]
+    assert len(lines) == len(FOUND)
+    for line, (name, record) in zip(lines, FOUND.items(), strict=True):
+        assert f"](#{name})" in line
+        assert _page.SIZES[record.size] in line
+        assert f"| {record.seeds} | {_page.duration(record.cpu_seconds)} |" in line
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\((?!http)([^)]+)\)", TEXT))))
