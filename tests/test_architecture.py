@@ -25,6 +25,7 @@ GTVCVX = (
     ("graph", "block_cholesky"),
     ("generators", "datasets"),  # graphs with data
     ("losses/node",),  # the convex problem of one node, compiled
+    ("losses/batched/_doubt",),  # what rounding leaves open
     ("losses/batched/_base", "losses/batched/_terms"),
     ("losses/batched/_squared",),  # what quadratic models of others are made of
     ("losses/batched/composite", "losses/batched/multinomial"),  # sums of terms

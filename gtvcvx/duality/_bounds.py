@@ -24,7 +24,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
-from gtvcvx._norms import EPS, row_norm_2
+from gtvcvx._norms import EPS
 from gtvcvx.compiled import _projections
 from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.duality._correction import Certain, Correction, FeasiblePoint, correctable
@@ -144,10 +144,22 @@ class DualBounds:
         feasible = self.repair(u)
         theta = best_scale(lambda t: self._dual(t * feasible))
         flow = theta * feasible
-        # A conjugate counts from the minimizer, which is far from zero where the data are.
-        injection = row_norm_2(self._divergence @ flow)
-        own = 4.0 * EPS * float(np.sum(injection * row_norm_2(self._base)))
-        return self._dual(flow) - self._rounding(self._base, flow) - own, flow
+        bound = self._dual(flow) - self._rounding(self._base, flow, self._reach)
+        if bound == -np.inf:
+            # No multipliers are good enough beside the flow; those of zero always are.
+            flow = np.zeros_like(u)
+            bound = self._plain_bound() - self._terms.noise(self._base, flow).total
+        return bound, flow
+
+    def _plain_bound(self) -> float:
+        """Return what the losses are above by themselves, each row and coordinate."""
+        values, gaps = self._losses.value(self._base), self._losses.loose_gap(self._base)
+        return float(np.sum(values) - np.sum(gaps))
+
+    @cached_property
+    def _reach(self) -> FloatArray:
+        """How far from the minimizers solutions may be where no loss tells, (d,)."""
+        return np.maximum(self._terms.reach(self._base), self._terms.alone)
 
     @cached_property
     def _base(self) -> FloatArray:
@@ -173,41 +185,47 @@ class DualBounds:
     def _gap_near(self, w: FloatArray, flow: Flow) -> tuple[Gap, FloatArray]:
         """Return the gap of w (n, d) against a feasible flow, or the flow (m, d) made shorter."""
         look()
-        gap = self._terms.gap(w, flow)
+        gap = self._terms.certain_gap(w, flow)
         size = abs(float(np.sum(self._losses.value(w))))
         if flow.u.any() and gap.total > SECOND_TRIES.gap * size:
             # Far from the optimum a shorter flow may be better; close to it, none is.
             flow = flow.scaled(best_scale(lambda t: -self._terms.gap(w, flow.scaled(t)).total))
-            gap = self._terms.gap(w, flow)
-        return dataclasses.replace(gap, rounding=self._rounding(w, flow.u)), flow.u
+            gap = self._terms.certain_gap(w, flow)
+        return self._with_rounding(gap, w, flow.u), flow.u
 
     def gap_of(self, w: FloatArray, u: FloatArray) -> Gap:
         """Return the gap of w (n, d) against a flow u (m, d) that is feasible already."""
-        gap = self._terms.gap(w, Flow(u, np.empty(0)))
-        return dataclasses.replace(gap, rounding=self._rounding(w, u))
+        return self._with_rounding(self._terms.certain_gap(w, Flow(u, np.empty(0))), w, u)
+
+    def _with_rounding(self, gap: Gap, w: FloatArray, u: FloatArray) -> Gap:
+        rounding = self._rounding(w, u, self._terms.reach(w))
+        return dataclasses.replace(gap, rounding=gap.rounding + rounding)
 
     def slack(self, u: FloatArray) -> FloatArray:
         """Capacity left on each edge, (m,); zero for penalties that have no capacities."""
         return slack(self._penalty, self._capacities, u)
 
     def _dual(self, u: FloatArray) -> float:
-        injection = -(self._divergence @ u)
-        unlimited = np.full(len(injection), np.inf)
-        cost = np.sum(self._losses.conjugate(injection, unlimited))
-        capacities = self._capacities
+        """Return the dual value of a flow (m, d), from below.
+
+        As differences from the minimizers: conjugates themselves are differences of numbers that
+        are large where the data are far from zero.
+        """
+        base, capacities, terms = self._base, self._capacities, self._terms
+        node, doubtful = terms.of_nodes(base, Flow(u, np.empty(0)), self._reach)
+        own = float(np.sum(self._losses.value(base))) - float(np.sum(node)) - doubtful
         # Within the few ulps that scaling leaves, the flow counts as inside its capacity.
         edge = capacities * self._penalty.conjugate(u / capacities[:, None], 1e-12)
-        return float(-cost - np.sum(edge))
+        return own + terms.work(base, u) - float(np.sum(edge))
 
-    def _rounding(self, w: FloatArray, u: FloatArray) -> float:
+    def _rounding(self, w: FloatArray, u: FloatArray, reach: FloatArray) -> float:
         """First-order effect of rounding on the gap at (w, u).
 
-        Flow that is not conserved to the last bit pairs with the spread of w, and every node's
-        and edge's own terms carry a few units in the last place.
+        Flow that is not conserved to the last bit pairs with how far solutions may be, (d,), and
+        every node's and edge's own terms carry a few units in the last place.
         """
-        spread = row_norm_2(w - w.mean(axis=0)).max()
-        residual = np.sum(row_norm_2(self._conservation.residual(u)))
-        return float(2.0 * residual * spread) + self._terms.noise(w, u).total
+        missing = self._conservation.missing(u, self._terms.unsure(u))
+        return 2.0 * float(np.sum(missing @ reach)) + self._terms.noise(w, u).total
 
 
 def _total(found: tuple[Gap, FloatArray]) -> float:

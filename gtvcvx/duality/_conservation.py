@@ -98,6 +98,8 @@ class NullDirections:
         if own is not None:
             self.projectors = _at(self.projectors, own)
             full, partial = self.projectors.full, self.projectors.partial
+        #: Nodes with such directions.
+        self.nodes = np.concatenate([np.flatnonzero(full), partial, self.projectors.thin])
         self.any = bool(full.any() or len(partial) or len(self.projectors.thin))
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -145,6 +147,13 @@ class LocalConservation:
         if self.trivial:
             return np.zeros((self._divergence.shape[0], u.shape[1]))
         return self._null.apply(self._divergence @ u)
+
+    def missing(self, u: FloatArray, unsure: FloatArray) -> FloatArray:
+        """Return bounds (n, d) on what violates the constraint, its divergence being unsure."""
+        size = np.abs(self.residual(u))
+        at = self._null.nodes
+        size[at] += unsure[at]
+        return size
 
     def system(self, conductance: FloatArray, ground: FloatArray | None = None) -> System:
         """Return the system for potentials, given conductances (m,) and blocks (n, d, d)."""

@@ -35,7 +35,9 @@ from gtvcvx.duality._settings import CORRECTION
 from gtvcvx.duality._systems import Metric, Systems
 from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
+from gtvcvx.losses.batched._doubt import SUM_ULPS
 from gtvcvx.losses.batched._terms import FIELDS, MULTINOMIAL, ROW_KINDS, Term
+from gtvcvx.losses.batched.composite._absorption import Absorption, doubts
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node import _batch as compiled
 from gtvcvx.losses.node._scalar import row_slope
@@ -197,10 +199,27 @@ class Correction:
         )
         node = np.where(parts.sums_right(w), node, np.inf)
         edge = self._penalty.fenchel_gap(differences(self._graph.edges, w), u, self._capacities)
-        # What is missing pairs with the solution, which is no larger than the point found with it.
-        largest = np.maximum(np.abs(w).max(axis=0), feasible.largest)
-        missing = 2.0 * float(np.sum(np.abs(self._balance(point)) * largest))
-        return Certain(node, edge, missing)
+        return Certain(node, edge, self._missing(w, feasible))
+
+    def _missing(self, w: FloatArray, feasible: FeasiblePoint) -> float:
+        """Return what it costs that a dual point misses the balance."""
+        parts, point = self._parts, feasible.point
+        # Where no loss tells, the solution is no larger than the point found with it.
+        reach = np.maximum(np.abs(w).max(axis=0), feasible.largest)
+        s = self._graph.divergence @ point.u
+        around = doubts(parts, s, point.a, np.abs(point.t) + np.abs(point.nu)[:, None])
+        around += SUM_ULPS * EPS * (abs(self._graph.divergence) @ np.abs(point.u))
+        cost = self._absorption.cost(w, point.a, point.t, -self._balance(point), around, reach)
+        return cost.total(self._level(w) if cost.share > 0.0 else 0.0)
+
+    def _level(self, w: FloatArray) -> float:
+        """Return how far the objective is above its value at the flow zero."""
+        edge = self._penalty.value(differences(self._graph.edges, w)) * self._capacities
+        return float(np.sum(self._losses.loose_gap(w)) + np.sum(edge))
+
+    @cached_property
+    def _absorption(self) -> Absorption:
+        return Absorption(self._parts)
 
     def _started(self, w: FloatArray, u: FloatArray, a: FloatArray) -> DualPoint:
         """Return a dual point inside all bounds."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
+from gtvcvx._lazy import sp
 from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
 from gtvcvx._pieces import rows_at_once, rowwise
 from gtvcvx.duality._flow import Flow
@@ -17,7 +18,13 @@ from gtvcvx.duality._settings import GENERIC
 from gtvcvx.duality._value_rounding import ValueRounding
 from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
+from gtvcvx.losses.batched._doubt import SUM_ULPS, Doubt
+from gtvcvx.losses.batched._terms import Term
+from gtvcvx.losses.node._scalar import DECIDED
 from gtvcvx.penalties import Penalty
+
+#: Rows that fall without end in one direction, so that there may be no solution.
+ENDLESS = frozenset({"logistic", "poisson"})
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,73 @@ class GapTerms:
         edge = self._of_jumps(lambda jumps, at: gap(jumps, u[at], capacities[at]), w)
         return Gap(node, edge, 0.0)
 
+    def certain_gap(self, w: FloatArray, flow: Flow) -> Gap:
+        """Return the same with what rounding may add at the nodes.
+
+        For a whole problem: at the nodes of others a part does not know all flows.
+        """
+        node, doubtful = self.of_nodes(w, flow, self.reach(w))
+        u, capacities, gap = flow.u, self._capacities, self._penalty.fenchel_gap
+        edge = self._of_jumps(lambda jumps, at: gap(jumps, u[at], capacities[at]), w)
+        return Gap(node, edge, doubtful)
+
+    def of_nodes(self, w: FloatArray, flow: Flow, reach: FloatArray) -> tuple[FloatArray, float]:
+        """Return the nodes' gaps (n,), and what rounding may add to them.
+
+        Solutions may be as far as reach (d,) from w where no loss tells.
+        """
+        given = flow.b if len(flow.b) else None
+        doubt = Doubt(self.unsure(flow.u), reach, lambda: float(np.sum(self.variation(w))))
+        return self._losses.certain_gap(w, -(self._graph.divergence @ flow.u), doubt, given)
+
+    def unsure(self, u: FloatArray) -> FloatArray:
+        """Return what rounding makes of the divergence of u (m, d), (n, d)."""
+        return np.asarray(SUM_ULPS * EPS * (self._sizes @ np.abs(u)))
+
+    @cached_property
+    def _sizes(self) -> sp.csr_array:
+        D = self._graph.divergence
+        return sp.csr_array((np.abs(D.data), D.indices, D.indptr), shape=D.shape)
+
+    def work(self, w: FloatArray, u: FloatArray) -> float:
+        """Return the sum of the products of flows (m, d) and jumps of w (n, d)."""
+        return float(np.sum(self._of_jumps(lambda jumps, at: np.sum(jumps * u[at], axis=1), w)))
+
+    def reach(self, w: FloatArray) -> FloatArray:
+        """Return how far from points w (n, d) solutions may be where no loss tells, (d,)."""
+        spread = np.abs(w - w.mean(axis=0)).max(axis=0)
+        return np.asarray(np.maximum(spread, self._long))
+
+    @cached_property
+    def alone(self) -> FloatArray:
+        """How large each coordinate would be if it had to make up the targets alone, (d,)."""
+        targets = sum(float(np.sum(t["y"] ** 2)) for t in self._tables)
+        return np.asarray(np.sqrt(targets / self._squares))
+
+    @cached_property
+    def _long(self) -> FloatArray:
+        """How long solutions may be where losses fall without end, (d,)."""
+        if not any(term["kind"] in ENDLESS for term in self._tables):
+            return np.zeros(self._losses.dim)
+        rows = sum(len(term["y"]) for term in self._tables)
+        return np.asarray(DECIDED * np.sqrt(rows / self._squares))
+
+    @cached_property
+    def _tables(self) -> list[Term]:
+        """Terms with rows in all coordinates."""
+        d = self._losses.dim
+        return [t for t in self._plain if "X" in t and t["X"].shape[1] == d]
+
+    @cached_property
+    def _squares(self) -> FloatArray:
+        """Sums of the squares of all features, (d,); infinite where there are none."""
+        found = sum((np.sum(t["X"] ** 2, axis=0) for t in self._tables), np.zeros(self._losses.dim))
+        return np.where(found > 0.0, found, np.inf)
+
+    @cached_property
+    def _plain(self) -> list[Term]:
+        return self._losses.terms()
+
     def variation(self, w: FloatArray) -> FloatArray:
         """Return the penalties (m,) of the jumps of w (n, d)."""
         return self._capacities * self._of_jumps(lambda jumps, _: self._penalty.value(jumps), w)
@@ -127,7 +201,7 @@ class GapTerms:
 
     @cached_property
     def _value_rounding(self) -> ValueRounding:
-        return ValueRounding(self._losses.terms(), self._graph.n_nodes, self._losses.dim)
+        return ValueRounding(self._plain, self._graph.n_nodes, self._losses.dim)
 
     def _of_jumps(
         self, function: Callable[[FloatArray, slice], FloatArray], w: FloatArray

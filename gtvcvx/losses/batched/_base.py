@@ -11,6 +11,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import cp
 from gtvcvx.conic._function import CvxpyFunction
+from gtvcvx.losses.batched._doubt import Doubt
 
 # Along singular directions of X_i below this share of the largest, L_i* is too ill conditioned to
 # be evaluated: flow is conserved there, as if X_i had no such direction. That shrinks the set of
@@ -252,6 +253,16 @@ class BatchedLoss(ABC):
         accounts for it. Multipliers (Q,) of the generators of `domain` that give s_i may be taken
         for the best ones: the gap is theirs then, from above.
         """
+
+    def certain_gap(
+        self,
+        w: FloatArray,
+        s: FloatArray,
+        doubt: Doubt,
+        multipliers: FloatArray | None = None,
+    ) -> tuple[FloatArray, float]:
+        """Return `fenchel_gap`, and what rounding of slopes and of s may add to its sum."""
+        return self.fenchel_gap(w, s, multipliers), 0.0
 
     @property
     def detours(self) -> float:

@@ -9,8 +9,15 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._lazy import cp
-from gtvcvx.losses.batched._base import AffineProx, BatchedLoss, QuadraticForm, ScalarForm, ThinForm
-from gtvcvx.losses.batched._squared import BatchedSquared
+from gtvcvx.losses.batched._base import (
+    AffineProx,
+    BatchedLoss,
+    QuadraticForm,
+    ScalarForm,
+    ThinForm,
+)
+from gtvcvx.losses.batched._doubt import SUM_ULPS, Doubt, widened
+from gtvcvx.losses.batched._squared import EPS, BatchedSquared
 from gtvcvx.losses.batched._terms import WEIGHT, Term, coefficients, row_counts, selected
 from gtvcvx.losses.batched._thin import pays
 
@@ -156,6 +163,17 @@ class BatchedRidged(BatchedLoss):
     ) -> FloatArray:
         """Node gaps (1/2) delta^T inverse(Q_i) delta, delta = s_i - grad L_i(w_i)."""
         return self._half_norm(s - self.gradient(w))
+
+    def certain_gap(
+        self, w: FloatArray, s: FloatArray, doubt: Doubt, multipliers: FloatArray | None = None
+    ) -> tuple[FloatArray, float]:
+        """Return node gaps, and what rounding of slopes and of s may add to their sum."""
+        squared, gap = self._squared, self.fenchel_gap(w, s)
+        own = self._c[:, None] * (np.abs(w) + np.abs(self._p))
+        size = np.abs(s) + squared.slope_sizes(w) + own
+        around = doubt.injection + SUM_ULPS * EPS * size
+        half = float(np.sum(squared.ridge_half_norm_of_sizes(self._c, around)))
+        return gap, widened(gap, half, squared.blurred(w))
 
     def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """CVXPY model of the value."""

@@ -20,6 +20,7 @@ from gtvcvx.losses.batched._base import (
     ScalarForm,
     ThinForm,
 )
+from gtvcvx.losses.batched._doubt import SUM_ULPS, Doubt, widened
 
 EPS = float(np.finfo(np.float64).eps)
 # Entries of the X_i that are decomposed between two looks at the clock.
@@ -121,14 +122,15 @@ class BatchedSquared(BatchedLoss):
             *(centre, minimizer, minimum, weak),
         )
 
-    def _along(self, x: FloatArray) -> FloatArray:
-        """Components (M,) of x (k, d) along the right singular vectors."""
+    def _along(self, x: FloatArray, vectors: FloatArray | None = None) -> FloatArray:
+        """Components (M,) of x (k, d) along the right singular vectors, or along others (M, d)."""
         spectrum, k = self._spectrum, self.n_nodes
+        vectors = spectrum.vectors if vectors is None else vectors
         ranks = np.diff(spectrum.indptr)
         if (ranks == ranks[0]).all():  # no copies of x
-            blocks = spectrum.vectors.reshape(k, -1, self.dim)
+            blocks = vectors.reshape(k, -1, self.dim)
             return np.einsum("krd,kd->kr", blocks, x).ravel()
-        return np.einsum("nd,nd->n", spectrum.vectors, np.repeat(x, ranks, axis=0))
+        return np.einsum("nd,nd->n", vectors, np.repeat(x, ranks, axis=0))
 
     def _sums(self, parts: FloatArray) -> FloatArray:
         """Add up what belongs to singular vectors, (M, ...), over each node."""
@@ -191,7 +193,10 @@ class BatchedSquared(BatchedLoss):
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """Gradients (2/m_i) X_i^T (X_i w_i - y_i), shape (k, d)."""
-        rows = self.X * self._residual(w)[:, None]
+        return self._gradient(self._residual(w))
+
+    def _gradient(self, residual: FloatArray) -> FloatArray:
+        rows = self.X * residual[:, None]
         return self._per_node(rows) * (2.0 / self._counts)[:, None]
 
     def thin(self) -> ThinForm:
@@ -275,6 +280,12 @@ class BatchedSquared(BatchedLoss):
         rest = x - self._sums(along[:, None] * self._spectrum.vectors)
         return 0.5 * (self._sums(steep * along**2) + flat[:, 0] * np.sum(rest**2, axis=1))
 
+    def ridge_half_norm_of_sizes(self, c: FloatArray, x: FloatArray) -> FloatArray:
+        """Return the most that `ridge_half_norm` may be for vectors of sizes x (k, d)."""
+        steep, flat = self._inverses(c)
+        most = self._sums(steep * self.along_sizes(x) ** 2)
+        return 0.5 * np.asarray(most + flat[:, 0] * np.sum(x**2, axis=1))
+
     def _inverses(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Inverse curvatures along the singular vectors (M,), and off them (k, 1)."""
         steep = 1.0 / (self._spectrum.curvature + self._per_vector(c))
@@ -285,13 +296,74 @@ class BatchedSquared(BatchedLoss):
         self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None = None
     ) -> FloatArray:
         """Node gaps (1/2) delta^T pinv(Q_i) delta, delta = s_i - grad L_i(w_i)."""
-        gap = self._half_norm(s - self.gradient(w))
+        return self._gap(self._residual(w), s)
+
+    def _gap(self, residual: FloatArray, s: FloatArray) -> FloatArray:
+        """Return node gaps at points with such residuals (N,)."""
+        gap = self._half_norm(s - self._gradient(residual))
         weak = self._spectrum.weak
         if not weak.shape[1]:
             return gap
         # What the data along weak directions could still gain, from the residual itself.
-        parts = self._per_node(weak * self._residual(w)[:, None])
+        parts = self._per_node(weak * residual[:, None])
         return gap + np.sum(parts**2, axis=1) / self._counts
+
+    def certain_gap(
+        self, w: FloatArray, s: FloatArray, doubt: Doubt, multipliers: FloatArray | None = None
+    ) -> tuple[FloatArray, float]:
+        """Return node gaps, and what rounding of slopes and of s may add to their sum.
+
+        Other multipliers make up for it; roots of gaps are norms of theirs.
+        """
+        residual = self._residual(w)
+        gap = self._gap(residual, s)
+        around = doubt.injection + SUM_ULPS * EPS * (np.abs(s) + self._slope_sizes(residual))
+        spectrum = self._spectrum
+        along = self.along_sizes(around)
+        # Along weak directions s may still have what conservation has left of it.
+        if not spectrum.strong.all():
+            along += np.where(spectrum.strong, 0.0, np.abs(self._along(s)))
+        curved = spectrum.curvature > 0.0
+        square = np.where(curved, along**2 / np.where(curved, spectrum.curvature, 1.0), 0.0)
+        unmade = 2.0 * float(np.sum(self._unmade(s, doubt.injection) @ doubt.reach))
+        return gap, unmade + widened(gap, 0.5 * float(np.sum(square)), self.blurred(w))
+
+    def _unmade(self, s: FloatArray, unsure: FloatArray) -> FloatArray:
+        """Bounds (q, d) on what no multipliers make up, at the nodes without full rank.
+
+        From multipliers themselves: a projector is right to the last digits of its largest entry,
+        and that is not enough where columns differ in units.
+        """
+        short = ~self._spectrum.full
+        if not short.any():
+            return np.zeros((0, self.dim))
+        curved = self._spectrum.curvature > 0.0
+        steep = np.where(curved, self._spectrum.curvature, np.inf)
+        a, left, here = np.zeros(len(self.y)), s, short[self._owner]
+        for _ in range(2):
+            z = self._sums((self._along(left) / steep)[:, None] * self._spectrum.vectors)
+            a += np.where(here, np.einsum("nd,nd->n", self.X, z[self._owner]), 0.0)
+            parts = self.X * a[:, None] * (2.0 / self._counts)[self._owner, None]
+            left = s - self._per_node(parts)
+        size = np.abs(s) + self._per_node(np.abs(parts))
+        return (np.abs(left) + SUM_ULPS * EPS * size + unsure)[short]
+
+    def slope_sizes(self, w: FloatArray) -> FloatArray:
+        """Sizes (k, d) of what adds up to the gradients."""
+        return self._slope_sizes(self._residual(w))
+
+    def _slope_sizes(self, residual: FloatArray) -> FloatArray:
+        rows = np.abs(self.X * residual[:, None])
+        return self._per_node(rows) * (2.0 / self._counts)[:, None]
+
+    def along_sizes(self, x: FloatArray) -> FloatArray:
+        """Sizes (M,) of components of vectors that are at most x (k, d)."""
+        return self._along(x, np.abs(self._spectrum.vectors))
+
+    def blurred(self, w: FloatArray) -> float:
+        """Return what rounding of residuals makes of gaps, whose roots are norms of multipliers."""
+        size = np.einsum("nd,nd->n", np.abs(self.X), np.abs(w)[self._owner]) + np.abs(self.y)
+        return float(np.sum(self._per_node((SUM_ULPS * EPS * size) ** 2) / self._counts))
 
     def loose_gap(self, w: FloatArray) -> FloatArray:
         """Losses at w: no mean of squares is below zero."""

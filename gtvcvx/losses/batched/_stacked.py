@@ -17,6 +17,7 @@ from gtvcvx.losses.batched._base import (
     ScalarForm,
     ThinForm,
 )
+from gtvcvx.losses.batched._doubt import Doubt
 from gtvcvx.losses.batched._factors import node_factors
 from gtvcvx.losses.batched._from_terms import parts_of_terms
 from gtvcvx.losses.batched._terms import FIELDS, Term, checked, merged, multiplied
@@ -258,6 +259,20 @@ class StackedLoss:
                 first += len(domain.owner)
             out[at] = batch.fenchel_gap(w[at], s[at], own)
         return out
+
+    def certain_gap(
+        self, w: FloatArray, s: FloatArray, doubt: Doubt, multipliers: FloatArray | None = None
+    ) -> tuple[FloatArray, float]:
+        """Return node gaps (n,), and what rounding may add, see `BatchedLoss.certain_gap`."""
+        out, first, more = np.zeros(len(w)), 0, 0.0
+        for at, batch in self.completed(len(w)).parts:
+            own = None
+            if multipliers is not None and (domain := batch.domain()) is not None:
+                own = multipliers[first : first + len(domain.owner)]
+                first += len(domain.owner)
+            out[at], part = batch.certain_gap(w[at], s[at], doubt.of(at), own)
+            more += part
+        return out, more
 
     def loose_gap(self, w: FloatArray) -> FloatArray:
         """Upper bounds (n,) on ``L_i(w_i) - inf L_i``, see `BatchedLoss.loose_gap`."""

@@ -44,6 +44,9 @@ ROW = np.dtype(
 # Rates of larger exponents are infinite: the exponential overflows a little later.
 LARGEST_EXPONENT = 709.0
 
+# Log-odds and log-rates that are as good as infinite: the exponential is below the last digit of 1.
+DECIDED = 40.0
+
 Formula = Callable[..., FloatArray]
 
 

@@ -135,10 +135,18 @@ class BestPair(ABC, Generic[Rows, Parts]):
             # Bounds of the losses themselves are finite where conjugates are lost to rounding.
             parts, flow = self._loose_gap(w), self._nothing()[1]
         if not np.isfinite(value - parts.total):
+            self._begun()  # some methods overflow where others do not
+            return
+        self._offer(w, value, Against(flow), parts, keep_last)
+
+    def _begun(self) -> None:
+        """See to it that something is known: zero, where a method has nothing to offer."""
+        if self.empty:
+            self.begin()
+        if not np.isfinite(self.dual_value):
             raise ValueError(
                 "losses, lam: the objective and its bound overflow double precision; scale the data"
             )
-        self._offer(w, value, Against(flow), parts, keep_last)
 
     def take_proved(self, w: Rows, u: Rows, value: float, gap: Parts) -> None:
         """Take a pair with a valid gap that is known, if one of the two is better."""

@@ -30,6 +30,21 @@ class Incumbent(BestPair[FloatArray, Gap]):
         super().__init__()
         self.problem = problem
 
+    def update(
+        self,
+        w: FloatArray,
+        u: FloatArray,
+        keep_last: bool = False,
+        a: FloatArray | None = None,
+        enough: float = 0.0,
+        exact: bool = False,
+    ) -> None:
+        """Do what `BestPair.update` does, but for a pair that has overflowed."""
+        if np.isfinite(w).all() and np.isfinite(u).all():
+            super().update(w, u, keep_last, a, enough, exact)
+        else:
+            self._begun()
+
     def _feasible(self, w: FloatArray) -> FloatArray:
         return self.problem.losses.project_domain(w)
 

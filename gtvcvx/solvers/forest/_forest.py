@@ -8,6 +8,7 @@ parent, one back finds the values, and sums over subtrees are the optimal flow.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx.duality._scalar_gap import Extent, Slopes, extent, scalar_gap, total_gap
+from gtvcvx.duality._value_rounding import ValueRounding
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Proved, Requirement
 from gtvcvx.solvers.driver._scalar import (
@@ -93,7 +95,15 @@ class DynamicProgram:
             gap, variation = scalar_gap(slopes, hull, edges, capacities, w, u)
             gaps.append(gap)
             value += variation
-        return Proved(value, total_gap(gaps, value))
+        found = total_gap(gaps, value)
+        return Proved(value, replace(found, rounding=found.rounding + self._value_rounding()))
+
+    def _value_rounding(self) -> float:
+        """Return what rounding makes of the losses: data may be far from zero."""
+        problem = self._problem
+        losses, (n, d) = problem.losses, self._w.shape
+        rounding = problem.cached("rounding of losses", lambda: ValueRounding(losses.terms(), n, d))
+        return rounding.at(self._w, losses.value(self._w))
 
     def learn(self, rel_gap: float) -> None:
         """Take no notice."""

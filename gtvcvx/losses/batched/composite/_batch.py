@@ -11,8 +11,10 @@ import numpy as np
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._lazy import cp
 from gtvcvx.losses.batched._base import BatchedLoss, DualDomain
+from gtvcvx.losses.batched._doubt import Doubt
 from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
 from gtvcvx.losses.batched.composite import _cvxpy_model as model
+from gtvcvx.losses.batched.composite._absorption import Absorption, doubts
 from gtvcvx.losses.batched.composite._ascent import best_multipliers
 from gtvcvx.losses.batched.composite._domain import bounded, complement, dual_domain, firmness
 from gtvcvx.losses.batched.composite._model import Frame, QuadraticModel
@@ -22,6 +24,7 @@ from gtvcvx.losses.batched.composite._proximal import ProximalPoints
 from gtvcvx.losses.batched.composite._whitening import Whitened
 from gtvcvx.losses.node import _batch as compiled
 from gtvcvx.losses.node import _models as models
+from gtvcvx.losses.node._segments import sums
 
 EPS = float(np.finfo(np.float64).eps)
 # Multipliers that miss s by less than this share of what adds up to s count as exact; the bound is
@@ -196,6 +199,33 @@ class BatchedComposite(BatchedLoss):
 
         Those of given multipliers (Q,) of the generators, where rows have kinks.
         """
+        gap, best = self._gap(w, s, multipliers)
+        # What the multipliers miss of s_i pairs with the solution, which is close to w_i.
+        return gap + 2.0 * best.leak * np.linalg.norm(w, axis=1)
+
+    def certain_gap(
+        self, w: FloatArray, s: FloatArray, doubt: Doubt, multipliers: FloatArray | None = None
+    ) -> tuple[FloatArray, float]:
+        """Return the same, and what it costs that multipliers give s_i only nearly."""
+        gap, best = self._gap(w, s, multipliers)
+        parts = self._parts
+        summed = np.where(np.isnan(parts.totals), 0.0, best.nu[:, 0])[:, None]
+        given = sums(parts.indptr, parts.X * best.a[:, None]) + best.t + summed
+        around = doubts(parts, s, best.a, best.t) + doubt.injection
+        cost = self._absorption.cost(w, best.a, best.t, s - given, around, doubt.reach)
+        if cost.share > 0.0:
+            level = doubt.variation() + float(np.sum(self.loose_gap(w)))
+            return gap, cost.total(level)
+        return gap, cost.total(0.0)
+
+    @cached_property
+    def _absorption(self) -> Absorption:
+        return Absorption(self._parts)
+
+    def _gap(
+        self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None
+    ) -> tuple[FloatArray, Multipliers]:
+        """Return the node gaps, and the multipliers that they are for."""
         given = None if multipliers is None else self._of_rows(multipliers)
         parts, best = self._parts, self._multipliers(s, w, given)
         gap = compiled.gaps(
@@ -207,10 +237,8 @@ class BatchedComposite(BatchedLoss):
             best.a,
             best.t,
         )
-        # What the multipliers miss of s_i pairs with the solution, which is close to w_i.
-        gap += 2.0 * best.leak * np.linalg.norm(w, axis=1)
         inside = (best.leak <= LEAK * best.size) & parts.sums_right(w)
-        return np.where(inside, gap, np.inf)
+        return np.where(inside, gap, np.inf), best
 
     def loose_gap(self, w: FloatArray) -> FloatArray:
         """Add up what the rows and coordinates are above their own least values."""

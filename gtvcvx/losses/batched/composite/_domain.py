@@ -31,7 +31,7 @@ def complement(parts: Parts, rows: BoolArray, coordinates: BoolArray) -> FloatAr
     norms = np.linalg.norm(parts.X, axis=1)
     unit = parts.X / np.where(norms > 0.0, norms, 1.0)[:, None] * rows[:, None]
     open_nodes = np.flatnonzero(~coordinates.all(axis=1))
-    for nodes, at in _buckets(parts, open_nodes):
+    for nodes, at in buckets(parts, open_nodes):
         stacked, given = unit[at], coordinates[nodes]
         if given.any():  # else d rows of zeros, where the nodes may have few rows and many columns
             stacked = np.concatenate([stacked, given[:, :, None] * np.eye(d)], axis=1)
@@ -45,7 +45,7 @@ def _complements(rows: FloatArray) -> FloatArray:
     if min(m, d) == 0:
         return np.broadcast_to(np.eye(d), (k, d, d)).copy()
     basis, upper = np.linalg.qr(rows if m >= d else rows.transpose(0, 2, 1))
-    full = _well_conditioned(upper)
+    full = well_conditioned(upper)
     out = np.zeros((k, d, d))
     if m < d:
         kept = basis[full]
@@ -56,7 +56,7 @@ def _complements(rows: FloatArray) -> FloatArray:
     return out
 
 
-def _well_conditioned(upper: FloatArray) -> BoolArray:
+def well_conditioned(upper: FloatArray) -> BoolArray:
     """Say which triangles (k, r, r) have no singular value near what counts as zero.
 
     By their inverses, in a small part of the time that singular values take.
@@ -78,7 +78,7 @@ def _by_singular_values(rows: FloatArray) -> FloatArray:
     return out
 
 
-def _buckets(parts: Parts, nodes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+def buckets(parts: Parts, nodes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
     """Nodes with equal numbers of rows, and their rows, shape (nodes, m)."""
     counts = np.diff(parts.indptr)[nodes]
     for count in np.unique(counts):
@@ -139,7 +139,7 @@ def _generators(
 def _projected(parts: Parts, projector: FloatArray) -> FloatArray:
     """Features (N, d) of the rows, projected by their nodes' projectors (k, d, d)."""
     out = np.zeros_like(parts.X)
-    for nodes, at in _buckets(parts, np.flatnonzero(projector.any(axis=(1, 2)))):
+    for nodes, at in buckets(parts, np.flatnonzero(projector.any(axis=(1, 2)))):
         out[at] = parts.X[at] @ projector[nodes]
     return out
 

@@ -147,13 +147,14 @@ class Newton:
         slopes, smooth = self._terms.slopes, self._terms.smooth
         capacities = self._problem.capacities
         half, scale = 0.5 * (slopes.high - slopes.low), self._terms.residual_scale()
-        each, zero = np.eye(self._problem.dim), np.zeros(len(smooth.node))
+        each, first = np.eye(self._problem.dim), smooth.start
         row_weights = 1.0 / (slopes.rate + scale / half)
         edge_weights = (capacities / scale)[:, None, None] * each
-        curvatures = smooth.curvatures(zero)
+        curvatures = smooth.curvatures(first)
         self.w = np.zeros_like(self._terms.q)
         self._factorize(np.concatenate([row_weights, curvatures]), edge_weights)
-        down = np.concatenate([row_weights * slopes.b - self._slopes.y, -smooth.slopes(zero)])
+        offset = curvatures * first - smooth.slopes(first)
+        down = np.concatenate([row_weights * slopes.b - self._slopes.y, offset])
         right = self._gather(down) - self._terms.q - self._terms.classes.gradient(self.w)
         step = self._system.solve(right)
         self._row_step, self._descent = self._rows @ step.ravel(), _product(right, step)

@@ -12,6 +12,7 @@ from gtvcvx._arrays import FloatArray, IntArray, Records
 from gtvcvx.losses.batched._terms import Term
 from gtvcvx.losses.batched.composite._parts import records_of
 from gtvcvx.losses.node._scalar import (
+    PSEUDO_HUBER,
     ROW,
     row_curvature,
     row_slope,
@@ -56,6 +57,15 @@ class SmoothRows(NamedTuple):
             np.concatenate([np.empty(0, ROW), *(records_of(term) for term in terms)]),
             np.concatenate([np.empty(0, np.int64), *(term["node"] for term in terms)]),
         )
+
+    @property
+    def start(self) -> FloatArray:
+        """Points (N,) at which rows have a curvature to start with.
+
+        Far from its target a pseudo-Huber row has next to none, and steps would know no end.
+        """
+        table = self.table
+        return np.where(table["kind"] == PSEUDO_HUBER, table["y"], 0.0)
 
     def value(self, x: FloatArray) -> float:
         """Return the sum of all rows at x (N,)."""

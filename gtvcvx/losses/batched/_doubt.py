@@ -1,0 +1,35 @@
+"""What rounding leaves open about linear terms, and what that adds to gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray
+
+# Units in the last place that a sum of products loses: half of one for each product, and roundings
+# cancel in part.
+SUM_ULPS = 2.0
+
+
+class Doubt(NamedTuple):
+    """What is uncertain about linear terms and solutions, for bounds of the effect of rounding."""
+
+    injection: FloatArray  # (k, d), what rounding may have made of s_i
+    reach: FloatArray  # (d,), how far solutions may be from w where no loss tells
+    variation: Callable[[], float]  # of w, times the capacities
+
+    def of(self, at: IntArray | slice) -> Doubt:
+        """Return the same for some nodes."""
+        return self._replace(injection=self.injection[at])
+
+
+def widened(gap: FloatArray, *parts: float) -> float:
+    """Return what may be added to gaps (k,) by changes of multipliers that have gaps themselves.
+
+    Roots of the sums are norms.
+    """
+    more, total = sum(np.sqrt(part) for part in parts), float(np.sum(gap))
+    return float(more * (more + 2.0 * np.sqrt(total)))

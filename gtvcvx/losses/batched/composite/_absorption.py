@@ -1,0 +1,190 @@
+"""What it costs that multipliers do not quite add up to what they should.
+
+Multipliers a of the rows and t of the coordinates' terms give s_i up to a leak r_i that rounding
+left, or a method that ended early. Beside a nearly singular X_i a leak is worth far more than its
+product with any point at hand: along a direction in which the predictions hardly change, solutions
+may be far away. But other multipliers, ``(X_i^T, 1) beta = r_i``, make up for it, so that the dual
+point is exact again, and it is these that are paid for:
+
+- what row functions and coordinates' terms lose where the multipliers stay in their intervals;
+- the share by which they leave them, times the objective above its least: the whole dual point,
+  made shorter by that share, is feasible, and its value is concave;
+- where an interval ends at zero, where that is no help, the excess times the predictions.
+
+What no multipliers make up, where X_i has not full rank, pairs with points.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gtvcvx._arrays import BoolArray, FloatArray
+from gtvcvx.losses.batched._doubt import SUM_ULPS
+from gtvcvx.losses.batched.composite._domain import buckets, well_conditioned
+from gtvcvx.losses.batched.composite._parts import EPS, Parts
+from gtvcvx.losses.node._conjugate import coordinate_domain, coordinate_gap
+from gtvcvx.losses.node._scalar import DECIDED, KINK, LOGISTIC, POISSON, row_gap, row_slope
+from gtvcvx.losses.node._segments import images, sums
+
+
+class Cost(NamedTuple):
+    """What leaks cost a bound."""
+
+    node: FloatArray  # (k,), of multipliers that stay in their intervals
+    share: float  # by which all are to be made shorter
+    rest: float  # of what nothing makes up
+
+    def total(self, level: float) -> float:
+        """Return the sum, for an objective that is so far above its value at the flow zero."""
+        return float(np.sum(self.node)) + self.share * level + self.rest
+
+
+class Absorption:
+    """Multipliers that make up for leaks, for all nodes.
+
+    Parameters
+    ----------
+    parts : Parts
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        k, d = len(parts.totals), parts.X.shape[1]
+        c = parts.coordinates
+        self._low, self._high = coordinate_domain(c)
+        # Where points are in a bounded set, a leak is worth its product with the set's width.
+        totals = np.where(np.isnan(parts.totals), np.inf, parts.totals)[:, None]
+        self._width = np.minimum(c["upper"] - c["lower"], totals)
+        self._narrow = np.isfinite(self._width)
+        # A coordinate that takes nothing on one side cannot make up for what leaks there.
+        room = np.minimum(self._high, -self._low)
+        curved = c["mu"] > 0.0
+        self._room = np.where(curved, c["kappa"] + c["mu"], np.where(np.isinf(room), 0.0, room))
+        self._room[self._narrow] = 0.0
+        span = parts.rows["high"] - parts.rows["low"]
+        self._span = np.where(np.isinf(span), parts.rows["c"], span)
+        self._rows, self._short = np.zeros_like(parts.X), np.ones(k, dtype=bool)
+        self._own = np.zeros((k, d, d)) if self._room.any() else None
+        for nodes, at in buckets(parts, np.arange(k)):
+            stacked, given = self._span[at][:, :, None] * parts.X[at], self._room[nodes]
+            m = stacked.shape[1]
+            if self._own is not None:
+                stacked = np.concatenate([stacked, given[:, :, None] * np.eye(d)], axis=1)
+            inverse, self._short[nodes] = _inverses(stacked)
+            self._rows[at] = self._span[at][:, :, None] * inverse[:, :m]
+            if self._own is not None:
+                self._own[nodes] = given[:, :, None] * inverse[:, m:]
+
+    def cost(
+        self,
+        w: FloatArray,
+        a: FloatArray,
+        t: FloatArray,
+        leak: FloatArray,
+        doubt: FloatArray,
+        reach: FloatArray,
+    ) -> Cost:
+        """Return what leaks (k, d), each known up to a doubt (k, d) >= 0, cost at w (k, d).
+
+        Parameters
+        ----------
+        w : ndarray, shape (k, d)
+        a : ndarray, shape (N,)
+        t : ndarray, shape (k, d)
+        leak, doubt : ndarray, shape (k, d)
+        reach : ndarray, shape (d,)
+            How far solutions may be from w where the losses do not tell.
+        """
+        parts, indptr = self._parts, self._parts.indptr
+        width = np.where(self._narrow, self._width, 0.0)
+        known = float(np.sum((np.abs(leak) + doubt) * width))
+        leak, doubt = (np.where(self._narrow, 0.0, x) for x in (leak, doubt))
+        change, wide = images(self._rows, indptr, leak), images(np.abs(self._rows), indptr, doubt)
+        found = sums(indptr, parts.X * change[:, None])
+        ends = a + change - wide, a + change + wide
+        z = images(parts.X, indptr, w)
+        rows = parts.rows
+        inside = (np.clip(end, rows["low"], rows["high"]) for end in ends)
+        gaps = np.maximum(*(row_gap(rows, z, end) for end in inside))
+        lost = np.maximum(gaps - row_gap(rows, z, a), 0.0)
+        # A gap changes with the prediction by the slope less the multiplier. The value changes
+        # with it, where there are kinks, so that only the multiplier's share is left.
+        blurred = SUM_ULPS * EPS * images(np.abs(parts.X), indptr, np.abs(w))
+        lost += np.where(rows["kind"] == KINK, 0.0, np.abs(row_slope(rows, z) - a) * blurred)
+        node = sums(indptr, lost)
+        long = np.where((rows["kind"] == LOGISTIC) | (rows["kind"] == POISSON), DECIDED, 1.0)
+        share, rest = _outside(ends, rows["low"], rows["high"], long + 2.0 * np.abs(z))
+        rest += known
+        if self._own is not None:
+            moved = np.einsum("kij,kj->ki", self._own, leak)
+            loose = np.einsum("kij,kj->ki", np.abs(self._own), doubt)
+            found += moved
+            own, more, left = self._coordinates(w, t, moved, loose)
+            node += own
+            share, rest = max(share, more), rest + left
+        missing = np.abs(leak - found) + np.where(self._short[:, None], doubt, 0.0)
+        missing = np.where(self._narrow, 0.0, missing)
+        return Cost(node, share, rest + 2.0 * float(np.sum(missing * reach)))
+
+    def _coordinates(
+        self, w: FloatArray, t: FloatArray, moved: FloatArray, loose: FloatArray
+    ) -> tuple[FloatArray, float, float]:
+        c = self._parts.coordinates
+        ends = t + moved - loose, t + moved + loose
+        with np.errstate(invalid="ignore"):  # infinite less infinite where w is outside
+            gaps = [coordinate_gap(c, w, np.clip(end, self._low, self._high)) for end in ends]
+            own = np.maximum(*gaps) - coordinate_gap(c, w, t)
+        own = np.where(np.isnan(own), 0.0, np.maximum(own, 0.0)).sum(axis=1)
+        return own, *_outside(ends, self._low, self._high, np.abs(w))
+
+
+def doubts(parts: Parts, s: FloatArray, a: FloatArray, t: FloatArray) -> FloatArray:
+    """Return what rounding makes of ``s - X^T a - t``, (k, d)."""
+    size = np.abs(s) + sums(parts.indptr, np.abs(parts.X * a[:, None])) + np.abs(t)
+    return np.asarray(SUM_ULPS * EPS * size)
+
+
+def _outside(
+    ends: tuple[FloatArray, FloatArray], low: FloatArray, high: FloatArray, size: FloatArray
+) -> tuple[float, float]:
+    """Return the largest share by which intervals are left, and what it costs at ends of zero."""
+    share, rest = 0.0, 0.0
+    for excess, end in ((low - ends[0], low), (ends[1] - high, high)):
+        over = np.where(np.isinf(end), 0.0, np.maximum(excess, 0.0))
+        if over.any():
+            none: BoolArray = end == 0.0
+            share = max(share, float(np.max(over / np.where(none, np.inf, np.abs(end)))))
+            rest += float(np.sum(np.where(none, over * size, 0.0)))
+    return share, rest
+
+
+def _inverses(rows: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Return the pseudo-inverses (k, m, d) of the transposes of rows (k, m, d).
+
+    And which of the rows (k,) do not have full rank d.
+    """
+    k, m, d = rows.shape
+    short = np.full(k, m < d)
+    if min(m, d) == 0:
+        return np.zeros_like(rows), short
+    units = np.linalg.norm(rows, axis=1)
+    units = np.where(units > 0.0, units, 1.0)
+    rows = rows / units[:, None, :]
+    out = np.zeros_like(rows)
+    basis, upper = np.linalg.qr(rows if m >= d else rows.transpose(0, 2, 1))
+    full = well_conditioned(upper)
+    inverse = np.linalg.inv(upper[full])
+    if m >= d:
+        out[full] = basis[full] @ inverse.transpose(0, 2, 1)
+    else:
+        out[full] = inverse @ basis[full].transpose(0, 2, 1)
+    if not full.all():
+        U, sigma, V = np.linalg.svd(rows[~full], full_matrices=False)
+        # Data are known to their last digits: what is smaller counts as zero.
+        some = sigma > 8.0 * max(m, d) * EPS * sigma[:, :1]
+        turned = np.divide(1.0, sigma, out=np.zeros_like(sigma), where=some)
+        out[~full] = (U * turned[:, None, :]) @ V
+        short[~full] |= ~some.all(axis=1)
+    return np.asarray(out / units[:, None, :]), short

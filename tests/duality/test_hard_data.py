@@ -1,0 +1,138 @@
+"""Bounds where rounding is worth much: nearly equal rows, data far from zero, raw units.
+
+The truth is the exact value of a point that another solver found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from cvxpy.error import SolverError
+
+import gtvcvx as gtv
+import verify
+from gtvcvx._arrays import FloatArray
+from gtvcvx.duality._conservation import FlowConservation
+from gtvcvx.losses import StackedLoss
+from gtvcvx.losses.batched._stacked import stacked_from_terms
+from gtvcvx.losses.batched.composite._absorption import Absorption
+
+
+def terms(kind: str, n: int, **numbers: float) -> StackedLoss:
+    """Return a term of all coordinates, d = 3, of n nodes."""
+    node, fields = np.arange(n), {k: np.full((n, 3), x) for k, x in numbers.items()}
+    return stacked_from_terms([{"kind": kind, "node": node, **fields}], 3)
+
+
+Stack = Callable[[FloatArray, FloatArray], StackedLoss]
+LOSSES: dict[str, Stack] = {
+    "squared": gtv.SquaredLoss.stack,
+    "ridge": lambda X, y: gtv.SquaredLoss.stack(X, y) + terms("ridge", len(X), mu=1e-3),
+    "absolute": gtv.AbsoluteLoss.stack,
+    "huber": lambda X, y: gtv.HuberLoss.stack(X, y, delta=0.4),
+    "pseudohuber": lambda X, y: gtv.PseudoHuberLoss.stack(X, y, delta=0.4),
+    "lasso": lambda X, y: gtv.LassoLoss.stack(X, y, kappa=0.3),
+}
+
+
+def features(rng: np.random.Generator, kind: str, shape: tuple[int, int, int]) -> FloatArray:
+    """Return features (n, m, d), d >= 2: an intercept and a year, or rows that are nearly equal."""
+    X = 1e3 * rng.standard_normal(shape)
+    if kind == "raw":
+        X[:, :, 0], X[:, :, 1] = 1.0, 1985.0 + 20.0 * rng.standard_normal(shape[:2])
+    else:
+        change = rng.standard_normal((*shape[:1], shape[1] - 1, shape[2]))
+        X[:, 1:] = X[:, :1] * (1.0 + 1e-9 * change)
+    return X
+
+
+def problem(
+    rng: np.random.Generator, loss: str, kind: str, offset: float, rows: int
+) -> gtv.GTVProblem:
+    X = features(rng, kind, (5, rows, 3))
+    y = offset + rng.standard_normal((5, rows))
+    graph = gtv.EmpiricalGraph(5, [(0, 1), (1, 2), (2, 0), (3, 4)], rng.random(4) + 0.1)
+    return gtv.GTVProblem(graph, LOSSES[loss](X, y), "l2", 10.0 ** rng.uniform(-3.0, 0.0))
+
+
+def at_most(bound: float, best: Fraction) -> bool:
+    return bound == -np.inf or Fraction(bound) <= best
+
+
+def reference(p: gtv.GTVProblem) -> list[FloatArray]:
+    """Return the point that another solver finds, if it does."""
+    try:
+        return [p.solve("CLARABEL").w]
+    except SolverError:
+        return []
+
+
+def least_known(p: gtv.GTVProblem, *points: FloatArray) -> Fraction:
+    """Return the least exact objective of some points."""
+    return min(verify.certify(p, w, search=False).upper for w in points)
+
+
+@pytest.mark.parametrize("kind", ["raw", "nearly equal"])
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_bound_is_above_the_exact_value_of_a_point(loss, offset, kind):
+    rng = np.random.default_rng([len(loss), int(offset > 0.0), len(kind)])
+    for rows in (2, 3):
+        p = problem(rng, loss, kind, offset, rows)
+        ours = p.solve(rtol=1e-9, max_iter=100)
+        best = least_known(p, ours.w, *reference(p))
+        assert at_most(ours.dual_value, best)
+        for share in (1.0, 1e-2, 1e-6, 0.0):
+            u = ours.u * (1.0 + share * rng.standard_normal(ours.u.shape))
+            assert at_most(p.lower_bound(u)[0], best)
+            gap, _ = p.bounds.gap(ours.w, u)
+            assert at_most(ours.value - gap.total, best)
+
+
+def test_a_leak_beside_nearly_equal_rows_is_worth_more_than_its_product_with_the_point():
+    # Two rows that differ by 1e-9 and targets that differ by 1: w is a billion, the optimum 0.
+    X, y = np.array([[[1.0, 1.0], [1.0, 1.0 + 1e-9]]]), np.array([[0.0, 1.0]])
+    p = gtv.GTVProblem(gtv.EmpiricalGraph(1, []), gtv.AbsoluteLoss.stack(X, y), "l2", 1.0)
+    batch = p.losses.parts[0][1]
+    absorption = batch._absorption
+    assert isinstance(absorption, Absorption)
+    a, zero = np.array([0.5, -0.5]), np.zeros((1, 2))
+    leak = np.array([[0.0, 0.5e-9]])  # what a misses of s = 0
+    cost = absorption.cost(zero, a, zero, leak, zero, np.zeros(2))
+    # Both multipliers have to go: the bound of 1/2 that they seem to give is lost.
+    assert cost.total(0.5) >= 0.49
+    assert p.lower_bound(np.zeros((0, 2)))[0] <= 1e-6
+
+
+def test_a_leak_in_a_box_is_worth_its_product_with_the_width():
+    losses = gtv.AbsoluteLoss.stack(np.ones((1, 1, 3)), np.ones((1, 1)))
+    losses = losses + terms("box", 1, lower=0.0, upper=3.0)
+    p = gtv.GTVProblem(gtv.EmpiricalGraph(1, []), losses, "l2", 1.0)
+    zero, leak = np.zeros((1, 3)), np.array([[1e-3, -1e-3, 0.0]])
+    cost = p.losses.parts[0][1]._absorption.cost(zero, np.zeros(1), zero, leak, zero, np.zeros(3))
+    assert cost.total(1.0) == pytest.approx(6e-3)
+
+
+def test_what_nothing_makes_up_pairs_with_how_far_solutions_may_be():
+    p = gtv.GTVProblem(
+        gtv.EmpiricalGraph(1, []),
+        gtv.AbsoluteLoss.stack(np.array([[[1.0, 0.0]]]), np.array([[1.0]])),
+        "l2",
+        1.0,
+    )
+    zero, leak = np.zeros((1, 2)), np.array([[0.0, 1e-3]])
+    cost = p.losses.parts[0][1]._absorption.cost(
+        zero, np.zeros(1), zero, leak, zero, np.array([0.0, 7.0])
+    )
+    assert cost.total(1.0) == pytest.approx(2.0 * 7e-3)
+
+
+def test_the_divergence_of_a_flow_is_unsure_where_it_has_to_vanish():
+    graph = gtv.EmpiricalGraph(3, [(0, 1), (1, 2)])
+    losses = gtv.PointLoss.stack(np.zeros((1, 1))).completed(3)
+    conservation = FlowConservation(graph, losses, gtv.GTVProblem(graph, losses, "l2", 1.0).penalty)
+    found = conservation.missing(np.zeros((2, 1)), np.full((3, 1), 1e-16))
+    assert found.ravel().tolist() == [0.0, 1e-16, 1e-16]
