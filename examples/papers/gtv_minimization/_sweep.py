@@ -230,6 +230,11 @@ def robust(means: Array, sigmas: Array, reading: str) -> Verdict:
     return reproduced(reading) if holds else Verdict.NOT_REPRODUCED
 
 
+def oracle_error(sigma: float, rows: int, dim: int = 2) -> float:
+    """Return the expected (39) of least squares on all so many points of a cluster."""
+    return sigma**2 * dim / (rows - dim - 1)
+
+
 def last_apart(xs: Sequence[float], errors: Array) -> Array:
     """For each seed the last place before its error first exceeds `APART`; -1 without one."""
     places = np.concatenate([[-1.0], np.asarray(xs, dtype=float)])

@@ -7,7 +7,7 @@ The axis of the figure is not at hand; no values are printed.
 from __future__ import annotations
 
 from gtv_minimization._setting import READINGS, ROWS, two_blocks
-from gtv_minimization._sweep import Sweep
+from gtv_minimization._sweep import Sweep, oracle_error
 from gtv_minimization.figure_9 import METHODS, P_OUT, SETTING, limit_note
 
 from gtvcvx.experiments import Experiment, Outcome, Study
@@ -30,12 +30,6 @@ def sweep(study: Study) -> Sweep:
     )
 
 
-def oracle(sigma: float, half: int) -> float:
-    """Return the expected (39) of least squares on all data of a cluster, d = 2."""
-    rows = round(RHO * half) * ROWS
-    return sigma**2 * 2 / (rows - 2 - 1)
-
-
 def run(study: Study) -> Outcome:
     """Run all; beside the errors without boundary stands what knowing the clusters would give."""
     swept = sweep(study)
@@ -43,9 +37,8 @@ def run(study: Study) -> Outcome:
     half = study.choose(tiny=10, default=40, paper=100)
     rows = [results.noise_row(method) for method in METHODS]
     for line, sigma in swept.lines.items():
-        remark = (
-            f"least squares on each cluster's data has {oracle(sigma, half):.1e} (39) on average"
-        )
+        known = oracle_error(sigma, round(RHO * half) * ROWS)
+        remark = f"least squares on all data of a cluster has {known:.1e} on average"
         rows += [results.place_row(method, line, 0.0, remark) for method in METHODS]
         rows += results.apart_rows(line)
     rows.append(results.gap_row())

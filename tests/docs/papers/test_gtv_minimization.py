@@ -48,7 +48,7 @@ def blocks(setting):
 class TestRuns:
     @pytest.mark.parametrize("name", NAMES)
     def test_a_tiny_run_is_complete(self, name):
-        outcome = tiny(name)
+        outcome = tiny(name, None, 1)
         assert isinstance(outcome, Outcome)
         assert all((row.verdict is None) == (row.printed == "not given") for row in outcome.rows)
         for panel in outcome.panels:
@@ -309,13 +309,10 @@ class TestRules:
         residuals = np.einsum("nmd,nd->nm", instance.data.X, instance.true_w) - instance.data.y
         np.testing.assert_allclose(residuals, 0.0, atol=1e-12)
 
-    def test_the_oracle_of_figure_10_is_least_squares(self):
+    def test_the_oracle_is_least_squares(self, sweep):
         rng = np.random.default_rng(0)
-        rows, sigma = 30, 0.5
-        errors = []
+        rows, sigma, errors = 30, 0.5, []
         for _ in range(4000):
             X = rng.standard_normal((rows, 2))
             errors.append(np.sum(np.linalg.lstsq(X, sigma * rng.standard_normal(rows))[0] ** 2))
-        assert module_of("gtv-figure-10").oracle(sigma, 10) == pytest.approx(
-            np.mean(errors), rel=0.1
-        )
+        assert sweep.oracle_error(sigma, rows) == pytest.approx(np.mean(errors), rel=0.1)
