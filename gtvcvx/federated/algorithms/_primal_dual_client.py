@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gtvcvx._arrays import FloatArray
 from gtvcvx.federated.algorithms._fedrelax_client import minimizer_of
 from gtvcvx.federated.programs import ClientProgram, Inbox, Outbox, Report, View
 from gtvcvx.federated.wire import Message
@@ -14,7 +15,7 @@ class PrimalDualClient(ClientProgram):
     """A client of `PrimalDual`."""
 
     def start(self, view: View) -> None:
-        """Begin with w = 0 and no flow; a client without neighbours stays at its minimizer."""
+        """Begin at the start and no flow; a client without neighbours stays at its minimizer."""
         self._id, self._model, self._links = view.id, view.model, view.links
         degree = len(view.links)
         self._penalty: Penalty = view.parameters["penalty"]
@@ -26,7 +27,7 @@ class PrimalDualClient(ClientProgram):
         self._sigma = np.full(degree, 0.5)
         self._u = np.zeros((degree, view.dim))
         self._heard = np.zeros((degree, view.dim))
-        self._w = np.zeros(view.dim)
+        self._w: FloatArray = view.parameters["initial"]
         self._extrapolated = np.zeros(view.dim)
         self._through = 0
         if not degree:
