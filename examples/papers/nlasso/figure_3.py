@@ -180,7 +180,7 @@ def run(study: Study) -> Outcome:
     # A run for tests has one of each kind: separate, torn, one.
     p_outs = study.choose(tiny=(P_OUTS[0], 0.05, P_OUTS[-1]), default=P_OUTS, paper=P_OUTS)
     nodes = study.choose(tiny=60, default=300, paper=300)
-    last = study.choose(tiny=600, default=1_000, paper=20_000)
+    last = study.choose(tiny=600, default=1_000, paper=2_000)
     summed = study.reading == "notebook"
     cells = [
         [
