@@ -52,7 +52,7 @@ CLUSTERS = 2
 LAMS = (0.0, LAM, LARGE)
 # Of the twin, from nodes alone to one classifier for all.
 TWIN_LAMS = (1e-6, 1e-3, 1e-2, 0.1, LARGE)
-FEW_LAMS = (1e-6, 1e-2, LARGE)  # for tests
+FEW_LAMS = (1e-6, 1e-2, LARGE)  # of short runs
 MEDIUM = 1e-2  # of the twin: inside, fixed beforehand
 WRONG = 0.2  # share of edges that are moved
 GRAPHS = {"graph of the paper": 0.0, "a fifth of its edges wrong": WRONG}
@@ -132,7 +132,7 @@ def run(study: Study) -> Outcome:
     found, nets = curves_of(study, CLUSTERS, methods)
     none, one, large = found.values()
     tests = nets[0].test[1].size
-    lams = study.choose(tiny=FEW_LAMS, default=TWIN_LAMS, paper=TWIN_LAMS)
+    lams = study.choose(tiny=FEW_LAMS, default=FEW_LAMS, paper=TWIN_LAMS)
     solved = twins(study, nets, lams)
     return Outcome(
         rows=[

@@ -73,8 +73,9 @@ def cell(seed: int, lam: float, last: int, nodes: int, summed: bool) -> dict[str
 def arrival(errors: Array, optimum: Array, at: Array) -> str:
     """Say after how many iterations errors stay within a factor of two of their optimum's."""
     far = errors > ARRIVED * optimum[:, None]
-    if far[:, -1].any():
-        return f"not within {at[-1]:,}"
+    late = int(far[:, -1].sum())
+    if late:
+        return f"over {at[-1]:,} for {late} of {len(far)} seeds"
     after = [int(at[np.flatnonzero(row)[-1] + 1]) if row.any() else int(at[0]) for row in far]
     return f"{min(after):,} to {max(after):,}" if len(set(after)) > 1 else f"{after[0]:,}"
 
