@@ -81,11 +81,15 @@ class RoundProgress:
     record : dict
         The columns of the history.
     w : ndarray
+        Vectors of the problem's nodes, as in `Run`.
+    models : ndarray, shape (n, d)
+        Each client's model, as in `Run`.
     """
 
     round: int
     record: dict[str, float]
     w: FloatArray
+    models: FloatArray
 
     __repr__ = fields_text
 

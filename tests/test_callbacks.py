@@ -67,10 +67,14 @@ def test_an_answer_does_not_cut_cross_validation_short(problem):
 
 def test_a_federated_run_shows_its_records(problem):
     seen: list[fed.RoundProgress] = []
-    net = fed.Network.from_problem(problem)
-    run = fed.simulate(fed.FedADMM(), net, 10, record_every=5, callback=seen.append)
+    net = fed.Network.star(fed.Network.from_problem(problem).models)
+    run = fed.simulate(fed.FedAvg(lam=1.0), net, 10, record_every=5, callback=seen.append)
     assert [each.round for each in seen] == [0, 5, 10]
+    # The star's centre is a node as well.
     assert np.array_equal(seen[-1].w, run.w)
+    assert np.array_equal(seen[-1].models, run.models)
+    assert len(seen[-1].w) == len(seen[-1].models) + 1
+    assert not np.array_equal(seen[-1].models, seen[0].models)
     assert set(seen[-1].record) >= {"round", "gap", "bytes_up"}
 
 

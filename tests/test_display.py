@@ -129,7 +129,7 @@ def federated(n: int) -> list[object]:
     frame = recorded.frames[-1]
     view = Deployment(fed.FedADMM(), net, Streams(0), 9).view(0)
     return [
-        fed.RoundProgress(3, run.history.last(), run.w),
+        fed.RoundProgress(3, run.history.last(), run.w, run.models),
         *(net, run, run.history, run.reports[-1], frame, frame.message, recorded.steps[-1]),
         *(mixed, mixed.certificate(), algorithm, algorithm.schema, algorithm.schema["theta"][0]),
         *(fed.Message("theta", {"w": np.zeros(n)}), fed.Inbox([frame.message] * n), view),

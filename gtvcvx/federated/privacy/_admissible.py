@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray, finite_array, is_number
-from gtvcvx.federated.privacy._node_step import node_step
+from gtvcvx.federated.privacy._node_step import Spectrum, node_step, spectrum_of
 from gtvcvx.federated.privacy._rows import clipped_rows
 from gtvcvx.losses import StackedLoss, stacked_from_terms
 from gtvcvx.losses.batched._base import BatchedLoss
@@ -69,6 +70,10 @@ class PrivateLoss:
     def batch(self) -> BatchedLoss:
         """The clipped loss as a batch of one node."""
         return self.losses.parts[0][1]
+
+    @cached_property
+    def _spectrum(self) -> Spectrum | None:
+        return spectrum_of(self.batch)
 
     def sensitivity(self, rho: float) -> float:
         r"""Return ``2 C / (rho D)``: how far one replaced row moves `step` at most.
@@ -129,7 +134,7 @@ class PrivateLoss:
                 f"received, phi: v + phi / rho has entries up to {np.max(np.abs(centre)):.3g}, "
                 "near which rounding is not small beside the sensitivity"
             )
-        answer = node_step(self.batch, centre, float(rho), self.radius)
+        answer = node_step(self.batch, centre, float(rho), self.radius, self._spectrum)
         if not answer.error <= limit:
             raise ArithmeticError(
                 f"the client's problem was solved to {answer.error:.3g} only, not small beside its "

@@ -29,17 +29,39 @@ class NodeStep(NamedTuple):
     error: float
 
 
-def node_step(loss: BatchedLoss, centre: FloatArray, rho: float, radius: float | None) -> NodeStep:
+class Spectrum(NamedTuple):
+    """A quadratic loss ``(1/2) w^T H w - b^T w`` in a basis in which H is diagonal."""
+
+    values: FloatArray  # (d,), of H, at least zero
+    basis: FloatArray  # (d, d), eigenvectors in columns
+    linear: FloatArray  # (d,), b as it is given
+
+
+def spectrum_of(loss: BatchedLoss) -> Spectrum | None:
+    """Return eigenvalues and eigenvectors of a quadratic loss of one node; else None."""
+    form = loss.quadratic()
+    if form is None:
+        return None
+    values, basis = np.linalg.eigh(form.hessian[0])
+    return Spectrum(np.maximum(values, 0.0), basis, form.linear[0])
+
+
+def node_step(
+    loss: BatchedLoss,
+    centre: FloatArray,
+    rho: float,
+    radius: float | None,
+    spectrum: Spectrum | None,
+) -> NodeStep:
     """Return ``argmin_w L(w) + (rho/2) ||w - centre||^2`` (d,), under ``||w|| <= radius``.
 
-    A quadratic loss is solved in a basis of eigenvectors, where the ball's multiplier is the root
-    of a secular equation in one variable; other losses by their proximal maps, whose norm falls
-    with the multiplier in the same way.
+    A quadratic loss is solved in a basis of eigenvectors (`spectrum_of`, which steps with the same
+    loss share), where the ball's multiplier is the root of a secular equation in one variable;
+    other losses by their proximal maps, whose norm falls with the multiplier in the same way.
     """
-    form = loss.quadratic()
     point: Path = _ProxPath(loss, centre, rho)
-    if form is not None:
-        point = _QuadraticPath(form.hessian[0], form.linear[0] + rho * centre, rho)
+    if spectrum is not None:
+        point = _QuadraticPath(spectrum, centre, rho)
     free = point(0.0)
     if radius is None or math.hypot(*free.tolist()) <= radius:
         return NodeStep(free, _error(loss, free, rho * (centre - free), rho))
@@ -70,10 +92,10 @@ def _error(loss: BatchedLoss, w: FloatArray, slope: FloatArray, convexity: float
 class _QuadraticPath:
     """Minimizers of a quadratic loss, in the basis in which its Hessian is diagonal."""
 
-    def __init__(self, hessian: FloatArray, linear: FloatArray, rho: float) -> None:
-        values, self._basis = np.linalg.eigh(hessian)
-        self._values = np.maximum(values, 0.0) + rho
-        self._linear = self._basis.T @ linear
+    def __init__(self, spectrum: Spectrum, centre: FloatArray, rho: float) -> None:
+        self._basis = spectrum.basis
+        self._values = spectrum.values + rho
+        self._linear = self._basis.T @ (spectrum.linear + rho * centre)
 
     def __call__(self, nu: float) -> FloatArray:
         return np.asarray(self._basis @ (self._linear / (self._values + nu)))

@@ -318,7 +318,8 @@ class _Driver:
         _LOG.debug("record: %s", record)
         if self._plan.callback is None:
             return False
-        stop = self._plan.callback(RoundProgress(self.round, dict(record), self._observer.w.copy()))
+        w, models = self._observer.w.copy(), self._observer.models.copy()
+        stop = self._plan.callback(RoundProgress(self.round, dict(record), w, models))
         if stop and self.status == "finished" and self.round < self._plan.rounds:
             self.status, self.message = "interrupted", f"by the callback in round {self.round}"
         return bool(stop)

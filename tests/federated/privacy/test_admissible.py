@@ -187,6 +187,16 @@ def test_an_answer_that_is_off_is_no_answer(name, monkeypatch):
         loss.step(np.zeros(3), np.ones(3), 1.0)
 
 
+def test_a_quadratic_loss_is_diagonalized_once(monkeypatch):
+    calls = []
+    eigh = np.linalg.eigh
+    monkeypatch.setattr(np.linalg, "eigh", lambda matrix: calls.append(1) or eigh(matrix))
+    loss = private_loss(gtv.SquaredLoss(X2, Y2), 2.0, target_bound=Y, radius=R)
+    answers = [loss.step(phi, np.ones(2), rho) for phi in np.eye(2) for rho in (1.0, 2.0)]
+    assert len(calls) == 1
+    assert len({tuple(answer) for answer in answers}) == 4
+
+
 def test_a_server_cannot_ask_for_answers_in_which_noise_is_lost():
     loss = private_loss(gtv.HuberLoss(X2, Y2, 1.0), 1.0)
     for far in (1e13, 1e300):
