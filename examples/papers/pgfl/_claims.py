@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from pgfl._runs import Runs
@@ -27,9 +28,14 @@ def order_of(ours: FloatArray, other: FloatArray) -> int:
     ours, other : ndarray, shape (seeds,)
         Positive.
     """
-    logs = np.log(np.asarray(ours) / np.asarray(other))
-    error = logs.std(ddof=1) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0
-    mean = float(logs.mean())
+    return sign_of(np.log(np.asarray(ours) / np.asarray(other)))
+
+
+def sign_of(differences: FloatArray) -> int:
+    """Return the sign of a mean over seeds, 0 if it is within `ERRORS` standard errors of zero."""
+    n = len(differences)
+    error = differences.std(ddof=1) / math.sqrt(n) if n > 1 else 0.0
+    mean = float(differences.mean())
     return int(np.sign(mean)) if abs(mean) > ERRORS * error else 0
 
 
@@ -52,7 +58,7 @@ def smaller(name: str, printed: str, ours: Runs, other: Runs, round_: int | None
     round_ : int, optional
         After which round. Default: the last.
     """
-    n = min(len(ours.nmsd), len(other.nmsd))
+    n = min(len(ours.scores), len(other.scores))
     a, b = (r.last if round_ is None else r.at(round_) for r in (ours, other))
     order = order_of(a[:n], b[:n])
     ratio = math.exp(float(np.log(a[:n] / b[:n]).mean()))
@@ -93,8 +99,8 @@ def near(name: str, printed: str, ours: Runs, other: Runs) -> Row:
     )
 
 
-def best_inside(values: FloatArray, inside: slice) -> Verdict:
-    """State that errors are smallest strictly inside a range of a parameter.
+def best_inside(values: FloatArray, inside: Sequence[int]) -> Verdict:
+    """State that errors are smallest inside a range of a parameter.
 
     REPRODUCED if the smallest mean is at one of the places ``inside`` and both ends are worse by
     `order_of`.
@@ -103,11 +109,11 @@ def best_inside(values: FloatArray, inside: slice) -> Verdict:
     ----------
     values : ndarray, shape (seeds, k)
         Errors along the parameter.
-    inside : slice
+    inside : sequence of int
         Places where the best is said to be.
     """
     best = int(values.mean(axis=0).argmin())
-    there = best in range(*inside.indices(values.shape[1]))
+    there = best in inside
     worse = all(order_of(values[:, best], values[:, end]) < 0 for end in (0, -1))
     return Verdict.REPRODUCED if there and worse else Verdict.NOT_REPRODUCED
 

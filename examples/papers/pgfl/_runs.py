@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from pgfl._setting import (
+from numpy.typing import ArrayLike, NDArray
+from pgfl._setting import REGRESSION
+from pgfl._systems import (
     ZETA,
     Method,
     Setting,
+    Source,
     System,
     algorithm_of,
-    draw,
     network_of,
-    nmsd,
-    private_releases,
+    releases,
 )
 
 import verify
 from gtvcvx import federated as fed
-from gtvcvx._arrays import FloatArray
-from gtvcvx.experiments import Curve, Level, Study, gap_text, proved_gap
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.experiments import Curve, Level, Study, gap_text
 
-# Relative gap to which optima are solved and certified: far below what an NMSD shows.
+# Relative gap to which optima are solved and certified: far below what a figure shows.
 _RTOL = 1e-8
 #: delta of every eps that is shown.
 DELTA = 1e-5
+_Cell = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class Runs:
     ----------
     label : str
     rounds : ndarray, shape (k,)
-    nmsd : ndarray, shape (seeds, k)
-        Mean over the clients (53).
+    scores : ndarray, shape (seeds, k)
+        Mean over the clients, of NMSD (53) or of accuracy.
     optimum : ndarray, shape (seeds,)
         The same at the certified optimum of the pooled problems that the method aims at.
     of_clusters : ndarray, shape (seeds, Q)
@@ -53,7 +55,7 @@ class Runs:
 
     label: str
     rounds: FloatArray
-    nmsd: FloatArray
+    scores: FloatArray
     optimum: FloatArray
     of_clusters: FloatArray
     final: str
@@ -61,25 +63,25 @@ class Runs:
     proved_eps: FloatArray
 
     def at(self, round_: int) -> FloatArray:
-        """Return the NMSD (seeds,) after a round, or after the last one if there are fewer."""
-        return self.nmsd[:, np.searchsorted(self.rounds, min(round_, self.rounds[-1]))]
+        """Return the scores (seeds,) after a round, or after the last one if there are fewer."""
+        return self.scores[:, np.searchsorted(self.rounds, min(round_, self.rounds[-1]))]
 
     @property
     def last(self) -> FloatArray:
-        """NMSD (seeds,) after the last round."""
-        return self.nmsd[:, -1]
+        """Scores (seeds,) after the last round."""
+        return self.scores[:, -1]
 
-    def curve(self, label: str = "") -> Curve:
-        """Return the NMSD against rounds."""
-        return Curve(label or self.label, self.rounds, self.nmsd, self.final)
+    def curve(self) -> Curve:
+        """Return the scores against rounds."""
+        return Curve(self.label, self.rounds, self.scores, self.final)
 
     def levels(self) -> list[Level]:
         """Return the lines of the certified optimum: of all clients, and of single clusters."""
         of = self.of_clusters
         values = {
-            "best cluster": of.min(axis=1),
+            "lowest of clusters": of.min(axis=1),
             "all clients": self.optimum,
-            "worst cluster": of.max(axis=1),
+            "highest of clusters": of.max(axis=1),
         }
         return [
             Level(f"pooled optimum, {who}", float(value.mean()), "optimum")
@@ -87,24 +89,31 @@ class Runs:
         ]
 
 
-def runs_of(study: Study, setting: Setting, method: Method, seeds: int | None = None) -> Runs:
+def runs_of(
+    study: Study,
+    setting: Setting,
+    method: Method,
+    seeds: int | None = None,
+    source: Source = REGRESSION,
+) -> Runs:
     """Run a method for all seeds, or the first ones, or take what is stored."""
     used = list(study.seeds)[:seeds]
-    optima = [_optimum(study, setting, method, seed) for seed in used]
+    optima = [_optimum(study, setting, method, seed, source) for seed in used]
     cells = [
-        study.cell(f"{method} {setting} seed {seed}", partial(_run, setting, method, seed))
+        study.cell(
+            f"{source.name}{method} {setting} seed {seed}",
+            partial(_run, setting, method, seed, source),
+        )
         for seed in used
     ]
-    distances = [
-        _distance(cell["w"], optimum["w"]) for cell, optimum in zip(cells, optima, strict=True)
-    ]
+    far = max(_distance(c["w"], best["w"]) for c, best in zip(cells, optima, strict=True))
     return Runs(
         method.label,
         cells[0]["rounds"],
-        np.array([cell["nmsd"] for cell in cells]),
-        np.array([float(optimum["nmsd"]) for optimum in optima]),
+        np.array([cell["scores"] for cell in cells]),
+        np.array([float(optimum["score"]) for optimum in optima]),
         np.array([optimum["of_clusters"] for optimum in optima]),
-        _final(cells, max(distances)),
+        _final(cells, far),
         np.array([float(cell["assumed_eps"]) for cell in cells]),
         np.array([float(cell["proved_eps"]) for cell in cells]),
     )
@@ -112,28 +121,28 @@ def runs_of(study: Study, setting: Setting, method: Method, seeds: int | None = 
 
 def _distance(w: FloatArray, optimum: FloatArray) -> float:
     """Return the largest distance of a pooled problem's farthest server, over the optimum."""
-    return float(np.max(np.linalg.norm(w - optimum, axis=1) / np.linalg.norm(optimum, axis=1)))
+    lengths = np.linalg.norm(optimum, axis=1)
+    return float(np.max(np.linalg.norm(w - optimum, axis=1) / lengths))
 
 
-def _final(cells: list[dict[str, np.ndarray]], distance: float) -> str:
+def _final(cells: list[_Cell], distance: float) -> str:
     reason = str(cells[0]["reason"])
     if not reason:
         return gap_text([float(cell["gap"]) for cell in cells])
     return f"no certificate: {reason}; {distance:.1e} of the optimum's length away from it"
 
 
-def _run(setting: Setting, method: Method, seed: int) -> Mapping[str, ArrayLike]:
-    """Run a method once, and keep the NMSD of every record."""
-    system = draw(setting, seed)
-    net, truth = network_of(system, method), system.truth[system.labels]
+def _run(setting: Setting, method: Method, seed: int, source: Source) -> Mapping[str, ArrayLike]:
+    """Run a method once, and keep the score after every round."""
+    system = source.draw(setting, seed)
     seen: list[tuple[int, float]] = []
 
     def watch(progress: fed.RoundProgress) -> None:
-        seen.append((progress.round, float(nmsd(progress.models, truth).mean())))
+        seen.append((progress.round, float(system.score(progress.models).mean())))
 
     run = fed.simulate(
-        algorithm_of(setting, method, seed),
-        net,
+        algorithm_of(setting, method, system, seed),
+        network_of(system, method),
         setting.rounds,
         sampling=None if method.scheduled is None else fed.Sampling(method.scheduled),
         seed=seed,
@@ -142,47 +151,59 @@ def _run(setting: Setting, method: Method, seed: int) -> Mapping[str, ArrayLike]
     )
     if run.status != "finished":
         raise RuntimeError(f"{method.label}, seed {seed}: {run.status}: {run.message}")
-    rounds, values = zip(*seen, strict=True)
-    gap = np.nan if run.problem is None else proved_gap(run.problem, run.w)
+    rounds, scores = zip(*seen, strict=True)
     return {
         "rounds": rounds,
-        "nmsd": values,
+        "scores": scores,
         "w": run.w,
         "reason": run.reason,
-        "gap": gap,
+        "gap": _proved_gap(run),
         **_budgets(setting, method, system, run),
     }
 
 
-def _optimum(study: Study, setting: Setting, method: Method, seed: int) -> dict[str, np.ndarray]:
-    """Return the certified optimum of the pooled problems of a method, and its NMSD.
+def _proved_gap(run: fed.Run) -> float:
+    """Return the relative gap of the last state, NaN where there is no problem.
 
-    It depends on who is pooled and on nothing else of the method.
+    Pooled problems have no edges, and need no flow as a witness.
+    """
+    if run.problem is None:
+        return np.nan
+    certificate = run.certificate(search=False)
+    proved = certificate.exact and certificate.status != "REFUTED"
+    return float(certificate.rel_gap) if proved else np.inf
+
+
+def _optimum(study: Study, setting: Setting, method: Method, seed: int, source: Source) -> _Cell:
+    """Return the certified optimum of the pooled problems of a method, and its score.
+
+    It depends on who is pooled and on nothing else of the method, nor on rounds.
     """
     pooled = Method("pooled", linked=method.linked, one_model=method.one_model)
-    # Rounds do not matter either.
-    key = f"optimum: {pooled} {setting.at(rounds=1)} seed {seed}"
-    return study.cell(key, partial(_solved, setting, pooled, seed))
+    key = f"{source.name}optimum: {pooled} {setting.at(rounds=1)} seed {seed}"
+    return study.cell(key, partial(_solved, setting, pooled, seed, source))
 
 
-def _solved(setting: Setting, method: Method, seed: int) -> Mapping[str, ArrayLike]:
-    system = draw(setting, seed)
-    net = network_of(system, method)
-    target = algorithm_of(setting, method, seed).target(net)
+def _solved(setting: Setting, pooled: Method, seed: int, source: Source) -> Mapping[str, ArrayLike]:
+    system = source.draw(setting, seed)
+    net = network_of(system, pooled)
+    target = algorithm_of(setting, pooled, system, seed).target(net)
+    if target is None:
+        raise RuntimeError("the clients' losses cannot be pooled")
     solution = target.solve(rtol=_RTOL)
     certificate = verify.certify(target, solution.w, solution.u, _RTOL, search=False)
     if certificate.status != "CERTIFIED":
         raise RuntimeError(f"seed {seed}: the pooled optimum is not certified:\n{certificate}")
-    errors = nmsd(solution.w[pooled_problem_of(system, method)], system.truth[system.labels])
-    sums = np.bincount(system.labels, weights=errors)
+    scores = system.score(solution.w[pooled_problem_of(system, pooled)])
+    sums = np.bincount(system.labels, weights=scores)
     return {
         "w": solution.w,
-        "nmsd": errors.mean(),
+        "score": scores.mean(),
         "of_clusters": sums / np.bincount(system.labels),
     }
 
 
-def pooled_problem_of(system: System, method: Method) -> np.ndarray:
+def pooled_problem_of(system: System, method: Method) -> IntArray:
     """Return which pooled problem each client belongs to (n,): by server, then by cluster."""
     n = len(system.labels)
     if method.one_model:
@@ -204,16 +225,15 @@ def _budgets(
     """
     if method.variance is None:
         return {"assumed_eps": np.nan, "proved_eps": np.nan}
-    private = private_releases(setting, method.variance, 0)
+    private = releases(system, method.variance, 0)
     present: dict[int, tuple[int, ...]] = {}
     for report in run.reports[run.net.n_clients :]:
         present |= report.present
-    rows = [loss.X.shape[0] for loss in system.losses]
     proved = [
         private.answer(model, setting.rho, 0.0, f"client {k}").sensitivity
         for k, model in enumerate(run.net.models)
     ]
-    assumed = [2.0 / (setting.rho * m) for m in rows]
+    assumed = [2.0 / (setting.rho * model.n_rows) for model in run.net.models]
     return {
         "assumed_eps": largest_eps(assumed, present, method.variance),
         "proved_eps": largest_eps(proved, present, method.variance),

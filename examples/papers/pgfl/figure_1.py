@@ -13,7 +13,8 @@ from __future__ import annotations
 from pgfl._claims import value
 from pgfl._compared import MAIN, compared
 from pgfl._runs import runs_of
-from pgfl._setting import EXACT, given, setting_of
+from pgfl._setting import stated
+from pgfl._systems import EXACT, setting_of
 
 from gtvcvx.experiments import Experiment, Outcome, Study
 
@@ -31,7 +32,7 @@ def run(study: Study) -> Outcome:
             value(f"{EXACT.label}, noise 1", exact, say=say),
         ],
         panels=methods.panels(exact),
-        setting=given(setting),
+        setting=stated(setting),
         measure="NMSD (53) after the last round; where two methods are compared, their ratio",
     )
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from pgfl._claims import smaller
 from pgfl._compared import MAIN, compared
 from pgfl._runs import runs_of
-from pgfl._setting import ONE_MODEL, SCHEDULED, Method, given, setting_of
+from pgfl._setting import stated
+from pgfl._systems import ONE_MODEL, SCHEDULED, setting_of
 
 from gtvcvx.experiments import Experiment, Outcome, Study
 
@@ -28,7 +29,7 @@ def run(study: Study) -> Outcome:
     return Outcome(
         rows=[*methods.claims(), gain, *methods.value_rows()],
         panels=methods.panels(),
-        setting=given(setting, Method("", scheduled=SCHEDULED)),
+        setting=stated(setting, scheduled=True),
         measure="NMSD (53) after the last round; where two methods are compared, their ratio",
     )
 

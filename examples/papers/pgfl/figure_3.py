@@ -14,7 +14,8 @@ from dataclasses import replace
 from pgfl._claims import near, smaller
 from pgfl._compared import MAIN, compared
 from pgfl._runs import runs_of
-from pgfl._setting import LEARNING, NO_LEARNING, SCHEDULED, VARIANCE, Method, given, setting_of
+from pgfl._setting import stated
+from pgfl._systems import LEARNING, NO_LEARNING, SCHEDULED, VARIANCE, setting_of
 
 from gtvcvx.experiments import Experiment, Outcome, Study
 
@@ -49,7 +50,7 @@ def run(study: Study) -> Outcome:
     return Outcome(
         rows=[*methods.claims(), *claims, *methods.value_rows()],
         panels=methods.panels(),
-        setting=given(setting, Method("", scheduled=SCHEDULED, variance=VARIANCE)),
+        setting=stated(setting, scheduled=True, private=True),
         notes=[
             "The noise comes from a fixed seed, so that the run can be repeated; that protects "
             "nothing, and eps is that of the same run with fresh noise."

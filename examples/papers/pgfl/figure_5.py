@@ -10,17 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pgfl._claims import near, smaller, value
-from pgfl._compared import MAIN, NOISES, panel
+from pgfl._compared import MAIN, NOISES, few_seeds, panel
 from pgfl._runs import Runs, runs_of
-from pgfl._setting import (
+from pgfl._setting import stated
+from pgfl._systems import (
     FADING,
     LEARNING,
     NO_LEARNING,
     SCHEDULED,
     VARIANCE,
-    Method,
     Setting,
-    given,
     setting_of,
 )
 
@@ -33,8 +32,9 @@ LISTED = (50, 150, 300)
 
 def three(study: Study, setting: Setting) -> tuple[Runs, ...]:
     """Run tau = 0, .4 and the fading one."""
+    seeds = None if setting.noise == MAIN else few_seeds(study)
     return tuple(
-        runs_of(study, setting, replace(method, scheduled=SCHEDULED, variance=VARIANCE))
+        runs_of(study, setting, replace(method, scheduled=SCHEDULED, variance=VARIANCE), seeds)
         for method in (NO_LEARNING, LEARNING, FADING)
     )
 
@@ -72,9 +72,7 @@ def run(study: Study) -> Outcome:
     return Outcome(
         rows=[*rows, *values],
         panels=panels,
-        setting=given(
-            setting_of(study, spread=SPREAD), Method("", scheduled=SCHEDULED, variance=VARIANCE)
-        ),
+        setting=stated(setting_of(study, spread=SPREAD), scheduled=True, private=True),
         measure="NMSD (53); where two methods are compared, their ratio",
     )
 
