@@ -216,6 +216,9 @@ def test_clients_have_images_of_their_tasks_and_none_of_the_tests(tasks):
         assert (loss.y == 0).sum() == (loss.y == 1).sum()
         seen |= set(rows)
     tests = system.score.args[1]
+    for (rows, second), sides in zip(tests, tasks.sides, strict=True):
+        digits = images.labels[[place[row.tobytes()] for row in rows]]
+        assert (set(digits[~second]), set(digits[second])) == (set(sides[0]), set(sides[1]))
     assert not seen & {place[row.tobytes()] for rows, _ in tests for row in rows}
     assert (
         max(np.linalg.norm(loss.X, axis=1).max() for loss in system.losses)
