@@ -66,8 +66,8 @@ class Compared:
         """Return a pair of axes for each noise."""
         four = (self.none, self.some, self.alone, self.one)
         return [
-            panel(f"noise {MAIN:g}", (*four, *beside)),
-            *(panel(f"noise {noise:g}", three) for noise, three in self.others.items()),
+            panel(f"noise of targets {MAIN:g}", (*four, *beside)),
+            *(panel(f"noise of targets {noise:g}", three) for noise, three in self.others.items()),
         ]
 
 

@@ -84,7 +84,11 @@ class Runs:
             "highest of clusters": of.max(axis=1),
         }
         return [
-            Level(f"pooled optimum, {who}", float(value.mean()), "optimum")
+            Level(
+                f"pooled optimum, {who}",
+                float(value.mean()),
+                "optimum" if value is self.optimum else "other",
+            )
             for who, value in values.items()
         ]
 

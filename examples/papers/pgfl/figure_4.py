@@ -62,7 +62,9 @@ def panel(noise: float, taus: tuple[float, ...], runs: list[Runs]) -> Panel:
     """Return the NMSD along tau."""
     label = f"PGFL after {runs[0].rounds[-1]:g} rounds"
     curve = Curve(label, taus, errors(runs), runs[0].final)
-    return Panel(f"noise {noise:g}", "tau", "NMSD (53)", [curve], runs[0].levels(), ylog=True)
+    return Panel(
+        f"noise of targets {noise:g}", "tau", "NMSD (53)", [curve], runs[0].levels(), ylog=True
+    )
 
 
 def run(study: Study) -> Outcome:

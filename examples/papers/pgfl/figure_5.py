@@ -68,7 +68,7 @@ def run(study: Study) -> Outcome:
             for each in runs
             for n in sorted({min(n, setting.rounds) for n in LISTED})
         ]
-        panels.append(panel(f"noise {noise:g}", runs))
+        panels.append(panel(f"noise of targets {noise:g}", runs))
     return Outcome(
         rows=[*rows, *values],
         panels=panels,
