@@ -43,7 +43,7 @@ EXPERIMENT = Experiment(
     seeds=4,
     paper_seeds=10,
     remark=(
-        "Scheduling alone makes every curve end higher, that of one model as well; the noise of the "
-        "targets and the rule for servers without clients of a cluster belong beside the figure."
+        "One model of all clients does not gain from scheduling. The noise of the targets, and the "
+        "rule for servers without clients of a cluster, belong beside the figure."
     ),
 )
