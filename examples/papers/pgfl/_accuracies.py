@@ -37,7 +37,7 @@ def of_tasks(study: Study, tasks: Tasks) -> Outcome:
     rows = [*claims("with noise", *noisy), *claims("without noise", *quiet)]
     named = [("with noise", noisy), ("without noise", quiet), ("all clients", (exact,))]
     rows += [values(each, how) for how, several in named for each in several]
-    panels = [panel("scheduling and noise", noisy), panel("scheduling alone", (*quiet, exact))]
+    panels = [panel("with privacy noise", noisy), panel("without privacy noise", (*quiet, exact))]
     return Outcome(
         rows=rows,
         panels=panels,
