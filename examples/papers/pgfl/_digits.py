@@ -109,13 +109,14 @@ def ahead(name: str, printed: str, ours: Runs, other: Runs, round_: int | None =
     """State that one method is more accurate than another; the row shows the difference.
 
     REPRODUCED if the mean difference over the seeds is positive by more than two standard errors,
-    NOT REPRODUCED if it is less, or negative.
+    NOT REPRODUCED if it is less, or negative; no verdict where nothing is printed.
     """
     a, b = (r.last if round_ is None else r.at(round_) for r in (ours, other))
     sign = sign_of(a - b)
     said = {1: "higher", 0: "no clear difference", -1: "reversed: lower"}[sign]
     reason = f"{said}; {a.mean():.2%} against {b.mean():.2%}; both aim at the same pooled optimum"
-    return Row(name, printed, a - b, ours.optimum - other.optimum, verdict_of_order(-sign), reason)
+    verdict = None if printed == "not given" else verdict_of_order(-sign)
+    return Row(name, printed, a - b, ours.optimum - other.optimum, verdict, reason)
 
 
 def stated(
