@@ -105,6 +105,26 @@ def test_eps_is_that_of_51():
     assert _runs.largest_eps([0.3, 0.4], present, 0.5) == pytest.approx(eps)
 
 
+@pytest.mark.parametrize("name", ["regression", "digits"])
+def test_budgets_are_those_of_a_report_with_fresh_noise(name):
+    source = {"regression": _setting.REGRESSION, "digits": SMALL}[name]
+    system = source.draw(TINY, 0)
+    private = fed.PrivateReleases(0.5, _systems.ZETA, delta=_runs.DELTA, **system.bounds)
+    run = fed.simulate(
+        fed.PGFL(TINY.rho, ridge=TINY.ridge, privacy=private),
+        _systems.network_of(system, _systems.NO_LEARNING),
+        TINY.rounds,
+        sampling=fed.Sampling(3),
+    )
+    found = _runs._budgets(TINY, _systems.Method("", variance=0.5), system, run)
+    assert found["proved_eps"] == pytest.approx(run.privacy_report().epsilon_simple.max())
+    share = 2.0 / (TINY.rho * system.losses[0].X.shape[0])
+    proved = private.answer(run.net.models[0], TINY.rho, 0.0, "").sensitivity
+    rho = {key: found[key] for key in ("assumed_eps", "proved_eps")}
+    budgets = [(np.sqrt(np.log(1e5) + eps) - np.sqrt(np.log(1e5))) ** 2 for eps in rho.values()]
+    assert budgets[0] / budgets[1] == pytest.approx((share / proved) ** 2)
+
+
 def test_the_variance_gives_the_budget_that_it_is_named_after():
     variance = figure_6.variance_of(0.03, 2.0)
     # A client with two rows and C_k = 1.
