@@ -52,7 +52,8 @@ def run(study: Study) -> Outcome:
     Vs = study.choose(tiny=(10,), default=(20, 40), paper=(20, 40, 60, 80, 100))
     ns = study.choose(tiny=(30,), default=(50, 200), paper=(50, 100, 200))
     varrhos = study.choose(tiny=(0.2,), default=(0.1, 0.2), paper=(0.1, 0.2))
-    runs = collect(study, [(V, n, r) for V in Vs for n in ns for r in varrhos])
+    places = [(V, n, r) for V in Vs for n in ns for r in varrhos]
+    runs = collect(study, places, [place for place in places if place[0] == Vs[-1]])
     panels = [panel(runs, Vs, n, r) for r in varrhos for n in ns]
     rows = [*findings(runs, Vs, ns, varrhos), *numbers(runs, Vs, ns, varrhos)]
     given = {
