@@ -13,7 +13,15 @@ from collections.abc import Sequence
 
 import numpy as np
 from fedadmm._estimators import COVARIANCES
-from fedadmm._figures import SETTING, Place, Runs, collect, number_row, span, worse_than_local
+from fedadmm._figures import (
+    SETTING,
+    Place,
+    Runs,
+    collect,
+    number_row,
+    span,
+    worse_than_local,
+)
 from fedadmm._setting import FloatArray, global_closed_form, local_closed_form
 
 from gtvcvx.experiments import Experiment, Level, Outcome, Panel, Row, Study, Verdict
@@ -21,6 +29,7 @@ from gtvcvx.experiments import Experiment, Level, Outcome, Panel, Row, Study, Ve
 ES = tuple(f"FedADMM-ES {covariance}" for covariance in COVARIANCES)
 LOCAL_ES = tuple(f"Local-ES {covariance}" for covariance in COVARIANCES)
 METHODS = ("FedADMM(G)", *ES, *LOCAL_ES, "Oracle", "Local")
+PAPER_V = (40, 60, 80)
 FROM = 0.2  # varrho from which the text calls FedADMM without selection worse than Local
 
 
@@ -43,15 +52,16 @@ def unaffected(changed: FloatArray) -> Verdict:
     return Verdict.REPRODUCED if not changed.any() else Verdict.NOT_REPRODUCED
 
 
-def run(study: Study) -> Outcome:
-    Vs = study.choose(tiny=(10,), default=(20, 40), paper=(40, 60, 80))
+def run(study: Study, Vs: Sequence[int] = ()) -> Outcome:
+    """Run the figure, or a part of its V."""
+    full = study.choose(tiny=(10,), default=(20, 40), paper=PAPER_V)
+    Vs = tuple(Vs) or full
     ns = study.choose(tiny=(30,), default=(50, 100), paper=(50, 100))
     varrhos = study.choose(
         tiny=(0.0, 0.9), default=(0.0, 0.2, 0.5, 0.9), paper=tuple(np.arange(10) / 10)
     )
     places = [(V, n, r) for V in Vs for n in ns for r in varrhos]
-    ends = [place for place in places if place[2] == varrhos[-1]]
-    runs = collect(study, places, ends, local_es=True)
+    runs = collect(study, places, local_es=True)
     panels = [panel(runs, V, n, varrhos) for n in ns for V in Vs]
     rows = [*findings(runs, Vs, ns, varrhos), *numbers(runs, Vs, ns, varrhos)]
     given = {
