@@ -187,4 +187,5 @@ EXPERIMENT = Experiment(
     seeds=2,
     paper_seeds=20,
     data="synthetic",
+    remark="The grid of lambda: where it reaches 0, FedADMM on a corrupted graph can be Local.",
 )

@@ -297,4 +297,5 @@ EXPERIMENT = Experiment(
     seeds=3,
     paper_seeds=20,
     data="synthetic",
+    remark="What GD descends, the corruption, lambda, rho, kappa and the radius of the ball.",
 )

@@ -243,4 +243,6 @@ EXPERIMENT = Experiment(
     seeds=3,
     paper_seeds=50,
     data="the user's county files, or a synthetic stand-in",
+    remark="The accuracy of the most frequent answer, a measure that is fair to both classes, and "
+    "the ridge, without which the local estimates of some states do not exist.",
 )
