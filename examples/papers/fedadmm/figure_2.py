@@ -23,6 +23,7 @@ from fedadmm._figures import (
     expected,
     number_row,
     span,
+    values,
     worse_than_local,
 )
 from fedadmm._setting import FloatArray, local_closed_form
@@ -32,6 +33,7 @@ from gtvcvx.experiments import Curve, Experiment, Level, Outcome, Panel, Row, St
 ES = tuple(f"FedADMM-ES {covariance}" for covariance in COVARIANCES)
 METHODS = ("FedADMM(G)", *ES, "Oracle", "Local", "Global")
 PAPER_V = (20, 40, 60, 80, 100)
+PAPER_N = (50, 100, 200)
 # Curves whose means differ by less than a tenth cannot be told apart on the figure's axis.
 NEAR = 1.1
 ROWS_AT = 40  # of all V: the text has one table's worth of numbers
@@ -53,7 +55,7 @@ def run(study: Study, Vs: Sequence[int] = ()) -> Outcome:
     """Run the figure, or a part of its V."""
     full = study.choose(tiny=(10,), default=(20, 40), paper=PAPER_V)
     Vs = tuple(Vs) or full
-    ns = study.choose(tiny=(30,), default=(50, 200), paper=(50, 100, 200))
+    ns = study.choose(tiny=(30,), default=(50, 200), paper=PAPER_N)
     varrhos = study.choose(tiny=(0.2,), default=(0.1, 0.2), paper=(0.1, 0.2))
     places = [(V, n, r) for V in Vs for n in ns for r in varrhos]
     runs = collect(study, places)
@@ -61,8 +63,8 @@ def run(study: Study, Vs: Sequence[int] = ()) -> Outcome:
     rows = [*findings(runs, Vs, ns, varrhos), *numbers(runs, Vs, ns, varrhos)]
     given = {
         "replications": f"100 (given): ours are {len(study.seeds)}",
-        "V": str(Vs),
-        "n": str(ns),
+        "V": values(PAPER_V, Vs),
+        "n": values(PAPER_N, ns),
     }
     return Outcome(rows, panels, {**SETTING, **given}, NOTES, measure="error, mean over devices")
 

@@ -20,6 +20,7 @@ from fedadmm._figures import (
     collect,
     number_row,
     span,
+    values,
     worse_than_local,
 )
 from fedadmm._setting import FloatArray, global_closed_form, local_closed_form
@@ -30,6 +31,7 @@ ES = tuple(f"FedADMM-ES {covariance}" for covariance in COVARIANCES)
 LOCAL_ES = tuple(f"Local-ES {covariance}" for covariance in COVARIANCES)
 METHODS = ("FedADMM(G)", *ES, *LOCAL_ES, "Oracle", "Local")
 PAPER_V = (40, 60, 80)
+PAPER_N = (50, 100)
 FROM = 0.2  # varrho from which the text calls FedADMM without selection worse than Local
 
 
@@ -56,7 +58,7 @@ def run(study: Study, Vs: Sequence[int] = ()) -> Outcome:
     """Run the figure, or a part of its V."""
     full = study.choose(tiny=(10,), default=(20, 40), paper=PAPER_V)
     Vs = tuple(Vs) or full
-    ns = study.choose(tiny=(30,), default=(50, 100), paper=(50, 100))
+    ns = study.choose(tiny=(30,), default=(50, 100), paper=PAPER_N)
     varrhos = study.choose(
         tiny=(0.0, 0.9), default=(0.0, 0.2, 0.5, 0.9), paper=tuple(np.arange(10) / 10)
     )
@@ -66,8 +68,8 @@ def run(study: Study, Vs: Sequence[int] = ()) -> Outcome:
     rows = [*findings(runs, Vs, ns, varrhos), *numbers(runs, Vs, ns, varrhos)]
     given = {
         "replications": f"100 (given): ours are {len(study.seeds)}",
-        "V": str(Vs),
-        "n": str(ns),
+        "V": values(PAPER_V, Vs),
+        "n": values(PAPER_N, ns),
     }
     return Outcome(rows, panels, {**SETTING, **given}, NOTES, measure="error, mean over devices")
 
