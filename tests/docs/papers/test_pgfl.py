@@ -26,7 +26,8 @@ def test_every_curve_says_what_is_proved_and_has_its_optimum(name):
         assert [level for level in panel.levels if level.kind == "optimum"]
     assert any(row.verdict for row in outcome.rows)
     numbers = [row for row in outcome.rows if row.verdict is None and row.mean is not None]
-    assert all(np.all(row.optimum > 0.0) for row in numbers)
+    # Of differences the optimum is zero.
+    assert all(np.all(row.optimum >= 0.0) for row in numbers)
 
 
 def test_digits_are_named_and_noise_has_its_budget():
