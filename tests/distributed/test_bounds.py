@@ -113,11 +113,14 @@ def test_gaps_are_valid_and_those_of_one_machine(name, sharded):
         whole = joined_edges(parts, problem, found)
         again = problem.bounds.gap_of(w, whole)
         room = 1e-12 * abs(value)
-        assert again.total - room <= gap.total
+        # It knows more of what rounding may do at its nodes, and takes coordinates one by one.
+        exact = again.total - again.rounding
+        assert exact - room <= gap.total
         if name not in POLYHEDRAL:  # there multipliers of the flow are known, perhaps not the best
-            assert gap.total == pytest.approx(again.total, rel=1e-9, abs=room)
-        assert gap.rounding == pytest.approx(again.rounding, rel=0.01)
-        assert bounds.gap_of(point, found).total == pytest.approx(again.total, rel=1e-9, abs=room)
+            assert gap.total - gap.rounding == pytest.approx(exact, rel=1e-9, abs=room)
+        assert gap.rounding <= 3.0 * again.rounding
+        found_again = bounds.gap_of(point, found)
+        assert found_again.total - found_again.rounding == pytest.approx(exact, rel=1e-9, abs=room)
 
 
 def joined_edges_of_one_side(parts, rows):
