@@ -7,9 +7,9 @@ from gtvcvx.distributed._parts import Parts
 from gtvcvx.distributed.engines import LocalEngine
 
 
-def parts_of(problem, folder, shards=16):
+def parts_of(problem, folder, shards=16, partitioner="order"):
     """Return all shards of a problem, in this process."""
-    shard(problem, folder, shards, partitioner="order")
+    shard(problem, folder, shards, partitioner=partitioner)
     return LocalEngine().run(load, str(folder), 1)
 
 

@@ -1,6 +1,7 @@
 """Gaps of problems in shards: valid, as small as those of one machine, the same for all workers."""
 
 import functools
+import os
 from pathlib import Path
 
 import _bounds_tasks as tasks
@@ -241,6 +242,54 @@ def test_the_incumbent_is_that_of_one_machine(name, sharded):
     found = incumbent.solution(status="optimal", n_iter=3, seconds=0.5, solver="x")
     assert record.gap == pytest.approx(found.gap)
     assert incumbent.progress(3, 0.5).rel_gap == found.rel_gap
+
+
+def random_losses(rng, n, d):
+    """Return losses of six kinds, and none at all at some nodes."""
+    out = {0: gtv.PointLoss(np.ones(d))}
+    for i in range(1, n):
+        X = rng.normal(size=(rng.integers(1, 4), d))
+        y = rng.normal(size=len(X))
+        kinds = [
+            lambda X, y: gtv.SquaredLoss(X, y),
+            lambda X, y: gtv.AbsoluteLoss(X, y),
+            lambda X, y: gtv.LogisticLoss(X, (y > 0.0) * 1.0),
+            lambda X, y: gtv.HuberLoss(X, y, delta=0.5),
+            lambda X, y: gtv.SquaredLoss(X, y) + gtv.L1(0.1),
+            lambda X, y: gtv.SquaredLoss(X, y) + gtv.Box(-1.0, 1.0),
+        ]
+        k = rng.integers(0, len(kinds) + 3)
+        if k < len(kinds):
+            out[i] = kinds[k](X, y)
+    return out
+
+
+@pytest.mark.parametrize("seed", range(4 * int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))))
+def test_random_problems_in_random_shards(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 60)), int(rng.integers(1, 4))
+    ends = rng.integers(0, n, (rng.integers(0, 4 * n), 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    graph = gtv.EmpiricalGraph(n, ends, 10.0 ** rng.uniform(-2.0, 2.0, len(ends)))
+    penalty = ("l1", "l2", "linf", "squared")[rng.integers(0, 4)]
+    lam = 10.0 ** rng.uniform(-2.0, 1.0)
+    problem = gtv.GTVProblem(graph, random_losses(rng, n, d), penalty, lam)
+    owners = np.unique(rng.integers(0, rng.integers(1, 8), n), return_inverse=True)[1]
+    parts = parts_of(problem, tmp_path, int(owners.max()) + 1, owners)
+    incumbent, alone = ShardedIncumbent(parts), Incumbent(problem)
+    solution = problem.solve(rtol=1e-9)
+    room = 1e-11 * max(1.0, abs(solution.value))
+    for noise in (1.0, 1e-2, 0.0):
+        w = solution.w + noise * rng.normal(size=solution.w.shape)
+        u = solution.u + noise * rng.normal(size=solution.u.shape)
+        incumbent.update(spread_nodes(parts, w), spread_edges(parts, problem, u))
+        alone.update(w, u)
+        assert incumbent.dual_value <= solution.value + room
+        assert incumbent.value == pytest.approx(alone.value, rel=1e-6, abs=1e-6)
+        assert incumbent.gap == pytest.approx(alone.gap, rel=1e-3, abs=1e-6 * max(1.0, alone.value))
+        whole = joined_nodes(parts, incumbent.w), joined_edges(parts, problem, incumbent.u)
+        assert problem.value(whole[0]) == pytest.approx(incumbent.value, rel=1e-12, abs=room)
+        assert problem.bounds.gap_of(*whole).total <= incumbent.gap + room
 
 
 def test_the_same_bits_for_all_numbers_of_workers(tmp_path, monkeypatch):
