@@ -195,8 +195,7 @@ def fit(
 
     "error" and "optimum" are errors of both, "gap" and "optimum gap" bound their distances from the
     optimal value (relative): with ``proof`` by exact arithmetic, else in floating point. "least"
-    bounds (39) of all such runs from below, and "longest" is the largest norm at a node without
-    data.
+    bounds (39) of all such runs from below.
     """
     problem = instance.problem(method, reading)
     w, solved = algorithm1(problem, [iterations])[iterations], optimum(problem)
@@ -207,7 +206,6 @@ def fit(
         "gap": gap(problem, w, solved),
         "optimum gap": gap(problem, solved.w, solved),
         "least": instance.least_mse(method, [iterations])[0],
-        "longest": largest_norm(w[~instance.data.labelled]),
     }
 
 
@@ -220,11 +218,6 @@ def valid_gap(problem: gtv.GTVProblem, w: Array, solved: gtv.Solution) -> float:
     """Bound it in floating point: a proof for each of many runs would take as long as they do."""
     value = problem.value(w)
     return max(value - solved.dual_value, 0.0) / max(1.0, abs(value))
-
-
-def largest_norm(w: Array) -> float:
-    """Largest norm of the rows, 0 without any."""
-    return float(np.linalg.norm(w, axis=1).max(initial=0.0))
 
 
 def reproduced(reading: str) -> Verdict:

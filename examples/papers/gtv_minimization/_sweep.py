@@ -118,10 +118,15 @@ class Results:
         error, solved = (self.of(method, line, name).clip(low) for name in ("error", "optimum"))
         last = gap_text(self.of(method, line, "gap")[:, -1], CLAIM)
         proved = gap_text(self.of(method, line, "optimum gap")[:, -1], CLAIM)
-        return [
+        curves = [
             Curve(line, self.sweep.xs, error, last),
             Curve(f"{line}: optimum", self.sweep.xs, solved, proved, kind="optimum"),
         ]
+        least = self.of(method, line, "least")
+        if self.reading == "paper" and (least > low).all():
+            label = f"{line}: speed limit"
+            curves.append(Curve(label, self.sweep.xs, least, "proved", kind="limit"))
+        return curves
 
     def axis_rows(self, printed: tuple[float, float]) -> list[Row]:
         """Whether the least and the largest error of all curves fit the printed axis."""

@@ -156,13 +156,14 @@ def notebook_cell(instance: Instance, iterations: int) -> dict[str, Any]:
 def verdict(
     printed: float, ours: Mapping[str, Any], elsewhere: Sequence[float], reading: str
 ) -> Verdict:
-    """Reproduced where the mean of one of ours is the printed number up to a factor of 1.5.
+    """Reproduced where most seeds of one of ours give the printed number up to a factor of 1.5.
 
-    Under another reading where the study's is another one, or where only one of the values
-    ``elsewhere``, of the notebook's draw, is.
+    Not the mean: IFCA's errors are either small or large. Under another reading where the study's
+    is another one, or where only one of the values ``elsewhere``, of the notebook's draw, is near.
     """
-    if any(near(printed, values, FACTOR) for values in ours.values()):
-        return reproduced(reading)
+    for values in ours.values():
+        if np.mean([near(printed, value, FACTOR) for value in np.atleast_1d(values)]) > 0.5:
+            return reproduced(reading)
     found = any(near(printed, value, FACTOR) for value in elsewhere)
     return Verdict.OTHER_READING if found else Verdict.NOT_REPRODUCED
 
@@ -257,8 +258,9 @@ class Table:
                 fails(np.concatenate([own["all"], label]),
                       np.concatenate([self.of("FedAvg"), np.full(len(label), reference)]),
                       self.reading),
-                f"one start is no result: of the notebook's draw {count(label, reference)}; "
-                f"{reason}"),
+                f"one start is no result. The notebook's draw: {count(label, reference)}; with "
+                "sums divided by the model's own clients "
+                f"{count(self.ifca['cluster'][:, 0], reference)}; {reason}"),
         ]  # fmt: skip
         for average, name in (("all", "all clients"), ("cluster", "the model's own clients")):
             rows.append(
@@ -338,5 +340,5 @@ EXPERIMENT = Experiment(
     seeds=2,
     paper_seeds=5,
     remark="Table I's numbers are label errors of a loss that is a sum, l1, from one draw; and its "
-    "row of IFCA is one unlucky start: most starts of the same method end below the GTV optimum.",
+    "row of IFCA is one start of several, of which others end below the GTV optimum.",
 )

@@ -255,6 +255,7 @@ class TestRules:
     def test_table_1(self):
         rule = module_of("gtv-table-1").verdict
         assert rule(2.0, {"l1": [9.0], "l2": [2.5, 2.0]}, [], "paper") is YES
+        assert rule(2.0, {"l1": [4.0, 1e-6]}, [], "paper") is NO  # the mean alone would be near
         assert rule(2.0, {"l1": [2.0]}, [], "notebook") is OTHER
         assert rule(2.0, {"l1": [9.0]}, [2.1], "paper") is OTHER
         assert rule(2.0, {"l1": [9.0]}, [0.9], "paper") is NO
