@@ -94,18 +94,20 @@ class TestSetting:
         errors = _estimators.fold_errors(data, graph, self.seed)
         order = np.random.default_rng([self.seed, self.V, self.n, 2]).random((self.V, self.n))
         fold = np.argsort(order, axis=1) % 5
-        tried = [lam for lam in errors if lam > 0.0]
         twin = gtv.cross_validate(
             gtv.GTVProblem(graph, gtv.SquaredLoss.stack(data.X, data.y), "l1", 1.0),
-            2.0 * np.array(tried),
+            2.0 * _estimators.GRID,
             cv=fold.ravel(),
             rtol=1e-6,
             verbose=False,
         )
+        tried = [lam / 2 in errors for lam in twin.lams]
+        ours = [errors[lam / 2] for lam in twin.lams[tried]]
         # Tolerance of the folds' solutions; neighbouring errors differ by more.
-        np.testing.assert_allclose(
-            [errors[lam / 2] for lam in twin.lams], twin.mean_errors, rtol=4e-3
-        )
+        np.testing.assert_allclose(ours, twin.mean_errors[tried], rtol=4e-3)
+        # What is left out is worse, and the choice that of the whole grid.
+        assert not all(tried)
+        assert max(errors, key=lambda lam: -errors[lam]) == twin.lam / 2
 
     def test_lambda_zero_is_local(self):
         data = _setting.draw(self.V, self.n, self.seed)
