@@ -68,7 +68,7 @@ def records(known: dict[str, Experiment]) -> dict[str, Record]:
 
 def page(known: dict[str, Experiment], found: dict[str, Record]) -> str:
     """Return the text of the page."""
-    parts = [INTRODUCTION, verdicts(found), runs(found)]
+    parts = [INTRODUCTION, verdicts(found), runs(known, found)]
     for paper in dict.fromkeys(record.paper for record in found.values()):
         parts.append(f"## [{paper}]\n")
         parts += [section(known[n], record) for n, record in found.items() if record.paper == paper]
@@ -106,12 +106,12 @@ def verdicts(found: dict[str, Record]) -> str:
     )
 
 
-def runs(found: dict[str, Record]) -> str:
+def runs(known: dict[str, Experiment], found: dict[str, Record]) -> str:
     """Return the table of how the shown runs were made."""
     header = ["Experiment", "Data", "Setting", "Seeds", "CPU time"]
     lines = [
-        [link(r), escaped(r.data), SIZES[r.size], str(r.seeds), duration(r.cpu_seconds)]
-        for r in found.values()
+        [link(r), escaped(r.data), SIZES[r.size], seeds(known[n], r), duration(r.cpu_seconds)]
+        for n, r in found.items()
     ]
     return f"## The runs that are shown\n\n{table(header, lines)}"
 
