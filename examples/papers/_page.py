@@ -152,25 +152,32 @@ def section(experiment: Experiment, record: Record) -> str:
 def run_line(experiment: Experiment, record: Record) -> str:
     """Return how the shown run was made: command, data, size, time, code."""
     source = (_catalogue.HERE / _catalogue.source(experiment)).relative_to(DOCS.parent).as_posix()
-    seeds = f"{record.seeds} seed" + ("s" if record.seeds != 1 else "")
-    size = {"paper": "the full setting", "default": "the default size"}.get(
-        record.size, record.size
-    )
+    repeated = f"{seeds(experiment, record)} seed" + ("s" if record.seeds != 1 else "")
     time = duration(record.cpu_seconds)
     return (
-        f"Data: {prose(record.data)}. Shown is {size} with {seeds}, {time} of CPU time: "
-        f"`{command(experiment, record)}`, [{source}](../{source})."
+        f"Data: {prose(record.data)}. Shown is the {SIZES[record.size]} with {repeated}, {time} of "
+        f"CPU time: `{command(experiment, record)}`, [{source}](../{source})."
     )
 
 
 def command(experiment: Experiment, record: Record) -> str:
     """Return the command of a run, with the arguments that are not those by default."""
-    usual = experiment.paper_seeds if record.size == "paper" else experiment.seeds
     words = ["python examples/papers", record.name]
     words += ["--paper"] * (record.size == "paper")
     words += [f"--reading {record.reading}"] * (record.reading != experiment.readings[0])
-    words += [f"--seeds {record.seeds}"] * (record.seeds != usual)
+    words += [f"--seeds {record.seeds}"] * (record.seeds != usual_seeds(experiment, record))
     return " ".join(words)
+
+
+def usual_seeds(experiment: Experiment, record: Record) -> int:
+    """Return how many seeds a run of this size has unless told otherwise."""
+    return experiment.paper_seeds if record.size == "paper" else experiment.seeds
+
+
+def seeds(experiment: Experiment, record: Record) -> str:
+    """Return the number of seeds, and of how many where some were left out."""
+    usual = usual_seeds(experiment, record)
+    return f"{record.seeds} of {usual}" if record.seeds < usual else str(record.seeds)
 
 
 def duration(seconds: float) -> str:
