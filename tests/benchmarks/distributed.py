@@ -186,7 +186,10 @@ def launched(arguments: argparse.Namespace, folder: Path, **options: Any) -> int
     command += [f"--engine={arguments.engine}"]
     if arguments.engine == "mpi":
         command = ["mpiexec", "-n", str(WORKERS), *command]
-    return subprocess.run(command, capture_output=True, text=True).returncode
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode and arguments.engine != "mpi":
+        print(done.stderr, file=sys.stderr)
+    return done.returncode
 
 
 def kills(arguments: argparse.Namespace) -> None:
