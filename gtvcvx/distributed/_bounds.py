@@ -15,7 +15,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
-from gtvcvx._norms import EPS, row_norm_2
+from gtvcvx._norms import EPS
 from gtvcvx.distributed._conservation import (
     Rows,
     ShardedConservation,
@@ -27,7 +27,7 @@ from gtvcvx.distributed._domains import ShardedDomains
 from gtvcvx.distributed._parts import Parts
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._settings import SECOND_TRIES
-from gtvcvx.duality._terms import Gap, GapTerms, Noise, best_scale, conductance_of, slack
+from gtvcvx.duality._terms import Gap, GapTerms, Noise, best_scale, conductance_of, longest, slack
 
 
 @dataclass(frozen=True)
@@ -162,18 +162,27 @@ class ShardedBounds:
         if largest_of(self._parts, flow.u) > 0.0 and far:
             # Far from the optimum a shorter flow may be better; close to it, none is.
             flow = flow.scaled(best_scale(lambda t: -self._gap(w, flow.scaled(t)).total))
-            gap = self._gap(w, flow)
-        return dataclasses.replace(gap, rounding=self._rounding(w, flow.u)), flow.u
+        return self._certain_gap(w, flow), flow.u
 
     def gap_of(self, w: Rows, u: Rows) -> ShardedGap:
         """Return the gap of w against a flow that is feasible already."""
-        gap = self._gap(w, ShardedFlow(u, [np.empty(0) for _ in self._parts]))
-        return dataclasses.replace(gap, rounding=self._rounding(w, u))
+        return self._certain_gap(w, ShardedFlow(u, [np.empty(0) for _ in self._parts]))
 
     def _gap(self, w: Rows, flow: ShardedFlow) -> ShardedGap:
         """Return the gap but for rounding."""
         given = zip(self._terms, w, flow.u, flow.b, strict=True)
         return self._summed(terms.gap(x, Flow(u, b)) for terms, x, u, b in given)
+
+    def _certain_gap(self, w: Rows, flow: ShardedFlow) -> ShardedGap:
+        """Return the gap with all that rounding may have hidden."""
+        reach, level = self._reach(w), self._level(w)
+        gaps = [
+            terms.certain_gap(x, Flow(u, b), reach, level)
+            for terms, x, u, b in zip(self._terms, w, flow.u, flow.b, strict=True)
+        ]
+        gap = self._summed(gaps)
+        doubtful = float(self._parts.add([part.rounding for part in gaps]))
+        return dataclasses.replace(gap, rounding=doubtful + self._rounding(w, flow.u, reach))
 
     def loose_gap(self, w: Rows) -> ShardedGap:
         """Return a gap of w against the flow zero, from above, that costs next to nothing."""
@@ -197,25 +206,32 @@ class ShardedBounds:
             for part, rows in zip(parts, u, strict=True)
         ]
 
-    def _rounding(self, w: Rows, u: Rows) -> float:
-        """First-order effect of rounding on the gap at (w, u).
-
-        See `gtvcvx.duality._bounds`: the spread is that of all nodes.
-        """
+    def _rounding(self, w: Rows, u: Rows, reach: FloatArray) -> float:
+        """First-order effect of rounding on the gap at (w, u), see `gtvcvx.duality._bounds`."""
         parts, sums = self._parts, []
-        missing = self._conservation.residual(u)
+        unsure = [terms.unsure(rows) for terms, rows in zip(self._terms, u, strict=True)]
+        missing = self._conservation.missing(u, unsure)
         for terms, part, x, flow, left in zip(self._terms, parts, w, u, missing, strict=True):
             noise = terms.noise(x, flow, part.counted)
-            sums.append([np.sum(row_norm_2(left)), *noise])
+            sums.append([np.sum(left @ reach), *noise])
         residual, *noises = parts.add(sums).tolist()
-        return 2.0 * residual * self._spread(w) + Noise(*noises).total
+        return 2.0 * residual + Noise(*noises).total
 
-    def _spread(self, w: Rows) -> float:
-        """Return the largest distance of a point's rows from their mean."""
+    def _reach(self, w: Rows) -> FloatArray:
+        """Return how far from w solutions may be where no loss tells, (d,): of all nodes."""
         parts = self._parts
         own = [rows[part.own] for rows, part in zip(w, parts, strict=True)]
         mean: FloatArray = parts.add([np.sum(rows, axis=0) for rows in own]) / parts.n_nodes
-        return float(parts.most([row_norm_2(rows - mean).max(initial=0.0) for rows in own]))
+        spread = parts.most([np.abs(rows - mean).max(axis=0, initial=0.0) for rows in own])
+        return np.maximum(spread, self._longest)
+
+    @cached_property
+    def _longest(self) -> FloatArray:
+        return longest(self._parts.add([terms.totals for terms in self._terms]))
+
+    def _level(self, w: Rows) -> float:
+        """Return how far the objective may be above what the losses are at least."""
+        return self.loose_gap(w).parts
 
 
 def _total(found: tuple[ShardedGap, Rows]) -> float:

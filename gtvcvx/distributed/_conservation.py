@@ -88,6 +88,11 @@ class ShardedConservation:
         """Return ``T_i (D^T u)_i`` at own nodes and zero at ghosts, (k, d) a part."""
         return [piece.residual(rows) for piece, rows in zip(self._pieces, u, strict=True)]
 
+    def missing(self, u: Rows, unsure: Rows) -> Rows:
+        """Return bounds (k, d) on what violates it, divergences being unsure; zero at ghosts."""
+        given = zip(self._pieces, u, unsure, strict=True)
+        return [piece.missing(rows, doubt) for piece, rows, doubt in given]
+
     def admissible(self, u: Rows) -> Rows:
         """Project on the subspace of flows that the penalty allows."""
         return [piece.admissible(rows) for piece, rows in zip(self._pieces, u, strict=True)]
@@ -270,9 +275,8 @@ def edge_norm(parts: Parts, rows: Rows) -> float:
 
 def largest_of(parts: Parts, *rows: Rows) -> float:
     """Return the largest absolute entry of some arrays."""
-    most = [
-        max(float(np.abs(a).max(initial=0.0)) for a in some) for some in zip(*rows, strict=True)
-    ]
+    # NaN is the largest of all, as in NumPy and unlike in Python.
+    most = [np.max([np.abs(a).max(initial=0.0) for a in some]) for some in zip(*rows, strict=True)]
     return float(parts.most(most))
 
 

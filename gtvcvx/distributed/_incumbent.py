@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gtvcvx._arrays import FloatArray
 from gtvcvx._norms import EPS
 from gtvcvx.distributed._bounds import ShardedBounds, ShardedGap
 from gtvcvx.distributed._conservation import Rows, largest_of
@@ -83,6 +84,22 @@ class ShardedIncumbent(BestPair[Rows, ShardedGap]):
         super().__init__()
         self._parts = parts
         self.bounds = ShardedBounds(parts)
+
+    def update(
+        self,
+        w: Rows,
+        u: Rows,
+        keep_last: bool = False,
+        a: FloatArray | None = None,
+        enough: float = 0.0,
+        exact: bool = False,
+    ) -> None:
+        """Do what `BestPair.update` does, but for a pair that has overflowed."""
+        # The largest entry is NaN where one is.
+        if np.isfinite(largest_of(self._parts, w, u)):
+            super().update(w, u, keep_last, a, enough, exact)
+        else:
+            self._begun()
 
     def _feasible(self, w: Rows) -> Rows:
         given = zip(self._parts, w, strict=True)

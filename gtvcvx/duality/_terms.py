@@ -104,23 +104,36 @@ class GapTerms:
         edge = self._of_jumps(lambda jumps, at: gap(jumps, u[at], capacities[at]), w)
         return Gap(node, edge, 0.0)
 
-    def certain_gap(self, w: FloatArray, flow: Flow) -> Gap:
+    def certain_gap(
+        self,
+        w: FloatArray,
+        flow: Flow,
+        reach: FloatArray | None = None,
+        level: float | None = None,
+    ) -> Gap:
         """Return the same with what rounding may add at the nodes.
 
-        For a whole problem: at the nodes of others a part does not know all flows.
+        A part of a problem is told the reach (d,) of the whole, see `of_nodes`, and how far the
+        objective of the whole may be above what losses are at least.
         """
-        node, doubtful = self.of_nodes(w, flow, self.reach(w))
+        node, doubtful = self.of_nodes(w, flow, self.reach(w) if reach is None else reach, level)
         u, capacities, gap = flow.u, self._capacities, self._penalty.fenchel_gap
         edge = self._of_jumps(lambda jumps, at: gap(jumps, u[at], capacities[at]), w)
         return Gap(node, edge, doubtful)
 
-    def of_nodes(self, w: FloatArray, flow: Flow, reach: FloatArray) -> tuple[FloatArray, float]:
+    def of_nodes(
+        self, w: FloatArray, flow: Flow, reach: FloatArray, level: float | None = None
+    ) -> tuple[FloatArray, float]:
         """Return the nodes' gaps (n,), and what rounding may add to them.
 
         Solutions may be as far as reach (d,) from w where no loss tells.
         """
         given = flow.b if len(flow.b) else None
-        doubt = Doubt(self.unsure(flow.u), reach, lambda: float(np.sum(self.variation(w))))
+
+        def variation() -> float:
+            return float(np.sum(self.variation(w))) if level is None else level
+
+        doubt = Doubt(self.unsure(flow.u), reach, variation)
         return self._losses.certain_gap(w, -(self._graph.divergence @ flow.u), doubt, given)
 
     def unsure(self, u: FloatArray) -> FloatArray:
@@ -150,10 +163,15 @@ class GapTerms:
     @cached_property
     def _long(self) -> FloatArray:
         """How long solutions may be where losses fall without end, (d,)."""
-        if not any(term["kind"] in ENDLESS for term in self._tables):
-            return np.zeros(self._losses.dim)
+        return longest(self.totals)
+
+    @cached_property
+    def totals(self) -> FloatArray:
+        """What `longest` asks for, (2 + d,); it adds up over parts."""
+        endless = sum(term["kind"] in ENDLESS for term in self._tables)
         rows = sum(len(term["y"]) for term in self._tables)
-        return np.asarray(DECIDED * np.sqrt(rows / self._squares))
+        squares = np.where(np.isinf(self._squares), 0.0, self._squares)
+        return np.concatenate([[endless, rows], squares])
 
     @cached_property
     def _tables(self) -> list[Term]:
@@ -209,6 +227,21 @@ class GapTerms:
         """Return what a function tells of the jumps of w over some edges, (m,)."""
         edges = self._graph.edges
         return rowwise(lambda at: function(differences(edges[at], w), at), len(edges), w.shape[1])
+
+
+def longest(totals: FloatArray) -> FloatArray:
+    """Return how long solutions may be where losses fall without end, (d,).
+
+    Parameters
+    ----------
+    totals : ndarray, shape (2 + d,)
+        Number of terms that do, number of rows, and sums of squares of all features.
+    """
+    endless, rows, squares = totals[0], totals[1], totals[2:]
+    if not endless:
+        return np.zeros(len(squares))
+    found = np.where(squares > 0.0, squares, np.inf)
+    return np.asarray(DECIDED * np.sqrt(rows / found))
 
 
 def slack(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> FloatArray:
