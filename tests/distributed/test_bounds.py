@@ -292,6 +292,27 @@ def test_random_problems_in_random_shards(seed, tmp_path):
         assert problem.bounds.gap_of(*whole).total <= incumbent.gap + room
 
 
+@pytest.mark.parametrize("loss", [gtv.SquaredLoss, gtv.AbsoluteLoss, gtv.LogisticLoss])
+def test_rounding_counts_as_much_as_on_one_machine(loss, tmp_path):
+    """An intercept and a year, targets far from zero; two rows a node, so that ranks are short."""
+    rng = np.random.default_rng(8)
+    X = 1e3 * rng.standard_normal((12, 2, 3))
+    X[:, :, 0], X[:, :, 1] = 1.0, 1985.0 + 20.0 * rng.standard_normal((12, 2))
+    y = rng.integers(0, 2, (12, 2)) * 1.0
+    y = y if loss is gtv.LogisticLoss else 1e9 + rng.standard_normal((12, 2))
+    ends = np.column_stack([np.arange(11), np.arange(1, 12)])
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(12, ends), loss.stack(X, y), "l2", 0.1)
+    solution = problem.solve(max_iter=100)
+    parts = parts_of(problem, tmp_path, 4)
+    bounds = ShardedBounds(parts)
+    for share in (0.0, 1e-6, 1e-2):
+        u = solution.u * (1.0 + share * rng.standard_normal(solution.u.shape))
+        given = spread_nodes(parts, solution.w), spread_edges(parts, problem, u)
+        found, alone = bounds.gap(*given)[0], problem.bounds.gap(solution.w, u)[0]
+        assert found.rounding >= 0.5 * alone.rounding > 0.0
+        assert found.total <= 4.0 * alone.total
+
+
 def test_the_same_bits_for_all_numbers_of_workers(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     folders = []
