@@ -22,7 +22,16 @@ from verify._display import fields_text
 class ShardedProgress:
     """What a callback of a distributed run sees at every check: points stay in their shards.
 
-    See `gtvcvx.Progress`.
+    Attributes
+    ----------
+    n_iter : int
+        Iterations so far.
+    seconds : float
+        Wall-clock time since the start, compilation included.
+    value, dual_value : float
+        Objective of the best point so far, and the best lower bound on the optimum.
+    gap, rel_gap : float
+        value - dual_value, and that over max(1, abs(value)).
     """
 
     n_iter: int
