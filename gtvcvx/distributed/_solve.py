@@ -120,7 +120,8 @@ def solve(
     callback : callable, optional
         Called at rank 0 with a `ShardedProgress` at every check; a true return value stops the run.
     timeout : float
-        Seconds of silence after which a worker is lost.
+        Seconds of silence after which a worker is lost: more than it takes to read its shards, and
+        30 at least, which rank 0 may take to solve a problem of groups.
     replace : int
         How often workers that are lost are started anew (local and Ray); the run goes on from its
         last checkpoint then, or from the start.
@@ -200,7 +201,10 @@ def _solved(parts: Parts, order: _Order, name: str) -> ShardedSolution:
             method.at_restart = checkpoints.at_restart
         _LOG.info("%s over shards from iteration %d", METHOD, run.n_iter)
         run.drive(method if polished is None else polished)
-    solution: ShardedSolution = run.solution(method=METHOD, switched=False)
+    try:
+        solution: ShardedSolution = run.solution(method=METHOD, switched=False)
+    except KeyboardInterrupt:  # pressed after the end, and raised in all workers after the same sum
+        solution = run.solution(method=METHOD, switched=False)
     return solution
 
 
