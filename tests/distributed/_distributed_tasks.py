@@ -109,7 +109,8 @@ def killed(fabric, given):
     try:
         return _solve.work(fabric, order)
     finally:
-        ShardedPrimalDual._restart, ShardedPrimalDual.run = original, run
+        # Inherited ones are to be seen again, whatever they are by then.
+        del ShardedPrimalDual._restart, ShardedPrimalDual.run
 
 
 def starts(folder):
