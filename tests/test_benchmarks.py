@@ -87,7 +87,7 @@ def test_footprint_is_that_of_the_solver_s_arrays():
     primal_dual = module("gtvcvx.solvers.primal_dual._primal_dual")
     problem = module("families").Case("F4", 200, "", "l2", 0.3).problem()
     n, m, d = problem.graph.n_nodes, problem.graph.n_edges, problem.dim
-    method = primal_dual.PrimalDual(problem)
+    method = primal_dual.PrimalDual(problem).state
     arcs = method._arcs
     arrays = [method.w, method.u, method._nodes, arcs.starts[:n], arcs.tails, method._tau]
     arrays += [problem.capacities, method._prox.matrix, method._prox.offset]

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import cvxpy
 import numpy as np
 import pytest
+from _made_up import EXPERIMENT
 from sklearn.base import BaseEstimator
 
 import gtvcvx as gtv
@@ -114,6 +115,35 @@ def shown(n: int) -> list[object]:
         ConformanceReport(rows(n), 3 * n, 1e-6, 0, 1.0, "time limit"),
         rows(1)[0],
         *federated(n),
+        *(sharded(n) + experiments(n)),
+    ]
+
+
+def sharded(n: int) -> list[object]:
+    """Shards of a problem, and what a run over them finds."""
+    problem, _ = chain(n)
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = gtv.distributed.shard(problem, folder, 3, partitioner="blocks")
+        run = gtv.distributed.solve(folder, workers=1)
+        shards = [manifest, manifest.shards[0], manifest.shard(folder, 0)]
+    tables = gtv.distributed.Tables(
+        edges="edges.csv", data="data.csv", node="node", target="y", lam=1
+    )
+    progress = gtv.distributed.ShardedProgress(1, 1 / 3, 1 / 3, 1 / 7, 1e-9, 1e-9)
+    return [*shards, run, tables, progress]
+
+
+def experiments(n: int) -> list[object]:
+    """An experiment with its outcome, and data of experiments."""
+    outcome = EXPERIMENT.run(gtv.experiments.Study(seeds=range(n)))
+    panel = outcome.panels[0]
+    return [
+        *(EXPERIMENT, gtv.experiments.Study(seeds=range(n)), outcome, outcome.rows[0], panel),
+        *(panel.curves[0], panel.levels[0], gtv.experiments.Verdict.REPRODUCED),
+        gtv.datasets.synthetic_election(0)[0],
+        gtv.datasets.load_digits_8x8(),
+        gtv.datasets.synthetic_weather_stations(seed=0),
+        gtv.experiments.run_experiment(EXPERIMENT, verbose=False),
     ]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from gtvcvx.distributed._shard import Shard
 from gtvcvx.files._atomic import atomic_write
 from gtvcvx.penalties import Penalty, penalty_from_data
+from verify._display import fields_text
 
 SCHEMA = "gtv-shards/1"
 FILE = "manifest.json"
@@ -43,6 +44,8 @@ class ShardRecord:
     n_edges: int
     n_rows: int
     halo: dict[int, int]
+
+    __repr__ = fields_text
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ class Manifest:
     partitioner: str
     labelled: bool
     shards: list[ShardRecord]
+
+    __repr__ = fields_text
 
     @property
     def n_shards(self) -> int:

@@ -14,6 +14,7 @@ from gtvcvx.files import _storage
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss, stacked_from_terms
 from gtvcvx.losses.batched._terms import Term, checked, selected
+from verify._display import fields_text
 
 SCHEMA = "gtv-shard/1"
 
@@ -54,6 +55,8 @@ class Shard:
     weights: FloatArray
     terms: list[Term]
     labels: list[Any] | None = None
+
+    __repr__ = fields_text
 
     @staticmethod
     def cut(

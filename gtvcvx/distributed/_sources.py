@@ -23,6 +23,7 @@ from gtvcvx.files._tables import DataTable, positions_of, scan_data, scan_edges
 from gtvcvx.losses.batched._terms import FIELDS, ROW_KINDS, Term, check_targets, fields_of
 from gtvcvx.penalties import Penalty, as_penalty, penalty_from_data
 from gtvcvx.problem import SCHEMA, checked_lam
+from verify._display import fields_text
 
 EDGE = np.dtype([("head", "<i8"), ("tail", "<i8"), ("weight", "<f8")])
 # Bytes that are read at a time.
@@ -247,6 +248,8 @@ class Tables:
     level: float = 0.5
     penalty: str | Penalty = "l2"
     lam: float = 0.1
+
+    __repr__ = fields_text
 
 
 class TableSource:

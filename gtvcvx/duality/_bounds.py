@@ -31,7 +31,7 @@ from gtvcvx.duality._correction import Certain, Correction, FeasiblePoint, corre
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import GENERIC, SECOND_TRIES
-from gtvcvx.duality._terms import Gap, GapTerms, best_scale, conductance_of, slack
+from gtvcvx.duality._terms import TOO_DOUBTFUL, Gap, GapTerms, best_scale, conductance_of, slack
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
@@ -137,7 +137,12 @@ class DualBounds:
         return self._certain(w, point, self._correction.gap(w, point))
 
     def _certain(self, w: FloatArray, point: FeasiblePoint, found: Certain) -> Gap:
-        return Gap(found.node, found.edge, found.missing + self._terms.noise(w, point.u).total)
+        rounding = found.missing + self._terms.noise(w, point.u).total
+        gap = Gap(found.node, found.edge, rounding)
+        if rounding > TOO_DOUBTFUL * abs(float(np.sum(self._terms.values(w)))):
+            # The same flow without its multipliers, whose sums are told more precisely.
+            gap = min(gap, self.gap_of(w, point.u), key=lambda each: each.total)
+        return gap
 
     def lower_bound(self, u: FloatArray) -> tuple[float, FloatArray]:
         """Repair u (m, d); return a lower bound on the optimum and the flow that attains it."""

@@ -26,6 +26,10 @@ from gtvcvx.penalties import Penalty
 #: Rows that fall without end in one direction, so that there may be no solution.
 ENDLESS = frozenset({"logistic", "poisson"})
 
+#: Sums of flows are done again, in extended precision, where what rounding may make of them is more
+#: than this share of the losses.
+TOO_DOUBTFUL = 1e-10
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -133,8 +137,26 @@ class GapTerms:
         def variation() -> float:
             return float(np.sum(self.variation(w))) if level is None else level
 
+        injection = -(self._graph.divergence @ flow.u)
         doubt = Doubt(self.unsure(flow.u), reach, variation)
-        return self._losses.certain_gap(w, -(self._graph.divergence @ flow.u), doubt, given)
+        node, doubtful = self._losses.certain_gap(w, injection, doubt, given)
+        if doubtful > TOO_DOUBTFUL * abs(float(np.sum(self._losses.value(w)))):
+            # Flows that nearly cancel at a node whose loss is flat beside them.
+            injection, unsure = self._precise(flow.u)
+            precise = doubt._replace(injection=unsure)
+            node, doubtful = self._losses.certain_gap(w, injection, precise, given)
+        return node, doubtful
+
+    def _precise(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return -D^T u (n, d) from sums in extended precision, and what rounding makes of it.
+
+        Where the machine has no wider numbers, that is no less than before.
+        """
+        D = self._graph.divergence
+        wide = D.astype(np.longdouble) @ u.astype(np.longdouble)
+        found = -np.asarray(wide, dtype=np.float64)
+        lost = SUM_ULPS * float(np.finfo(np.longdouble).eps) * (self._sizes @ np.abs(u))
+        return found, np.asarray(EPS * np.abs(found) + lost)
 
     def unsure(self, u: FloatArray) -> FloatArray:
         """Return what rounding makes of the divergence of u (m, d), (n, d)."""

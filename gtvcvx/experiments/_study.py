@@ -75,6 +75,9 @@ class Study:
         self._kept: dict[str, dict[str, NDArray[Any]]] = {}
         self._verbose = verbose
 
+    def __repr__(self) -> str:
+        return f"Study(size={self.size!r}, reading={self.reading!r}, seeds={self.seeds!r})"
+
     def choose(self, *, tiny: _T, default: _T, paper: _T) -> _T:
         """Return the value for the size of this run.
 
