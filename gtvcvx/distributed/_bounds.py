@@ -17,14 +17,13 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS
 from gtvcvx.distributed._conservation import (
-    Rows,
     ShardedConservation,
     ShardedFlow,
     edge_scale,
     largest_of,
 )
 from gtvcvx.distributed._domains import ShardedDomains
-from gtvcvx.distributed._parts import Parts
+from gtvcvx.distributed._parts import Parts, Rows
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._settings import SECOND_TRIES
 from gtvcvx.duality._terms import Gap, GapTerms, Noise, best_scale, conductance_of, longest, slack

@@ -21,8 +21,7 @@ from gtvcvx._deadline import by_clock
 from gtvcvx._logging import room_logger
 from gtvcvx.distributed._conservation import ShardedConservation, node_norm
 from gtvcvx.distributed._groups import Groups
-from gtvcvx.distributed._iteration import Lists
-from gtvcvx.distributed._parts import Part, Parts
+from gtvcvx.distributed._parts import Part, Parts, Rows
 from gtvcvx.duality._conservation import LocalConservation
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import QuadraticForm, StackedLoss
@@ -92,6 +91,16 @@ class _Groups(NamedTuple):
     between: list[BoolArray]  # (l,) a part: edges between two groups
 
 
+class _Found(NamedTuple):
+    """The solution of the problem of groups."""
+
+    z: FloatArray  # (c, d)
+    ends: IntArray  # (r, 2), pairs of groups in lexicographic order, the lower number first
+    capacities: FloatArray  # (r,), of all edges between the two
+    flows: FloatArray  # (r, d)
+    cost: FloatArray  # (), in iterations
+
+
 class GatheredCoarsening:
     """Polishes iterates of a problem in shards (`gtvcvx.solvers.polishing._policy.Polisher`).
 
@@ -148,23 +157,22 @@ class GatheredCoarsening:
         found = self._solved(groups, min(seconds, settings.seconds))
         if found is None:
             return None
-        z, ends, flows, cost = found
-        point = [z[labels] for labels in groups.labels]
-        flow = self._lifted(groups, u, ends, flows)
+        point = [found.z[labels] for labels in groups.labels]
+        flow = self._lifted(groups, u, found)
         conserved, inside, overload = self._routed(point, flow, groups, slack)
-        _LOG.debug("%d groups, %d edges between them", groups.size, len(ends))
+        _LOG.debug("%d groups, %d edges between them", groups.size, len(found.ends))
         share = parts.add_edges(overload) / self._capacity
-        cost += settings.sweeps * settings.step_cost
+        cost = float(found.cost) + settings.sweeps * settings.step_cost
         return PolishedPair(point, conserved, inside, share, cost)
 
-    def _slack(self, u: Lists) -> Lists:
+    def _slack(self, u: Rows) -> Rows:
         """Return the share of each edge's capacity that is left."""
         return [
             1.0 - part.problem.penalty.dual_norm(rows) / part.problem.capacities
             for part, rows in zip(self._parts, u, strict=True)
         ]
 
-    def _groups(self, slack: Lists) -> _Groups | None:
+    def _groups(self, slack: Rows) -> _Groups | None:
         """Group nodes; None if that leaves too much."""
         parts, settings = self._parts, self._settings
         for share in settings.safe_slacks:
@@ -199,10 +207,8 @@ class GatheredCoarsening:
         between = [pair[:, 0] != pair[:, 1] for pair in ends]
         return _Groups(groups, labels, int(groups.n_shared + before[-1]), between)
 
-    def _solved(
-        self, groups: _Groups, seconds: float
-    ) -> tuple[FloatArray, IntArray, FloatArray, float] | None:
-        """Solve the problem of groups at rank 0; return its point, edges, flow and cost."""
+    def _solved(self, groups: _Groups, seconds: float) -> _Found | None:
+        """Solve the problem of groups at rank 0, and tell all; None if it is not solved."""
         parts = self._parts
         if not self._forms:
             self._forms = [_form(part) for part in parts]
@@ -212,13 +218,11 @@ class GatheredCoarsening:
             mine += _edges_of(part, groups.labels[at], groups.between[at])
         found = parts.gather(mine)
         answer = None if found is None else self._answer(found, groups.size, seconds)
-        told = parts.broadcast(answer)
-        if len(told) != 4:
-            return None
-        return told[0], told[1], told[2], float(told[3])
+        told = parts.broadcast(None if found is None else answer or ())
+        return _Found(*told) if told else None
 
-    def _answer(self, found: Sequence[Any], count: int, seconds: float) -> list[FloatArray]:
-        """Solve the problem of groups; nothing if there is not enough time for it."""
+    def _answer(self, found: Sequence[Any], count: int, seconds: float) -> _Found | None:
+        """Solve the problem of groups; None if there is not enough time for it."""
         d = self._parts.dim
         hessian, linear = np.zeros((count, d * d)), np.zeros((count, d))
         for number, Q, b in zip(found[::5], found[1::5], found[2::5], strict=True):
@@ -227,17 +231,17 @@ class GatheredCoarsening:
             linear[number] += b
         pairs, capacities = np.concatenate(found[3::5]), np.concatenate(found[4::5])
         ends, at = np.unique(pairs, axis=0, return_inverse=True)
-        total = np.bincount(at.reshape(-1), capacities, len(ends))
+        total = np.bincount(at.reshape(-1), capacities, len(ends)).astype(np.float64)
         if not seconds > 0.0:
-            return []
+            return None
         losses = quadratic_rows(hessian.reshape(count, d, d), linear)
         graph = EmpiricalGraph(count, ends, total / self._parts.lam)
         coarse = GTVProblem(graph, losses, self._parts.penalty, self._parts.lam)
         solution = self._alone(coarse, seconds)
         if solution.status != "optimal":
-            return []
+            return None
         cost = solution.n_iter * graph.n_edges / self._parts.n_edges
-        return [solution.w, graph.edges, solution.u, np.array(cost)]
+        return _Found(solution.w, ends, total, solution.u, np.array(cost))
 
     def _alone(self, coarse: GTVProblem, seconds: float) -> Solution:
         """Solve as on one machine, by its own clock, in the same way whatever the others do."""
@@ -251,35 +255,22 @@ class GatheredCoarsening:
         finally:
             nb.set_num_threads(threads)
 
-    def _lifted(self, groups: _Groups, u: Lists, ends: IntArray, flows: FloatArray) -> Lists:
+    def _lifted(self, groups: _Groups, u: Rows, found: _Found) -> Rows:
         """Return u, with the flow of groups split by capacities on the edges between them."""
-        total = np.zeros(len(ends))
-        placed = []
-        for part, labels, between in zip(self._parts, groups.labels, groups.between, strict=True):
-            pairs = labels[part.shard.edges[between]]
-            low, high = pairs.min(axis=1), pairs.max(axis=1)
-            keys = ends[:, 0] * groups.size + ends[:, 1]
-            at = np.searchsorted(keys, low * groups.size + high)
-            placed.append((at, np.where(pairs[:, 0] == low, 1.0, -1.0)))
-        # All capacities between two groups, as rank 0 has them.
-        rows = []
-        for part, (at, _), between in zip(self._parts, placed, groups.between, strict=True):
-            some = np.where(part.counted, part.problem.capacities, 0.0)[between]
-            rows.append(np.bincount(at, some, len(ends)))
-        total = self._parts.add(rows)
-        out = []
-        for part, (at, sign), between, rows_ in zip(
-            self._parts, placed, groups.between, u, strict=True
+        keys, out = found.ends @ [groups.size, 1], []
+        for part, labels, between, rows in zip(
+            self._parts, groups.labels, groups.between, u, strict=True
         ):
-            flow = rows_.copy()
-            share = sign * part.problem.capacities[between] / total[at]
-            flow[between] = share[:, None] * flows[at]
+            pairs = labels[part.shard.edges[between]]
+            at = np.searchsorted(keys, np.sort(pairs, axis=1) @ [groups.size, 1])
+            sign = np.where(pairs[:, 0] < pairs[:, 1], 1.0, -1.0)
+            share = sign * part.problem.capacities[between] / found.capacities[at]
+            flow = rows.copy()
+            flow[between] = share[:, None] * found.flows[at]
             out.append(flow)
         return out
 
-    def _routed(
-        self, w: Lists, u: Lists, groups: _Groups, slack: Lists
-    ) -> tuple[Lists, Lists, Lists]:
+    def _routed(self, w: Rows, u: Rows, groups: _Groups, slack: Rows) -> tuple[Rows, Rows, Rows]:
         """Make the flow inside groups balance gradients, as far as possible within capacities.
 
         Returns it conserved, and inside capacities, and the overload of the first.
@@ -294,7 +285,7 @@ class GatheredCoarsening:
             for part, rows in zip(parts, w, strict=True)
         ]
         system = self._conservation.system(conductance)
-        overload: Lists = []
+        overload: Rows = []
         conserved, inside = u, u
         for _ in range(settings.sweeps):
             lacking = [

@@ -26,13 +26,10 @@ from gtvcvx.compiled._conjugate_gradients import (
     turn,
 )
 from gtvcvx.compiled._projections import CODES
-from gtvcvx.distributed._parts import Parts
+from gtvcvx.distributed._parts import Parts, Rows
 from gtvcvx.duality._conservation import LocalConservation, rounding_of
 from gtvcvx.duality._refinement import refine
 from gtvcvx.duality._settings import COMPILED, GENERIC
-
-#: One array a part: of its nodes (k, d), or of its edges (l, d).
-Rows = list[FloatArray]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from gtvcvx._deadline import look
 from gtvcvx._norms import EPS
 from gtvcvx.distributed._conservation import (
     Laplacian,
-    Rows,
     ShardedConservation,
     ShardedFlow,
     edge_norm,
@@ -25,7 +24,7 @@ from gtvcvx.distributed._conservation import (
     node_norm,
 )
 from gtvcvx.distributed._groups import Groups
-from gtvcvx.distributed._parts import Parts
+from gtvcvx.distributed._parts import Parts, Rows
 from gtvcvx.duality._domain_steps import (
     Excess,
     Limits,

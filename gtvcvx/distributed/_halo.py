@@ -13,7 +13,7 @@ from gtvcvx.distributed._shard import Shard
 from gtvcvx.distributed.engines import Fabric
 
 #: Rows (of positions) of a shard that go to another shard, or come from it.
-Rows: TypeAlias = Callable[[Shard, int], IntArray]
+Selection: TypeAlias = Callable[[Shard, int], IntArray]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Routes:
 
 
 def _routes(
-    shards: Sequence[Shard], workers: IntArray, rank: int, sent: Rows, received: Rows
+    shards: Sequence[Shard], workers: IntArray, rank: int, sent: Selection, received: Selection
 ) -> Routes:
     place = {shard.number: at for at, shard in enumerate(shards)}
     out: dict[int, list[tuple[int, int, IntArray]]] = {}
@@ -107,14 +107,10 @@ class Halo:
             return
         out, into = self._room(arrays[0].shape[1])
         for worker, parts in routes.out.items():
-            _fill(out[worker], [arrays[at][rows] for at, rows in parts])
+            np.concatenate([arrays[at][rows] for at, rows in parts], out=out[worker])
         self._fabric.exchange(out, into)
         for worker, parts in routes.into.items():
             first = 0
             for at, rows in parts:
                 arrays[at][rows] = into[worker][first : first + len(rows)]
                 first += len(rows)
-
-
-def _fill(buffer: FloatArray, pieces: list[FloatArray]) -> None:
-    np.concatenate(pieces, out=buffer)

@@ -10,9 +10,11 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx._norms import EPS
 from gtvcvx.distributed._bounds import ShardedBounds, ShardedGap
-from gtvcvx.distributed._conservation import Rows, largest_of
+from gtvcvx.distributed._conservation import (
+    largest_of,
+)
 from gtvcvx.distributed._groups import Groups
-from gtvcvx.distributed._parts import Parts
+from gtvcvx.distributed._parts import Parts, Rows
 from gtvcvx.solution import Record
 from gtvcvx.solvers.driver import FUSED_SLACK, Against, BestPair
 from verify._display import fields_text

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.distributed._parts import Parts
+from gtvcvx.distributed._parts import Parts, Rows
 from gtvcvx.solvers.driver import Limits
 from gtvcvx.solvers.driver._schedule import DEFAULTS as SCHEDULE
 from gtvcvx.solvers.driver._schedule import Schedule
@@ -25,11 +25,8 @@ from gtvcvx.solvers.primal_dual._settings import DEFAULTS, PrimalDualSettings
 from gtvcvx.solvers.primal_dual._state import State, Travelled
 from gtvcvx.solvers.primal_dual._whole import Whole
 
-#: One array of nodes, or of edges, for each part of a worker.
-Lists: TypeAlias = list[FloatArray]
 
-
-def whole_of(parts: Parts) -> Whole:
+def _whole(parts: Parts) -> Whole:
     """Return what first weights and coordinates ask for."""
     problems = [part.problem for part in parts]
     total = parts.add_edges([problem.capacities for problem in problems])
@@ -49,7 +46,7 @@ class ShardedState:
 
     def __init__(self, parts: Parts, settings: PrimalDualSettings) -> None:
         self._parts = parts
-        whole = whole_of(parts)
+        whole = _whole(parts)
         coordinates = Coordinates.of_parts(whole)
         # As on one machine, whatever the number of workers.
         self.averages = parts.n_edges * parts.dim <= settings.averaged_size
@@ -152,14 +149,14 @@ class ShardedPrimalDual(Restarted[ShardedState]):
         self._begin_here()
 
     @property
-    def w(self) -> Lists:
+    def w(self) -> Rows:
         """The point, own nodes and ghosts."""
         found = [np.array(state.w) for state in self.state.states]
         self._parts.refresh(found)
         return found
 
     @property
-    def u(self) -> Lists:
+    def u(self) -> Rows:
         """The flow."""
         found = [np.array(state.u) for state in self.state.states]
         self._parts.refresh_edges(found)

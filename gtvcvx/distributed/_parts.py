@@ -12,7 +12,7 @@ import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import overload
+from typing import TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,9 @@ from gtvcvx.distributed._shard import Shard
 from gtvcvx.distributed.engines import Fabric
 from gtvcvx.penalties import Penalty
 from gtvcvx.problem import GTVProblem
+
+#: One array for each part of a worker: of its nodes (k, d), or of its edges (l, d).
+Rows: TypeAlias = list[FloatArray]
 
 # The time, and how often Ctrl-C was pressed.
 _HEAD = 2

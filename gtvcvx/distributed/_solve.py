@@ -20,9 +20,9 @@ from gtvcvx.distributed._bounds import ShardedBounds
 from gtvcvx.distributed._checkpoint import Checkpoints
 from gtvcvx.distributed._coarse import GatheredCoarsening
 from gtvcvx.distributed._incumbent import ShardedIncumbent, ShardedProgress, ShardedSolution
-from gtvcvx.distributed._iteration import Lists, ShardedPrimalDual
+from gtvcvx.distributed._iteration import ShardedPrimalDual
 from gtvcvx.distributed._manifest import Manifest
-from gtvcvx.distributed._parts import Parts, check_workers
+from gtvcvx.distributed._parts import Parts, Rows, check_workers
 from gtvcvx.distributed._run import Run, write_solution
 from gtvcvx.distributed.engines import Engine, Fabric, engine_named
 from gtvcvx.penalties import Penalty
@@ -214,7 +214,7 @@ class _Objective(NamedTuple):
     penalty: Penalty
     bounds: ShardedBounds
 
-    def value(self, w: Lists) -> float:
+    def value(self, w: Rows) -> float:
         """Return the objective."""
         return self.bounds.value(w)
 

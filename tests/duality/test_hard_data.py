@@ -136,3 +136,27 @@ def test_the_divergence_of_a_flow_is_unsure_where_it_has_to_vanish():
     conservation = FlowConservation(graph, losses, gtv.GTVProblem(graph, losses, "l2", 1.0).penalty)
     found = conservation.missing(np.zeros((2, 1)), np.full((3, 1), 1e-16))
     assert found.ravel().tolist() == [0.0, 1e-16, 1e-16]
+
+
+@pytest.mark.parametrize("size", [1.0, 1e30])
+@pytest.mark.parametrize("cancelling", [False, True])
+def test_sums_of_flows_in_extended_precision_are_as_exact_as_is_said(cancelling, size):
+    """Also where flows nearly cancel at each node; the truth in rationals."""
+    rng = np.random.default_rng(4)
+    graph = gtv.generators.chain(20, 1.0) if cancelling else gtv.generators.grid(5, 8)
+    problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(rng.normal(size=(40, 2))), "l2", 1.0)
+    noise = rng.normal(size=(graph.n_edges, 2))
+    u = size * (1.0 + 1e-13 * noise if cancelling else noise)
+    terms = problem.bounds._terms
+    found, unsure = terms._precise(u)
+    exact = [[Fraction(0)] * 2 for _ in range(graph.n_nodes)]
+    for (head, tail), flow in zip(graph.edges.tolist(), u.tolist(), strict=True):
+        for k in range(2):
+            exact[head][k] -= Fraction(flow[k])
+            exact[tail][k] += Fraction(flow[k])
+    for i in range(graph.n_nodes):
+        for k in range(2):
+            assert abs(Fraction(float(found[i, k])) - exact[i][k]) <= Fraction(float(unsure[i, k]))
+    # Where numbers are wider than doubles it says much more than sums of doubles do.
+    if cancelling and np.finfo(np.longdouble).eps < np.finfo(float).eps:
+        assert np.all(unsure[1:-1] <= 1e-2 * terms.unsure(u)[1:-1])

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 import numpy as np
 from fedadmm._estimators import COVARIANCES
 from fedadmm._figures import (
-    SETTING,
     Place,
     Runs,
     collect,
     expected,
     number_row,
+    outcome,
     span,
     values,
     worse_than_local,
@@ -61,19 +61,10 @@ def run(study: Study, Vs: Sequence[int] = ()) -> Outcome:
     runs = collect(study, places)
     panels = [panel(runs, Vs, n, r) for r in varrhos for n in ns]
     rows = [*findings(runs, Vs, ns, varrhos), *numbers(runs, Vs, ns, varrhos)]
-    given = {
-        "replications": f"100 (given): ours are {len(study.seeds)}",
-        "V": values(PAPER_V, Vs),
-        "n": values(PAPER_N, ns),
-    }
-    return Outcome(rows, panels, {**SETTING, **given}, NOTES, measure="error, mean over devices")
+    return outcome(study, rows, panels, values(PAPER_V, Vs), values(PAPER_N, ns), NOTE)
 
 
-NOTES = (
-    "Every estimate on a graph is the certified solution of its problem, so that ours and the "
-    "optimum are the same.",
-    "With lambda = 0 among the choices, FedADMM on any graph can be Local.",
-)
+NOTE = "With lambda = 0 among the choices, FedADMM on any graph can be Local."
 
 
 def panel(runs: Runs, Vs: Sequence[int], n: int, varrho: float) -> Panel:

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 from fedadmm._estimators import COVARIANCES
 from fedadmm._figures import (
-    SETTING,
     Place,
     Runs,
     collect,
     number_row,
+    outcome,
     span,
     values,
     worse_than_local,
@@ -66,19 +66,10 @@ def run(study: Study, Vs: Sequence[int] = ()) -> Outcome:
     runs = collect(study, places, local_es=True)
     panels = [panel(runs, V, n, varrhos) for n in ns for V in Vs]
     rows = [*findings(runs, Vs, ns, varrhos), *numbers(runs, Vs, ns, varrhos)]
-    given = {
-        "replications": f"100 (given): ours are {len(study.seeds)}",
-        "V": values(PAPER_V, Vs),
-        "n": values(PAPER_N, ns),
-    }
-    return Outcome(rows, panels, {**SETTING, **given}, NOTES, measure="error, mean over devices")
+    return outcome(study, rows, panels, values(PAPER_V, Vs), values(PAPER_N, ns), NOTE)
 
 
-NOTES = (
-    "Every estimate on a graph is the certified solution of its problem, so that ours and the "
-    "optimum are the same.",
-    "The same pairs are flipped first: with varrho the corruption grows, on the same data.",
-)
+NOTE = "The same pairs are flipped first: with varrho the corruption grows, on the same data."
 
 
 def panel(runs: Runs, V: int, n: int, varrhos: Sequence[float]) -> Panel:
