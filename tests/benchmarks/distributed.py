@@ -57,8 +57,9 @@ def problem_of(n: int, dim: int) -> gtv.GTVProblem:
 
 def large(arguments: argparse.Namespace) -> None:
     folder = Path(arguments.folder or tempfile.mkdtemp())
-    problem = problem_of(arguments.nodes, DIM)
-    print(f"{problem.graph.n_nodes} nodes, {problem.graph.n_edges} edges, in {folder}", flush=True)
+    problem = problem_of(arguments.nodes, arguments.dim)
+    print(f"{problem.graph.n_nodes} nodes, {problem.graph.n_edges} edges, d = {problem.dim}, in "
+          f"{folder}", flush=True)  # fmt: skip
     manifest = distributed.shard(problem, folder / "shards", arguments.shards)
     sizes = [manifest.shard(folder / "shards", k).nbytes for k in range(manifest.n_shards)]
     half = sum(sizes[: len(sizes) // 2]), sum(sizes[len(sizes) // 2 :])
@@ -244,6 +245,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("large", "kills", "one"))
     parser.add_argument("--nodes", type=int)
+    parser.add_argument("--dim", type=int, default=DIM)
     parser.add_argument("--shards", type=int, default=16)
     parser.add_argument("--engine", choices=distributed.engines.ENGINES, default="local")
     parser.add_argument("--times", type=int, default=10)
