@@ -22,7 +22,7 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx.losses.batched._doubt import SUM_ULPS
-from gtvcvx.losses.batched.composite._domain import buckets, well_conditioned
+from gtvcvx.losses.batched.composite._least_multipliers import LeastMultipliers
 from gtvcvx.losses.batched.composite._parts import EPS, Parts
 from gtvcvx.losses.node._conjugate import coordinate_domain, coordinate_gap
 from gtvcvx.losses.node._scalar import DECIDED, KINK, LOGISTIC, POISSON, row_gap, row_slope
@@ -51,7 +51,6 @@ class Absorption:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        k, d = len(parts.totals), parts.X.shape[1]
         c = parts.coordinates
         self._low, self._high = coordinate_domain(c)
         # Where points are in a bounded set, a leak is worth its product with the set's width.
@@ -61,21 +60,11 @@ class Absorption:
         # A coordinate that takes nothing on one side cannot make up for what leaks there.
         room = np.minimum(self._high, -self._low)
         curved = c["mu"] > 0.0
-        self._room = np.where(curved, c["kappa"] + c["mu"], np.where(np.isinf(room), 0.0, room))
-        self._room[self._narrow] = 0.0
+        room = np.where(curved, c["kappa"] + c["mu"], np.where(np.isinf(room), 0.0, room))
+        room[self._narrow] = 0.0
         span = parts.rows["high"] - parts.rows["low"]
-        self._span = np.where(np.isinf(span), parts.rows["c"], span)
-        self._rows, self._short = np.zeros_like(parts.X), np.ones(k, dtype=bool)
-        self._own = np.zeros((k, d, d)) if self._room.any() else None
-        for nodes, at in buckets(parts, np.arange(k)):
-            stacked, given = self._span[at][:, :, None] * parts.X[at], self._room[nodes]
-            m = stacked.shape[1]
-            if self._own is not None:
-                stacked = np.concatenate([stacked, given[:, :, None] * np.eye(d)], axis=1)
-            inverse, self._short[nodes] = _inverses(stacked)
-            self._rows[at] = self._span[at][:, :, None] * inverse[:, :m]
-            if self._own is not None:
-                self._own[nodes] = given[:, :, None] * inverse[:, m:]
+        span = np.where(np.isinf(span), parts.rows["c"], span)
+        self._least = LeastMultipliers(parts, span, room)
 
     def cost(
         self,
@@ -101,7 +90,8 @@ class Absorption:
         width = np.where(self._narrow, self._width, 0.0)
         known = float(np.sum((np.abs(leak) + doubt) * width))
         leak, doubt = (np.where(self._narrow, 0.0, x) for x in (leak, doubt))
-        change, wide = images(self._rows, indptr, leak), images(np.abs(self._rows), indptr, doubt)
+        least = self._least
+        change, wide = images(least.rows, indptr, leak), images(np.abs(least.rows), indptr, doubt)
         found = sums(indptr, parts.X * change[:, None])
         ends = a + change - wide, a + change + wide
         z = images(parts.X, indptr, w)
@@ -117,14 +107,13 @@ class Absorption:
         long = np.where((rows["kind"] == LOGISTIC) | (rows["kind"] == POISSON), DECIDED, 1.0)
         share, rest = _outside(ends, rows["low"], rows["high"], long + 2.0 * np.abs(z))
         rest += known
-        if self._own is not None:
-            moved = np.einsum("kij,kj->ki", self._own, leak)
-            loose = np.einsum("kij,kj->ki", np.abs(self._own), doubt)
-            found += moved
-            own, more, left = self._coordinates(w, t, moved, loose)
+        moves = least.of_coordinates(leak, doubt, found, wide)
+        if moves is not None:
+            found += moves[0]
+            own, more, left = self._coordinates(w, t, *moves)
             node += own
             share, rest = max(share, more), rest + left
-        missing = np.abs(leak - found) + np.where(self._short[:, None], doubt, 0.0)
+        missing = np.abs(leak - found) + np.where(least.short[:, None], doubt, 0.0)
         missing = np.where(self._narrow, 0.0, missing)
         return Cost(node, share, rest + 2.0 * float(np.sum(missing * reach)))
 
@@ -158,33 +147,3 @@ def _outside(
             share = max(share, float(np.max(over / np.where(none, np.inf, np.abs(end)))))
             rest += float(np.sum(np.where(none, over * size, 0.0)))
     return share, rest
-
-
-def _inverses(rows: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Return the pseudo-inverses (k, m, d) of the transposes of rows (k, m, d).
-
-    And which of the rows (k,) do not have full rank d.
-    """
-    k, m, d = rows.shape
-    short = np.full(k, m < d)
-    if min(m, d) == 0:
-        return np.zeros_like(rows), short
-    units = np.linalg.norm(rows, axis=1)
-    units = np.where(units > 0.0, units, 1.0)
-    rows = rows / units[:, None, :]
-    out = np.zeros_like(rows)
-    basis, upper = np.linalg.qr(rows if m >= d else rows.transpose(0, 2, 1))
-    full = well_conditioned(upper)
-    inverse = np.linalg.inv(upper[full])
-    if m >= d:
-        out[full] = basis[full] @ inverse.transpose(0, 2, 1)
-    else:
-        out[full] = inverse @ basis[full].transpose(0, 2, 1)
-    if not full.all():
-        U, sigma, V = np.linalg.svd(rows[~full], full_matrices=False)
-        # Data are known to their last digits: what is smaller counts as zero.
-        some = sigma > 8.0 * max(m, d) * EPS * sigma[:, :1]
-        turned = np.divide(1.0, sigma, out=np.zeros_like(sigma), where=some)
-        out[~full] = (U * turned[:, None, :]) @ V
-        short[~full] |= ~some.all(axis=1)
-    return np.asarray(out / units[:, None, :]), short
