@@ -9,7 +9,8 @@ is solved by an infeasible primal-dual interior point method (Wright, "Primal-Du
 Methods", chapter 6), with the displacement v of w as the multiplier of the equations: smooth blocks
 have r = h'(B (w + v)), and every finite end of an interval has a slack and a multiplier of its own.
 A term eps ||v||^2/2 keeps all systems solvable: where the equations have no solution they are
-missed by as little as possible.
+missed by as little as possible. Where blocks are constraints B w = y, no v leads off them, and what
+the others leave of s_i is theirs (`_equations`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
+from verify.certificates._equations import Equations
 from verify.certificates._whitening import WhitePart, frames, row_squares, sizes
 from verify.instance._batched import solve
 from verify.instance._blocks import Part
@@ -42,7 +44,6 @@ def node_multipliers(
     Parameters
     ----------
     parts : list of Part
-        None of them an equation.
     w, target : ndarray, shape (n, d)
     tolerance : float
         Complementarity products, each the gap that a multiplier may leave at one end.
@@ -51,14 +52,14 @@ def node_multipliers(
     """
     n, d = w.shape
     images = [part.push(w) for part in parts]
-    typical, gap = sizes(parts, images, target)
-    frame = frames(row_squares(parts, [np.square(v) for v in typical]), n, d)
+    typical, gap = sizes(parts, images, target, w)
+    others = [k for k, part in enumerate(parts) if not part.equation]
+    squares = row_squares([parts[k] for k in others], [np.square(typical[k]) for k in others])
+    equations = Equations(parts, n, d)
+    frame = frames(squares, n, d, equations.along)
     eps = EPS / gap
-    blocks = [
-        _Iterate(WhitePart(part, frame), z, size, gap)
-        for part, z, size in zip(parts, images, typical, strict=True)
-    ]
-    target = np.einsum("njk,nj->nk", frame, target)
+    blocks = [_Iterate(WhitePart(parts[k], frame), images[k], typical[k], gap) for k in others]
+    given, target = target, np.einsum("njk,nj->nk", frame, target)
     dual = np.maximum(np.abs(target).max(axis=1), 1.0)
     v = np.zeros_like(w)
     best, stale, length = np.full(n, np.inf), np.zeros(n), np.full(n, 0.5)
@@ -83,7 +84,11 @@ def node_multipliers(
         v = v + length[:, None] * step
         for b in blocks:
             b.advance(length, v)
-    return [b.part.function.clip(b.r) for b in blocks]
+    found = [np.zeros(part.shape) for part in parts]
+    for k, b in zip(others, blocks, strict=True):
+        found[k] = b.part.function.clip(b.r)
+    equations.left_to(parts, found, given)
+    return found
 
 
 def _newton_step(

@@ -72,7 +72,7 @@ class WhitePart(Part):
 
 
 def sizes(
-    parts: list[Part], images: list[FloatArray], target: FloatArray
+    parts: list[Part], images: list[FloatArray], target: FloatArray, w: FloatArray
 ) -> tuple[list[FloatArray], FloatArray]:
     """Return typical sizes of the multipliers, one array for each part, and of gaps, (n,).
 
@@ -89,7 +89,8 @@ def sizes(
         for k, part in enumerate(parts):
             if part.equation == equation:
                 unknown = np.isinf(out[k])
-                out[k] = np.where(unknown, part.enough_for(reach), out[k])
+                enough = part.enough_at(reach, w) if equation else part.enough_for(reach)
+                out[k] = np.where(unknown, enough, out[k])
                 total = total + part.pull_sizes(np.where(unknown, out[k], 0.0))
     gap = np.zeros(len(target))
     for part, z, size in zip(parts, images, out, strict=True):
@@ -117,10 +118,13 @@ def _known(part: Part, z: FloatArray) -> FloatArray:
         return np.where(both, f.hi - f.lo, np.where(f.limited, np.inf, np.abs(f.slope(z))))
 
 
-def frames(squares: Callable[[FloatArray], FloatArray], n: int, d: int) -> FloatArray:
+def frames(
+    squares: Callable[[FloatArray], FloatArray], n: int, d: int, start: FloatArray | None = None
+) -> FloatArray:
     """Return T (n, d, d) such that T_i^T G_i T_i are ones, G_i >= 0.
 
-    Columns of directions in which there is nothing are zero.
+    Columns of directions in which there is nothing are zero. Their range is that of the maps
+    (n, d, d) to start with, by default everything.
 
     Parameters
     ----------
@@ -128,7 +132,7 @@ def frames(squares: Callable[[FloatArray], FloatArray], n: int, d: int) -> Float
         Returns T_i^T G_i T_i for T, (n, d, d), computed from what G is the square of.
     n, d : int
     """
-    out = np.broadcast_to(np.eye(d), (n, d, d))
+    out = np.broadcast_to(np.eye(d), (n, d, d)) if start is None else start
     length = np.sqrt(np.einsum("njj->nj", squares(out)))
     out = out / np.where(length > 0, length, 1.0)[:, None, :]
     for last in (False, True):  # a second time for what rounding of squares has left of the first

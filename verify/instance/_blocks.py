@@ -116,6 +116,15 @@ class Blocks:
         x = np.abs(self.x)
         return np.asarray((own / np.where(x > 0, x, np.inf)).max(axis=1))
 
+    def enough_at(self, sizes: FloatArray, w: FloatArray) -> FloatArray:
+        """Return sizes of multipliers that can take the sizes (n, d) where w is not zero."""
+        if self.x is None:
+            return self.enough_for(sizes)
+        own = np.abs(w[self.node])
+        whole = np.einsum("rj,rj->r", np.abs(self.x), own)
+        found = np.einsum("rj,rj->r", own, sizes[self.node]) / np.where(whole > 0, whole, 1.0)
+        return np.where(whole > 0, found, self.enough_for(sizes))
+
     def stiffness_of(self, curvature: FloatArray) -> FloatArray:
         """Return curvatures of the blocks that make up those (n, d) of every coordinate."""
         own = curvature[self.node]

@@ -8,7 +8,7 @@ from _plain_instances import KINKED, Data, instance, solve
 from scipy.optimize import linprog
 
 from verify.certificates._node_multipliers import node_multipliers
-from verify.certificates._repair import anchored
+from verify.certificates._repair import Repair, anchored
 from verify.instance._blocks import Part
 from verify.instance._constraints import Constraints
 from verify.instance._functions import Piecewise
@@ -83,3 +83,45 @@ def test_multipliers_at_solutions_leave_no_gap(kind: str) -> None:
     assert np.abs(error).max() < 1e-6
     gap = sum(p.gaps(r, w).sum() for p, r in zip(parts, found, strict=True) if not p.equation)
     assert 0 <= gap < 1e-7
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_sums_of_columns_in_different_units_leave_no_gap(fixed: bool) -> None:
+    """A simplex beside rows of an intercept, a year and inhabitants, at its interior and its edge.
+
+    In units in which columns are alike, the sum of the coordinates is nearly that of few of them.
+    """
+    rng = np.random.default_rng(3)
+    n, m, d = 6, 9, 5
+    X = rng.standard_normal((n * m, d)) * [0.0, 20.0, 1e5, 30.0, 1.0] + [
+        1.0,
+        1985.0,
+        2e5,
+        40.0,
+        0.0,
+    ]
+    w = rng.dirichlet(np.ones(d), n)
+    w[::2, 2] = 0.0
+    w[:, 0] += 1.0 - w.sum(axis=1)
+    node, every = np.repeat(np.arange(n), m), np.arange(n)
+    y = np.einsum("rj,rj->r", X, w[node]) + rng.standard_normal(n * m)
+    ends = np.where(np.arange(d) == 4, w, -np.inf), np.where(np.arange(d) == 4, w, np.inf)
+    box = {"kind": "box", "node": every, "lower": ends[0], "upper": ends[1]}
+    terms: list[Data] = [
+        {"kind": "squared", "node": node, "X": X, "y": y},
+        {"kind": "simplex", "node": every, "total": np.ones(n)},
+    ]
+    data = instance(0, "point", "l2", "empty", n, d) | {"terms": [*terms, *([box] * fixed)]}
+    repair = Repair(load(data), w)
+    parts, inst = repair.parts, repair.inst
+    slopes = parts[0].pull(parts[0].slope(repair.w))
+    # What presses where a coordinate is zero, and a multiplier of the sum.
+    press = np.where((w == 0.0), -rng.random((n, d)), 0.0) + rng.standard_normal((n, 1)) * 1e4
+    target = slopes + press / repair.units
+    found = node_multipliers(parts, repair.w, target, 1e-13)
+    size = np.abs(slopes).max() + 1e4
+    error = target - sum((p.pull(r) for p, r in zip(parts, found, strict=True)), 0 * w)
+    assert np.abs(error).max() <= 1e-9 * size
+    pairs = zip(parts, found, strict=True)
+    gap = sum(p.gaps(r, repair.w).sum() for p, r in pairs if not p.equation)
+    assert 0.0 <= gap <= 1e-8 * inst.value(repair.w)
