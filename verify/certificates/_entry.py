@@ -6,6 +6,7 @@ from typing import Any
 
 from verify.certificates import _certify
 from verify.certificates._certificate import Certificate
+from verify.certificates._limits import Clock
 from verify.instance._instance import plain_data
 
 LARGE = 20_000  # numbers in w and u; from there on texts take half a second and more
@@ -46,9 +47,9 @@ def certify(
         w breaks a constraint.
     time_limit : float, optional
         Seconds after which the answer is UNPROVED unless w is certified or refuted by then; all
-        work, the kernel's included, looks at the clock. Without a limit of yours, solving again
-        still has one: 10 s, and 1 ms for every entry of w and u, and ten times what all else has
-        taken so far.
+        work, the kernel's included, looks at the clock, but for reading the data, which counts.
+        Without a limit of yours, solving again still has one: 10 s, and 1 ms for every entry of w
+        and u, and ten times what all else has taken so far.
 
     Returns
     -------
@@ -64,14 +65,15 @@ def certify(
     """
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive, got {time_limit!r}")
+    clock = Clock(time_limit)
     if _is_large(problem):
         # Compiled code, which takes a while to load and which small problems never need.
         from verify.certificates.arrays._build import certify_arrays
 
-        found = certify_arrays(problem, w, u, rtol, search=search, time_limit=time_limit)
+        found = certify_arrays(problem, w, u, rtol, search=search, clock=clock)
         if found is not None:
             return found
-    return _certify.certify(problem, w, u, rtol, search=search, time_limit=time_limit)
+    return _certify.certify(problem, w, u, rtol, search=search, clock=clock)
 
 
 def _is_large(problem: Any) -> bool:

@@ -26,10 +26,10 @@ class Clock:
     limit : float or None
         Seconds for all of it; what is compiled meanwhile, once, is not counted.
     entries : int
-        Number of entries of w and u.
+        Number of entries of w and u, once they are known.
     """
 
-    def __init__(self, limit: float | None, entries: int) -> None:
+    def __init__(self, limit: float | None, entries: int = 0) -> None:
         self.limit, self.entries = limit, entries
         self._start, self._solving = CLOCK.now(), 0.0
         self.stopped_solving: float | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from _plain_instances import Data, instance, solve
 
 import verify
-from verify.certificates import _limits
+from verify.certificates import _entry, _limits
 from verify.certificates._limits import Clock
 
 
@@ -53,6 +54,28 @@ def test_the_solver_of_the_problem_is_given_a_limit(limit: float | None) -> None
     certificate = verify.certify(_Problem(data=data, solve=solver), w, time_limit=limit)
     assert certificate.status == "CERTIFIED"
     assert 5 < seen[0] <= (limit or 60)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_reading_the_data_counts(large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is solved where reading has taken all of the time: in texts, and in arrays."""
+    data = instance(11, "point", "l2")
+    if large:
+        monkeypatch.setattr(_entry, "LARGE", 0)
+        data = {**data, "edges": np.array(data["edges"]), "weights": np.array(data["weights"])}
+
+    class Slow(_Problem):
+        def to_data(self) -> Data:
+            time.sleep(0.06)
+            return super().to_data()
+
+    def solver(rtol: float, time_limit: float) -> Any:
+        raise AssertionError("it was too late")
+
+    n, d = data["n_nodes"], data["dim"]
+    found = verify.certify(Slow(data=data, solve=solver), np.zeros((n, d)), time_limit=0.05)
+    assert found.status == "UNPROVED"
+    assert "time limit of 0.05 s ran out" in found.reason
 
 
 def test_a_solver_that_takes_no_limit_is_given_none() -> None:

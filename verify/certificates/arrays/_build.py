@@ -26,7 +26,7 @@ from verify.kernel.result import Result
 
 
 def certify_arrays(
-    problem: Any, w: Any, u: Any, rtol: float, *, search: bool, time_limit: float | None
+    problem: Any, w: Any, u: Any, rtol: float, *, search: bool, clock: Clock
 ) -> Certificate | None:
     """Do what `verify.certify` does, without any text; None where it has to be done with texts.
 
@@ -39,7 +39,7 @@ def certify_arrays(
     inst, data = found
     if not inst.penalty.exact or inst.penalty.matrix is not None:
         return None
-    clock = Clock(time_limit, (inst.n + len(inst.edges)) * inst.d)
+    clock.entries = (inst.n + len(inst.edges)) * inst.d
     given, exact_w = as_point(w, (inst.n, inst.d), "w")
     exact_u = None
     if u is not None:
@@ -55,7 +55,8 @@ def certify_arrays(
     )
     builder = _LargeBuilder(sources, data, float(rtol), exact)
     if constraints.any and not near:
-        result = builder.checked({}, [])
+        with clock.kept():
+            result = builder.checked({}, [])
         if result.status == "REFUTED":
             return replace(builder.finish(Proof(result)), w=given)
     certificate = builder.run(None, None)

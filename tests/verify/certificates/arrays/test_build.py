@@ -15,6 +15,7 @@ from _plain_instances import instance, solve
 import gtvcvx as gtv
 import verify
 from verify.certificates import _certify, _entry
+from verify.certificates._limits import Clock
 from verify.certificates.arrays import _build
 from verify.certificates.arrays._document import ArraysDocument
 
@@ -105,7 +106,7 @@ def test_which_kinds_are_built_as_arrays() -> None:
     for loss, seed in KINDS.items():
         data = instance(seed, loss, "l2", "connected", n=12)
         w, u = solve(data)
-        found = _build.certify_arrays(data, w, u, 1e-6, search=False, time_limit=None)
+        found = _build.certify_arrays(data, w, u, 1e-6, search=False, clock=Clock(None))
         assert found is not None, loss
         assert found.status == "CERTIFIED", (loss, found.reason)
 
@@ -212,7 +213,7 @@ def test_components_that_nothing_absorbs(edges: list[Any], tmp_path: Path) -> No
         ],
     }
     w = np.full((4, 2), 40.0)
-    found = _build.certify_arrays(data, w, None, 1e-6, search=True, time_limit=20.0)
+    found = _build.certify_arrays(data, w, None, 1e-6, search=True, clock=Clock(20.0))
     assert found is not None
     assert found.status == "CERTIFIED"
     assert verify.check(written(found, tmp_path)).status == "CERTIFIED"
