@@ -31,7 +31,15 @@ from gtvcvx.duality._correction import Certain, Correction, FeasiblePoint, corre
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import GENERIC, SECOND_TRIES
-from gtvcvx.duality._terms import TOO_DOUBTFUL, Gap, GapTerms, best_scale, conductance_of, slack
+from gtvcvx.duality._terms import (
+    TOO_DOUBTFUL,
+    Gap,
+    GapTerms,
+    Known,
+    best_scale,
+    conductance_of,
+    slack,
+)
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
@@ -114,7 +122,7 @@ class DualBounds:
     @cached_property
     def _correction(self) -> Correction | None:
         shape = self._graph.n_nodes, self._losses.dim
-        if not correctable(self._losses.terms(), self._penalty, shape, self._graph.n_edges):
+        if not correctable(self._losses.plain, self._penalty, shape, self._graph.n_edges):
             return None
         return Correction(self._graph, self._losses, self._penalty, self._capacities)
 
@@ -137,11 +145,12 @@ class DualBounds:
         return self._certain(w, point, self._correction.gap(w, point))
 
     def _certain(self, w: FloatArray, point: FeasiblePoint, found: Certain) -> Gap:
-        rounding = found.missing + self._terms.noise(w, point.u).total
+        values = self._terms.values(w)
+        rounding = found.missing + self._terms.noise(w, point.u, values=values).total
         gap = Gap(found.node, found.edge, rounding)
-        if rounding > TOO_DOUBTFUL * abs(float(np.sum(self._terms.values(w)))):
+        if rounding > TOO_DOUBTFUL * abs(float(np.sum(values))):
             # The same flow without its multipliers, whose sums are told more precisely.
-            gap = min(gap, self.gap_of(w, point.u), key=lambda each: each.total)
+            gap = min(gap, self._gap_of(w, point.u, values), key=lambda each: each.total)
         return gap
 
     def lower_bound(self, u: FloatArray) -> tuple[float, FloatArray]:
@@ -149,17 +158,18 @@ class DualBounds:
         feasible = self.repair(u)
         theta = best_scale(lambda t: self._dual(t * feasible))
         flow = theta * feasible
-        bound = self._dual(flow) - self._rounding(self._base, flow, self._reach)
+        known = Known(self._values, self._terms.unsure(flow))
+        bound = self._dual(flow, known) - self._rounding(self._base, flow, self._reach, known)
         if bound == -np.inf:
             # No multipliers are good enough beside the flow; those of zero always are.
             flow = np.zeros_like(u)
-            bound = self._plain_bound() - self._terms.noise(self._base, flow).total
+            noise = self._terms.noise(self._base, flow, values=self._values).total
+            bound = self._plain_bound() - noise
         return bound, flow
 
     def _plain_bound(self) -> float:
         """Return what the losses are above by themselves, each row and coordinate."""
-        values, gaps = self._losses.value(self._base), self._losses.loose_gap(self._base)
-        return float(np.sum(values) - np.sum(gaps))
+        return float(np.sum(self._values) - np.sum(self._losses.loose_gap(self._base)))
 
     @cached_property
     def _reach(self) -> FloatArray:
@@ -171,66 +181,87 @@ class DualBounds:
         """Minimizers of the losses, (n, d)."""
         return self._losses.minimizer(self._graph.n_nodes)
 
+    @cached_property
+    def _values(self) -> FloatArray:
+        """Their losses, (n,)."""
+        return self._terms.values(self._base)
+
     def gap(self, w: FloatArray, u: FloatArray, near: Flow | None = None) -> tuple[Gap, FloatArray]:
         """Repair u (m, d); return the gap of w (n, d) against it, and the flow that gives it.
 
         Near is ``repaired(u, w)``, if it is there already.
         """
         near = self.repaired(u, w) if near is None else near
-        found = self._gap_near(w, near)
-        size = abs(float(np.sum(self._losses.value(w))))
+        values = self._terms.values(w)
+        found = self._gap_near(w, near, values)
+        size = abs(float(np.sum(values)))
         if not near.moved * size <= SECOND_TRIES.moved * found[0].total < np.inf:
             # A repair that weighs its changes by w may take too many sweeps to end.
-            found = min(found, self._gap_near(w, self.repaired(u)), key=_total)
+            found = min(found, self._gap_near(w, self.repaired(u), values), key=_total)
         if not np.isfinite(found[0].total):
             # Data that mix many orders of magnitude: zero is always feasible.
-            found = self._gap_near(w, Flow(np.zeros_like(u), np.empty(0)))
+            found = self._gap_near(w, Flow(np.zeros_like(u), np.empty(0)), values)
         return found
 
-    def _gap_near(self, w: FloatArray, flow: Flow) -> tuple[Gap, FloatArray]:
-        """Return the gap of w (n, d) against a feasible flow, or the flow (m, d) made shorter."""
+    def _gap_near(self, w: FloatArray, flow: Flow, values: FloatArray) -> tuple[Gap, FloatArray]:
+        """Return the gap of w (n, d) against a feasible flow, or the flow (m, d) made shorter.
+
+        The losses have values (n,) at w.
+        """
         look()
-        gap = self._terms.certain_gap(w, flow)
-        size = abs(float(np.sum(self._losses.value(w))))
+        terms, size = self._terms, abs(float(np.sum(values)))
+        reach, known = terms.reach(w), Known(values, terms.unsure(flow.u))
+        gap = terms.certain_gap(w, flow, reach, known=known)
         if flow.u.any() and gap.total > SECOND_TRIES.gap * size:
             # Far from the optimum a shorter flow may be better; close to it, none is.
-            flow = flow.scaled(best_scale(lambda t: -self._terms.gap(w, flow.scaled(t)).total))
-            gap = self._terms.certain_gap(w, flow)
-        return self._with_rounding(gap, w, flow.u), flow.u
+            flow = flow.scaled(best_scale(lambda t: -terms.gap(w, flow.scaled(t)).total))
+            known = Known(values, terms.unsure(flow.u))
+            gap = terms.certain_gap(w, flow, reach, known=known)
+        return self._with_rounding(gap, w, flow.u, reach, known), flow.u
 
     def gap_of(self, w: FloatArray, u: FloatArray) -> Gap:
         """Return the gap of w (n, d) against a flow u (m, d) that is feasible already."""
-        return self._with_rounding(self._terms.certain_gap(w, Flow(u, np.empty(0))), w, u)
+        return self._gap_of(w, u, self._terms.values(w))
 
-    def _with_rounding(self, gap: Gap, w: FloatArray, u: FloatArray) -> Gap:
-        rounding = self._rounding(w, u, self._terms.reach(w))
-        return dataclasses.replace(gap, rounding=gap.rounding + rounding)
+    def _gap_of(self, w: FloatArray, u: FloatArray, values: FloatArray) -> Gap:
+        reach, known = self._terms.reach(w), Known(values, self._terms.unsure(u))
+        gap = self._terms.certain_gap(w, Flow(u, np.empty(0)), reach, known=known)
+        return self._with_rounding(gap, w, u, reach, known)
+
+    def _with_rounding(
+        self, gap: Gap, w: FloatArray, u: FloatArray, reach: FloatArray, known: Known
+    ) -> Gap:
+        rounding = gap.rounding + self._rounding(w, u, reach, known)
+        return dataclasses.replace(gap, rounding=rounding)
 
     def slack(self, u: FloatArray) -> FloatArray:
         """Capacity left on each edge, (m,); zero for penalties that have no capacities."""
         return slack(self._penalty, self._capacities, u)
 
-    def _dual(self, u: FloatArray) -> float:
+    def _dual(self, u: FloatArray, known: Known | None = None) -> float:
         """Return the dual value of a flow (m, d), from below.
 
         As differences from the minimizers: conjugates themselves are differences of numbers that
         are large where the data are far from zero.
         """
         base, capacities, terms = self._base, self._capacities, self._terms
-        node, doubtful = terms.of_nodes(base, Flow(u, np.empty(0)), self._reach)
-        own = float(np.sum(self._losses.value(base))) - float(np.sum(node)) - doubtful
+        known = Known(self._values) if known is None else known
+        node, doubtful = terms.of_nodes(base, Flow(u, np.empty(0)), self._reach, known=known)
+        own = float(np.sum(self._values)) - float(np.sum(node)) - doubtful
         # Within the few ulps that scaling leaves, the flow counts as inside its capacity.
         edge = capacities * self._penalty.conjugate(u / capacities[:, None], 1e-12)
         return own + terms.work(base, u) - float(np.sum(edge))
 
-    def _rounding(self, w: FloatArray, u: FloatArray, reach: FloatArray) -> float:
+    def _rounding(self, w: FloatArray, u: FloatArray, reach: FloatArray, known: Known) -> float:
         """First-order effect of rounding on the gap at (w, u).
 
         Flow that is not conserved to the last bit pairs with how far solutions may be, (d,), and
         every node's and edge's own terms carry a few units in the last place.
         """
-        missing = self._conservation.missing(u, self._terms.unsure(u))
-        return 2.0 * float(np.sum(missing @ reach)) + self._terms.noise(w, u).total
+        assert known.unsure is not None
+        missing = self._conservation.missing(u, known.unsure)
+        noise = self._terms.noise(w, u, values=known.values).total
+        return 2.0 * float(np.sum(missing @ reach)) + noise
 
 
 def _total(found: tuple[Gap, FloatArray]) -> float:

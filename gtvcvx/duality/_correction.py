@@ -119,7 +119,7 @@ class Correction:
         self._penalty, self._capacities = penalty, capacities
         self._shape = n, d = graph.n_nodes, losses.dim
         self._allowed = penalty.span_projector(d)
-        terms = losses.terms()
+        terms = losses.plain
         self._order = row_order(terms)
         self._parts = parts = Parts.of(terms, n, d)
         self._operator = parts.operator

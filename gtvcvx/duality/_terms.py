@@ -58,6 +58,16 @@ class Noise(NamedTuple):
         return float(4.0 * EPS * (self.work + abs(self.values))) + self.own
 
 
+class Known(NamedTuple):
+    """What is known of a pair already, and need not be computed again; None: nothing is."""
+
+    values: FloatArray | None = None  # (n,), of the losses at w
+    unsure: FloatArray | None = None  # (n, d), `GapTerms.unsure` of the flow
+
+
+NOTHING_KNOWN = Known()
+
+
 class GapTerms:
     """Terms of gaps for one problem, or for a part of one.
 
@@ -114,37 +124,46 @@ class GapTerms:
         flow: Flow,
         reach: FloatArray | None = None,
         level: float | None = None,
+        known: Known = NOTHING_KNOWN,
     ) -> Gap:
         """Return the same with what rounding may add at the nodes.
 
         A part of a problem is told the reach (d,) of the whole, see `of_nodes`, and how far the
         objective of the whole may be above what losses are at least.
         """
-        node, doubtful = self.of_nodes(w, flow, self.reach(w) if reach is None else reach, level)
+        reach = self.reach(w) if reach is None else reach
+        node, doubtful = self.of_nodes(w, flow, reach, level, known)
         u, capacities, gap = flow.u, self._capacities, self._penalty.fenchel_gap
         edge = self._of_jumps(lambda jumps, at: gap(jumps, u[at], capacities[at]), w)
         return Gap(node, edge, doubtful)
 
     def of_nodes(
-        self, w: FloatArray, flow: Flow, reach: FloatArray, level: float | None = None
+        self,
+        w: FloatArray,
+        flow: Flow,
+        reach: FloatArray,
+        level: float | None = None,
+        known: Known = NOTHING_KNOWN,
     ) -> tuple[FloatArray, float]:
         """Return the nodes' gaps (n,), and what rounding may add to them.
 
         Solutions may be as far as reach (d,) from w where no loss tells.
         """
+        values = self.values(w) if known.values is None else known.values
+        unsure = self.unsure(flow.u) if known.unsure is None else known.unsure
         given = flow.b if len(flow.b) else None
 
         def variation() -> float:
             return float(np.sum(self.variation(w))) if level is None else level
 
         injection = -(self._graph.divergence @ flow.u)
-        doubt = Doubt(self.unsure(flow.u), reach, variation)
+        doubt = Doubt(unsure, reach, variation)
         node, doubtful = self._losses.certain_gap(w, injection, doubt, given)
-        if doubtful > TOO_DOUBTFUL * abs(float(np.sum(self._losses.value(w)))):
+        if doubtful > TOO_DOUBTFUL * abs(float(np.sum(values))):
             # Flows that nearly cancel at a node whose loss is flat beside them.
             injection, unsure = self._precise(flow.u)
-            precise = doubt._replace(injection=unsure)
-            node, doubtful = self._losses.certain_gap(w, injection, precise, given)
+            doubt = doubt._replace(injection=unsure)
+            node, doubtful = self._losses.certain_gap(w, injection, doubt, given)
         return node, doubtful
 
     def _precise(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -185,6 +204,8 @@ class GapTerms:
     @cached_property
     def _long(self) -> FloatArray:
         """How long solutions may be where losses fall without end, (d,)."""
+        if not any(term["kind"] in ENDLESS for term in self._tables):
+            return np.zeros(self._losses.dim)
         return longest(self.totals)
 
     @cached_property
@@ -207,9 +228,9 @@ class GapTerms:
         found = sum((np.sum(t["X"] ** 2, axis=0) for t in self._tables), np.zeros(self._losses.dim))
         return np.where(found > 0.0, found, np.inf)
 
-    @cached_property
+    @property
     def _plain(self) -> list[Term]:
-        return self._losses.terms()
+        return self._losses.plain
 
     def variation(self, w: FloatArray) -> FloatArray:
         """Return the penalties (m,) of the jumps of w (n, d)."""
@@ -228,13 +249,20 @@ class GapTerms:
         edge = self.variation(w)
         return Gap(self._losses.loose_gap(w), edge, 0.0)
 
-    def noise(self, w: FloatArray, u: FloatArray, counted: BoolArray | None = None) -> Noise:
+    def noise(
+        self,
+        w: FloatArray,
+        u: FloatArray,
+        counted: BoolArray | None = None,
+        values: FloatArray | None = None,
+    ) -> Noise:
         """Return what rounding makes of the terms of w (n, d) and u (m, d).
 
-        Edges count that are counted (m,), all by default.
+        Edges count that are counted (m,), all by default. Values (n,) of the losses at w
+        need not be computed again where they are known.
         """
         work = self._of_jumps(lambda jumps, _: row_norm_2(jumps), w) * row_norm_2(u)
-        values = self._losses.value(w)
+        values = self.values(w) if values is None else values
         own = self._value_rounding.at(w, values)
         work = work if counted is None else work[counted]
         return Noise(float(np.sum(work)), float(np.sum(values)), own)

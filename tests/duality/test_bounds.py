@@ -171,3 +171,24 @@ def test_a_gap_is_finite_where_every_repair_ends_off_a_domain(monkeypatch):
     gap, flow = problem.bounds.gap(w, u)
     assert not flow.any()
     assert gap.total == pytest.approx(problem.value(w))
+
+
+def test_a_gap_computes_the_losses_once_and_their_data_are_made_once(monkeypatch):
+    def problem():
+        X, y = np.random.default_rng(1).standard_normal((5, 3, 2)), np.ones((5, 3))
+        losses = gtv.SquaredLoss.stack(X, y)
+        return gtv.GTVProblem(gtv.generators.chain(5, 1.0), losses.completed(10), "l2", 0.1)
+
+    calls = []
+    value, terms = gtv.StackedLoss.value, gtv.StackedLoss.terms
+    first = problem()
+    w, u = np.ones((10, 2)), np.ones((first.graph.n_edges, 2))
+    with monkeypatch.context() as patch:
+        patch.setattr(gtv.StackedLoss, "value", lambda *a: calls.append(a) or value(*a))
+        first.bounds.gap_of(w, first.bounds.repair(u))
+    assert len(calls) == 1
+    calls.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(gtv.StackedLoss, "terms", lambda *a: calls.append(a) or terms(*a))
+        assert problem().solve(rtol=1e-6, verbose=False).status == "optimal"
+    assert len(calls) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -309,6 +310,11 @@ class StackedLoss:
         return merged(
             [term for nodes, batch in self.parts for term in batch.terms(nodes)], self.dim
         )
+
+    @cached_property
+    def plain(self) -> list[dict[str, Any]]:
+        """What `terms` returns, made once, for whoever writes into none of its arrays."""
+        return self.terms()
 
     def __repr__(self) -> str:
         n_losses = len(self.nodes_with_loss)

@@ -208,7 +208,7 @@ class Alternative:
     def _least_blockwise(self) -> float:
         """What it takes whatever the order of elimination."""
         prices, graph, d = self._prices.blockwise, self._problem.graph, self._problem.dim
-        terms = self._problem.losses.terms()
+        terms = self._problem.losses.plain
         rows = sum(len(term["node"]) * (d if term["kind"] == "l1" else 1) for term in terms)
         one = prices.call + prices.row * rows + prices.edge * graph.n_edges * d
         return prices.rounds * one + prices.node * graph.n_nodes + prices.start
@@ -234,7 +234,7 @@ class Alternative:
 
     @cached_property
     def _kinds(self) -> set[str]:
-        return {term["kind"] for term in self._problem.losses.terms()}
+        return {term["kind"] for term in self._problem.losses.plain}
 
     @property
     def fewest(self) -> int:
@@ -247,7 +247,7 @@ class Alternative:
     @cached_property
     def _raw(self) -> bool:
         """Whether features have different units."""
-        sizes = feature_sizes(self._problem.losses.terms(), self._problem.dim)
+        sizes = feature_sizes(self._problem.losses.plain, self._problem.dim)
         return float(sizes.max() / sizes.min()) > STALLING.raw
 
     @property
@@ -291,7 +291,7 @@ def _edge_price(problem: GTVProblem, prices: Prices) -> float:
 
 def row_entries(problem: GTVProblem) -> float:
     """Return the number of entries of the data of all rows."""
-    terms = problem.losses.terms()
+    terms = problem.losses.plain
     rows = sum(len(term["y"]) for term in terms if term["kind"] in (*ROW_KINDS, MULTINOMIAL))
     return float(rows * problem.dim)
 

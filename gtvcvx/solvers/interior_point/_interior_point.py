@@ -67,7 +67,7 @@ DEFAULTS = InteriorPointSettings()
 
 def losses_known(problem: GTVProblem) -> str | None:
     """Ask for losses that are known by their plain data."""
-    known = all(term["kind"] in LOSS_KINDS for term in problem.losses.terms())
+    known = all(term["kind"] in LOSS_KINDS for term in problem.losses.plain)
     return None if known else "losses that are known by their data, no CvxpyLoss"
 
 
@@ -97,7 +97,7 @@ def not_too_large(problem: GTVProblem) -> str | None:
     size, most = problem.graph.n_nodes * problem.dim, DEFAULTS.most_coordinates
     if size > most:
         return f"at most {most} coordinates, not {size}"
-    rows, most = sum(len(term["node"]) for term in problem.losses.terms()), DEFAULTS.most_rows
+    rows, most = sum(len(term["node"]) for term in problem.losses.plain), DEFAULTS.most_rows
     return None if rows <= most else f"at most {most} rows of data, not {rows}"
 
 
@@ -138,7 +138,7 @@ class InteriorPoint:
         self._goal = min(max(settings.accuracy * rtol, settings.least), settings.most)
         shape = problem.graph.n_nodes, problem.dim
         self._program = Program(shape[0] * shape[1])
-        self._terms = problem.losses.terms()
+        self._terms = problem.losses.plain
         coordinates = np.arange(self.size).reshape(shape)
         self._read_slopes = add_losses(self._program, self._terms, coordinates)
         add_written_losses(self._program, problem.losses, coordinates)

@@ -62,7 +62,7 @@ DEFAULTS = BlockwiseSettings()
 
 def rows_known(problem: GTVProblem) -> str | None:
     """Ask for losses that are quadratic functions and rows with bounded slopes."""
-    known = all(term["kind"] in TERM_KINDS for term in problem.losses.terms())
+    known = all(term["kind"] in TERM_KINDS for term in problem.losses.plain)
     return None if known else f"losses that are sums of {', '.join(sorted(TERM_KINDS))}"
 
 
@@ -75,7 +75,7 @@ def norms_known(problem: GTVProblem) -> str | None:
 def not_too_many(problem: GTVProblem) -> str | None:
     """Ask for data of which several copies fit in memory."""
     graph, d = problem.graph, problem.dim
-    rows = sum(len(term["node"]) for term in problem.losses.terms())
+    rows = sum(len(term["node"]) for term in problem.losses.plain)
     entries, most = rows * d + (graph.n_nodes + graph.n_edges) * d**2, DEFAULTS.most_entries
     return None if entries <= most else f"at most {most} entries of rows and blocks, not {entries}"
 
@@ -124,7 +124,7 @@ class Blockwise:
     @cached_property
     def _newton(self) -> Newton:
         n, d = self._problem.graph.n_nodes, self._problem.dim
-        terms = NodeTerms(self._problem.losses.terms(), n, d)
+        terms = NodeTerms(self._problem.losses.plain, n, d)
         return Newton(self._problem, terms, self._plan)
 
     def begin(self, limits: Limits, rel_gap: float) -> None:
