@@ -49,13 +49,13 @@ class Noise(NamedTuple):
     """Sums that the effect of rounding on a gap is told by, over some nodes and edges."""
 
     work: float  # of flows and jumps
-    values: float  # of the losses
+    values: float  # of the losses, their sizes
     own: float  # of what the losses' own sums lose
 
     @property
     def total(self) -> float:
         """A few units in the last place of every term."""
-        return float(4.0 * EPS * (self.work + abs(self.values))) + self.own
+        return float(4.0 * EPS * (self.work + self.values)) + self.own
 
 
 class Known(NamedTuple):
@@ -265,11 +265,14 @@ class GapTerms:
         values = self.values(w) if values is None else values
         own = self._value_rounding.at(w, values)
         work = work if counted is None else work[counted]
-        return Noise(float(np.sum(work)), float(np.sum(values)), own)
+        return Noise(float(np.sum(work)), float(np.sum(np.abs(values))), own)
 
     @cached_property
     def _value_rounding(self) -> ValueRounding:
-        return ValueRounding(self._plain, self._graph.n_nodes, self._losses.dim)
+        precise = np.zeros(self._graph.n_nodes, dtype=bool)
+        for nodes, batch in self._losses.parts:
+            precise[nodes] = batch.precise
+        return ValueRounding(self._plain, self._graph.n_nodes, self._losses.dim, precise)
 
     def _of_jumps(
         self, function: Callable[[FloatArray, slice], FloatArray], w: FloatArray

@@ -2,7 +2,8 @@
 
 Residuals such as X w - y of data far from zero lose digits that a small value does not show: 1e9
 less 1e9 is known to 1e-7, whatever the loss makes of it. What each row loses is bounded by the size
-of its products, and what that does to the loss by the slope there. Points lose nothing.
+of its products, and what that does to the loss by the slope there. Points lose nothing. Where
+residuals are sums in twice the precision, next to nothing is left of it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._norms import EPS
+from gtvcvx.losses.batched._doubt import uncertain
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, WEIGHT, Term
 
 # A value and a gap each lose half a unit in the last place for each product of a row; of more than
@@ -33,36 +35,47 @@ class ValueRounding:
         Of the losses; kinds that are not known count as exact.
     n, d : int
         Numbers of nodes and dimensions.
+    precise : ndarray of bool, shape (n,), optional
+        Nodes whose residuals are sums in twice the precision. Default: none.
     """
 
-    def __init__(self, terms: Sequence[Term], n: int, d: int) -> None:
+    def __init__(
+        self, terms: Sequence[Term], n: int, d: int, precise: BoolArray | None = None
+    ) -> None:
         self._shape = n, d
-        self._unit = min(float(d), MOST_ULPS) * EPS
+        self._precise = np.zeros(n, dtype=bool) if precise is None else precise
+        # Of the sizes of products; what rounds a residual once is of the size of its loss.
+        self._unit = np.where(self._precise, uncertain(d), min(float(d), MOST_ULPS) * EPS)
         # Of rows of bounded slopes s_k: sum_k c_k s_k |x_k|.
         self._steep: list[FloatArray] = []
         # Of squares and what is below them: roots of sum_k c_k x_k^2.
         self._squares: list[FloatArray] = []
         # Of counts: max_k |x_k| and sum_k c_k y_k |x_k|.
         self._counts: list[tuple[FloatArray, FloatArray]] = []
+        # Rows of those where residuals are precise, and the weights c_k of logistic ones.
+        self._rates: list[Term] = []
+        self._odds = 0.0
         for term in terms:
             if term["kind"] in ROW_KINDS or term["kind"] == MULTINOMIAL:
                 self._add_rows(term["kind"], term)
 
     def at(self, w: FloatArray, values: FloatArray) -> float:
         """Return the bound for points (n, d) whose losses have these values (n,)."""
-        size, total = np.abs(w), 0.0
+        size, unit, total = np.abs(w), self._unit, EPS * self._odds
         for x in self._steep:
-            total += float(np.sum(_products(x, size)))
+            total += float(np.sum(unit * _products(x, size)))
         for x in self._squares:
             # By Cauchy and Schwarz; what is left where residuals are zero is of second order.
-            off = _products(x, size)
-            slope = 2.0 * np.sqrt(np.maximum(values, 0.0)) + self._unit * off
+            off = unit * _products(x, size)
+            slope = 2.0 * np.sqrt(np.maximum(values, 0.0)) + off
             total += float(np.sum(slope * off))
         for most, counts in self._counts:  # exp(z_k) is at most the value and what z_k takes off
             counted = _products(counts, size)
             grown = np.abs(values) + 2.0 * counted
-            total += float(np.sum(_products(most, size) * grown + counted))
-        return self._unit * total
+            total += float(np.sum(unit * (_products(most, size) * grown + counted)))
+        for term in self._rates:
+            total += _of_rates(term, w)
+        return total
 
     def _add_rows(self, kind: str, term: Term) -> None:
         node, x = term["node"], np.abs(term["X"])
@@ -72,6 +85,10 @@ class ValueRounding:
         if kind in ROOTED:
             self._squares.append(np.sqrt(_sums(node, c[:, None] * x**2, n)))
         elif kind == "poisson":
+            precise = self._precise[node]
+            if precise.any():
+                rows = {"X": term["X"], "y": term["y"], "c": c, "node": node}
+                self._rates.append({name: each[precise] for name, each in rows.items()})
             most = np.zeros((n, d))
             np.maximum.at(most, node, x)
             self._counts.append((most, _sums(node, (c * term["y"])[:, None] * x, n)))
@@ -79,7 +96,17 @@ class ValueRounding:
             mean = np.repeat(_sums(node, c[:, None] * x, n), d // x.shape[1], axis=1)
             self._steep.append(mean)
         else:
+            if kind == "logistic":  # far on the right side slopes fall sooner than residuals grow
+                self._odds += float(np.sum(c[self._precise[node]]))
             self._steep.append(_sums(node, STEEPEST[kind] * c[:, None] * x, n))
+
+
+def _of_rates(rows: Term, w: FloatArray) -> float:
+    """Return what one rounding of log-rates, and a few of its terms, makes of counts."""
+    z = np.einsum("rj,rj->r", rows["X"], w[rows["node"]])
+    with np.errstate(over="ignore"):
+        rate = np.exp(z)
+    return float(4.0 * EPS * np.sum(rows["c"] * (rate + rows["y"]) * (1.0 + np.abs(z))))
 
 
 def _products(x: FloatArray, size: FloatArray) -> FloatArray:

@@ -142,6 +142,8 @@ class BatchedLoss(ABC):
     is_quadratic: bool = False
     #: Whether there are quadratic models: `model` is not None, and `rise` is accurate.
     modelled: bool = False
+    #: Whether values and gaps take residuals from sums in twice the precision.
+    precise: bool = False
 
     @property
     @abstractmethod

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._norms import EPS
 
 # Units in the last place that a sum of products loses: half of one for each product, and roundings
 # cancel in part.
@@ -33,3 +34,12 @@ def widened(gap: FloatArray, *parts: float) -> float:
     """
     more, total = sum(np.sqrt(part) for part in parts), float(np.sum(gap))
     return float(more * (more + 2.0 * np.sqrt(total)))
+
+
+def uncertain(d: int) -> float:
+    """Return what residuals of twice the precision miss beside half a unit of their last place.
+
+    From above, as a share of the sum of the sizes of d products (`gtvcvx.losses.node._residuals`);
+    a target is at most the residual and these.
+    """
+    return float(2.0 * (0.5 * (d + 2) * EPS) ** 2)

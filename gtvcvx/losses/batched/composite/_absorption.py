@@ -21,10 +21,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
-from gtvcvx.losses.batched._doubt import SUM_ULPS
+from gtvcvx.losses.batched._doubt import SUM_ULPS, uncertain
 from gtvcvx.losses.batched.composite._least_multipliers import LeastMultipliers
 from gtvcvx.losses.batched.composite._parts import EPS, Parts
 from gtvcvx.losses.node._conjugate import coordinate_domain, coordinate_gap
+from gtvcvx.losses.node._residuals import centred, residuals
 from gtvcvx.losses.node._scalar import DECIDED, KINK, LOGISTIC, POISSON, row_gap, row_slope
 from gtvcvx.losses.node._segments import images, sums
 
@@ -50,7 +51,7 @@ class Absorption:
     """
 
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+        self._parts, self._centred = parts, centred(parts.rows)
         c = parts.coordinates
         self._low, self._high = coordinate_domain(c)
         # Where points are in a bounded set, a leak is worth its product with the set's width.
@@ -94,16 +95,17 @@ class Absorption:
         change, wide = images(least.rows, indptr, leak), images(np.abs(least.rows), indptr, doubt)
         found = sums(indptr, parts.X * change[:, None])
         ends = a + change - wide, a + change + wide
-        z = images(parts.X, indptr, w)
-        rows = parts.rows
+        rows, r = self._centred, residuals(parts.X, parts.rows, indptr, w)
         inside = (np.clip(end, rows["low"], rows["high"]) for end in ends)
-        gaps = np.maximum(*(row_gap(rows, z, end) for end in inside))
-        lost = np.maximum(gaps - row_gap(rows, z, a), 0.0)
-        # A gap changes with the prediction by the slope less the multiplier. The value changes
+        gaps = np.maximum(*(row_gap(rows, r, end) for end in inside))
+        lost = np.maximum(gaps - row_gap(rows, r, a), 0.0)
+        # A gap changes with the residual by the slope less the multiplier. The value changes
         # with it, where there are kinks, so that only the multiplier's share is left.
-        blurred = SUM_ULPS * EPS * images(np.abs(parts.X), indptr, np.abs(w))
-        lost += np.where(rows["kind"] == KINK, 0.0, np.abs(row_slope(rows, z) - a) * blurred)
+        sizes = images(np.abs(parts.X), indptr, np.abs(w))
+        blurred = EPS * np.abs(r) + uncertain(w.shape[1]) * sizes
+        lost += np.where(rows["kind"] == KINK, 0.0, np.abs(row_slope(rows, r) - a) * blurred)
         node = sums(indptr, lost)
+        z = images(parts.X, indptr, w)
         long = np.where((rows["kind"] == LOGISTIC) | (rows["kind"] == POISSON), DECIDED, 1.0)
         share, rest = _outside(ends, rows["low"], rows["high"], long + 2.0 * np.abs(z))
         rest += known

@@ -57,6 +57,8 @@ class BatchedComposite(BatchedLoss):
         Plain data at the nodes 0, ..., k - 1, merged (`gtvcvx.losses.batched._terms.merged`).
     """
 
+    precise = True
+
     def __init__(self, terms: Sequence[Term], n_nodes: int, dim: int) -> None:
         self._n_nodes, self.dim = n_nodes, dim
         self._terms = list(terms)

@@ -1,0 +1,77 @@
+"""Residuals of rows as if in twice the precision, rounded once.
+
+``x^T w - y`` of data far from zero is a small difference of large numbers: 1985 times a slope less
+an income loses seven digits that a loss of the difference needs. What each product and each sum
+loses is a double itself, found by a few more operations, and is added up beside them [1]_:
+
+.. math:: |r - (x^T w - y)| \\le u |x^T w - y| + \\gamma_{d + 1}^2 (|x|^T |w| + |y|),
+
+with u half a unit in the last place and gamma_k = k u / (1 - k u).
+
+References
+----------
+.. [1] T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26,
+   2005, Algorithm 5.3.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray, Records
+from gtvcvx.compiled import compiled
+from gtvcvx.losses.node._scalar import HUBER, KINK, PSEUDO_HUBER, SQUARED
+
+#: Kinds of rows that are functions of the residual; of others it is the prediction that counts.
+OF_RESIDUALS = np.array([SQUARED, HUBER, PSEUDO_HUBER, KINK])
+# Half of the digits of a double: products of such halves are exact.
+SPLIT = 2.0**27 + 1.0
+
+
+def centred(rows: Records) -> Records:
+    """Return the rows as functions of what `residuals` gives: targets are zero there."""
+    out = rows.copy()
+    out["y"][np.isin(rows["kind"], OF_RESIDUALS)] = 0.0
+    return out
+
+
+def residuals(X: FloatArray, rows: Records, indptr: IntArray, w: FloatArray) -> FloatArray:
+    """Return ``x^T w - y`` of all rows (N,) at w (k, d), or ``x^T w`` where that counts."""
+    out = np.where(np.isin(rows["kind"], OF_RESIDUALS), -rows["y"], 0.0)
+    add_products(X, indptr, np.ascontiguousarray(w), out)
+    return out
+
+
+@compiled(allocates=False)
+def add_products(X: FloatArray, indptr: IntArray, w: FloatArray, out: FloatArray) -> None:
+    """Add <x_r, w_i> to out (N,), for w (k, d)."""
+    d = X.shape[1]
+    for i in range(len(indptr) - 1):
+        for r in range(indptr[i], indptr[i + 1]):
+            start = out[r]
+            total, rest = start, 0.0
+            for j in range(d):
+                x, y = X[r, j], w[i, j]
+                product = x * y
+                # Veltkamp's halves and Dekker's product: the error of the product.
+                big = SPLIT * x
+                x_high = big - (big - x)
+                big = SPLIT * y
+                y_high = big - (big - y)
+                x_low, y_low = x - x_high, y - y_high
+                error = x_low * y_low - (
+                    ((product - x_high * y_high) - x_low * y_high) - x_high * y_low
+                )
+                # Knuth's sum: the error of the sum.
+                after = total + product
+                part = after - total
+                error += (total - (after - part)) + (product - part)
+                total, rest = after, rest + error
+            total += rest
+            if not math.isfinite(total):  # beyond what can be split
+                total = start
+                for j in range(d):
+                    total += X[r, j] * w[i, j]
+            out[r] = total
