@@ -201,8 +201,8 @@ class InteriorPoint:
     @property
     def _units(self) -> Units:
         """Units of the next round."""
-        columns, cost = self._choices[self._round]
-        scales = np.ones(self._program.size)
+        columns, cost, others = self._choices[self._round]
+        scales = np.full(self._program.size, others)
         scales[: columns.size] = columns.ravel()
         return Units(scales, cost, self._centre)
 

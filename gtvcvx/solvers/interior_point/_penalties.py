@@ -31,7 +31,10 @@ def add_penalty(program: Program, problem: GTVProblem) -> ReadFlow:
     if m == 0:
         return lambda w, multipliers: np.zeros((0, d))
     if kind in ("squared", "quadratic"):
-        return _add_quadratic(program, problem, data.get("Q", np.eye(d)))
+        Q = data.get("Q", np.eye(d))
+        if any(batch.written() is not None for _, batch in problem.losses.parts):
+            return _add_squares(program, problem, Q)
+        return _add_quadratic(program, problem, Q)
     written = problem.penalty.written(d)
     if written is not None:
         return _add_written(program, problem, written.form)
@@ -131,5 +134,34 @@ def _add_quadratic(program: Program, problem: GTVProblem, Q: FloatArray) -> Read
 
     def read(w: FloatArray, multipliers: FloatArray) -> FloatArray:
         return capacities[:, None] * (problem.differences(w) @ Q)
+
+    return read
+
+
+def _add_squares(program: Program, problem: GTVProblem, Q: FloatArray) -> ReadFlow:
+    """Do the same with variables for roots of the costs; the flow is a sum of multipliers.
+
+    Where points are large and jumps small, differences of points are no flow any more.
+    """
+    m, d = problem.graph.n_edges, problem.dim
+    values, vectors = np.linalg.eigh(Q)
+    R = vectors * np.sqrt(np.maximum(values, 0.0))  # Q = R R^T
+    root = np.sqrt(problem.capacities)
+    z = program.variables(m * d)
+    program.square_cost(z, 1.0)
+    heads, tails = (end[:, None] * d + np.arange(d) for end in problem.graph.edges.T)
+    # Row (e, k): sqrt(c_e) sum_j R_jk jump_ej.
+    row = np.repeat(np.arange(m * d), d)
+    value = (root[:, None, None] * R.T).ravel()
+    along = [
+        Linear(row, np.repeat(end, d, axis=0).ravel(), sign * value, m * d)
+        for end, sign in ((heads, 1.0), (tails, -1.0))
+    ]
+    equal = program.constrain("zero", along[0] + along[1] + -Linear.of(z), 0.0)
+
+    def read(w: FloatArray, multipliers: FloatArray) -> FloatArray:
+        found = multipliers[program.place(equal)].reshape(m, d)
+        flow: FloatArray = root[:, None] * (found @ R.T)
+        return flow
 
     return read

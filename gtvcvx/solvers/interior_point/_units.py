@@ -12,16 +12,24 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, Term
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point._losses import KINKED
 
 # Sizes of features, and capacities, up to which the data's own units are good.
 GOOD = 30.0
+# Choices beside those for losses that are known by CVXPY's rules.
+ROUNDS = 3
 
 
 def feature_sizes(terms: list[Term], dim: int) -> FloatArray:
     """Return the largest entry of each column of all features (d,); 1 where there is none."""
+    sizes = _largest_features(terms, dim)
+    return np.where(sizes > 0.0, sizes, 1.0)
+
+
+def _largest_features(terms: list[Term], dim: int) -> FloatArray:
     sizes = np.zeros(dim)
     for term in terms:
         if term["kind"] in ROW_KINDS:
@@ -29,18 +37,59 @@ def feature_sizes(terms: list[Term], dim: int) -> FloatArray:
         elif term["kind"] == MULTINOMIAL:
             of_features = np.abs(term["X"]).max(axis=0)
             sizes = np.maximum(sizes, np.repeat(of_features, dim // len(of_features)))
-    return np.where(sizes > 0.0, sizes, 1.0)
+    return sizes
+
+
+class Written(NamedTuple):
+    """Sizes in the conic forms of losses that are known by CVXPY's rules alone."""
+
+    columns: FloatArray  # (d,), largest entries of the coordinates' columns; zero without any
+    offsets: float  # typical largest entry of the right-hand sides; 1 without any
+
+    @staticmethod
+    def of(losses: StackedLoss) -> Written:
+        """Look at all of these losses."""
+        columns, offsets = np.zeros(losses.dim), [np.empty(0)]
+        for _, batch in losses.parts:
+            for function in batch.written() or ():
+                form = function.form
+                largest = abs(form.A[:, : form.dim]).max(axis=0).toarray().ravel()
+                columns = np.maximum(columns, largest)
+                offsets.append(np.abs(form.b).max(initial=0.0, keepdims=True))
+        some = np.concatenate(offsets)
+        some = some[some > 0.0]
+        return Written(columns, float(np.median(some)) if len(some) else 1.0)
 
 
 class Choice(NamedTuple):
-    """Units of the coordinates, and the factor of all costs; powers of two."""
+    """Units of coordinates and of other variables, and the factor of all costs; powers of two."""
 
     columns: FloatArray  # (n, d)
     cost: float
+    others: float = 1.0
 
 
 def choices_of_units(problem: GTVProblem) -> list[Choice]:
     """Return the units of one round after the other.
+
+    Where CVXPY's rules describe losses, those come first in which their right-hand sides are 1.
+    """
+    choices = _of_known(problem)
+    written = Written.of(problem.losses)
+    some = written.columns[written.columns > 0.0]
+    sizes = np.append(some, written.offsets)
+    if not len(some) or max(sizes.max(), 1.0 / sizes.min()) <= GOOD:
+        return choices
+    known = _largest_features(problem.losses.terms(), problem.dim)
+    features = np.maximum(known, written.columns)
+    columns = _power_of_two(written.offsets / np.where(features > 0.0, features, 1.0))
+    others = float(_power_of_two(written.offsets))
+    first = Choice(np.tile(columns, (problem.graph.n_nodes, 1)), 1.0 / others, others)
+    return [first, *choices[:ROUNDS]]
+
+
+def _of_known(problem: GTVProblem) -> list[Choice]:
+    """Return those that losses known by their data ask for.
 
     Costs grow until capacities are about 1; where features are large, until that holds in their
     units. Kinked losses, whose slopes are bounded like flows, do without the latter.

@@ -13,6 +13,7 @@ from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 PENALTIES = {
     "l1": "l1",
     "squared": "squared",
+    "singular": gtv.Quadratic(np.array([[1.0, 2.0], [2.0, 4.0]])),
     "p below 2": gtv.PNorm(1.5),
     "p above 2": gtv.PNorm(3.0),
     "norm": gtv.CvxpyPenalty(lambda v: cp.norm(v) + 0.5 * cp.norm1(v), norm=True),
@@ -49,6 +50,29 @@ def test_the_solution_and_its_flow_are_those_of_cvxpy(penalty):
     assert problem.value(w) == pytest.approx(reference, abs=1e-6)
     gap, _ = problem.bounds.gap(w, found.u)
     assert 0.0 <= gap.total <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("features", "targets", "penalty"), [(1.0, 1e5, "squared"), (1e-5, 1.0, "squared")]
+)
+def test_norms_of_residuals_in_any_unit_are_solved(features, targets, penalty):
+    """Large targets seemed infeasible; jumps of 1e-7 beside points of 1e5 are no flow."""
+    rng, n = np.random.default_rng(2), 20
+    graph = gtv.EmpiricalGraph(n, [(0, i) for i in range(1, n)])
+    X, noise = features * rng.standard_normal((n, 9, 2)), rng.standard_normal((n, 9))
+    y = targets * (X @ [1.0, -1.0] / features + noise)
+
+    def build(i):
+        return lambda w: cp.norm(X[i] @ w - y[i])
+
+    each = [gtv.CvxpyLoss(build(i), 2) if i % 3 else gtv.ZeroLoss() for i in range(n)]
+    problem = gtv.GTVProblem(graph, each, PENALTIES.get(penalty, penalty), 100.0)
+    method = InteriorPoint(problem, 1e-6)
+    method.begin(Limits(1e-6, 1000), np.inf)
+    method.run(1)
+    found = method.proposal()
+    gap, _ = problem.bounds.gap(found.w, found.u)
+    assert 0.0 <= gap.total <= 1e-7 * problem.value(found.w)
 
 
 def test_the_default_solver_begins_with_it():
