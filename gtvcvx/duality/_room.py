@@ -10,12 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, Records
-from gtvcvx._norms import row_norm_2
+from gtvcvx._norms import row_norm_2, row_norm_p
 from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, PSEUDO_HUBER, SQUARED
 from gtvcvx.penalties import Penalty
 
 # Instead of infinity, where its square is taken.
 LARGE = 1e150
+# Shares of capacities below that bend spheres of q-norms as this one does.
+ALMOST_NONE = 1e-8
 
 
 class Intervals:
@@ -81,6 +83,8 @@ def edge_weights(
     if data["kind"] in ("squared", "quadratic"):
         stiffness = np.asarray(data.get("Q", np.eye(u.shape[1])))
         return np.asarray(capacities[:, None, None] * stiffness)
+    if data["kind"] == "pnorm":
+        return _oval(u, capacities, least, data["p"] / (data["p"] - 1.0)) / barrier
     return _ROOMS[data["kind"]](u, capacities, least) / barrier
 
 
@@ -103,6 +107,23 @@ def _ball(u: FloatArray, capacities: FloatArray, least: float) -> FloatArray:
     return np.asarray(out)
 
 
+def _oval(u: FloatArray, capacities: FloatArray, least: float, q: float) -> FloatArray:
+    """Do the same for q-norms, 1 < q < inf, whose spheres bend differently in each coordinate."""
+    share = np.abs(u) / capacities[:, None]
+    length = row_norm_p(share, q)
+    across = np.maximum(1.0 - length, least)
+    # Along the sphere a coordinate bends by |share|^(q - 2): not at all, or without end, at zero.
+    along = across[:, None] / (q - 1.0) * np.clip(share, ALMOST_NONE, 1.0) ** (2.0 - q)
+    least_of, most_of = across**2, across ** min(2.0 / q, 1.0)
+    along = np.clip(along, least_of[:, None], most_of[:, None])
+    normal = np.sign(u) * share ** (q - 1.0)
+    normal /= np.maximum(row_norm_2(normal), np.finfo(np.float64).tiny)[:, None]
+    tangent = np.eye(u.shape[1]) - normal[:, :, None] * normal[:, None, :]
+    out = np.einsum("eij,ej,ejk->eik", tangent, along, tangent)
+    out += (across**2)[:, None, None] * (normal[:, :, None] * normal[:, None, :])
+    return np.asarray((capacities**2)[:, None, None] * out)
+
+
 def _octahedron(u: FloatArray, capacities: FloatArray, least: float) -> FloatArray:
     """Positive and negative parts and what is left are numbers >= 0 with the capacity as sum."""
     d = u.shape[1]
@@ -118,7 +139,7 @@ def _octahedron(u: FloatArray, capacities: FloatArray, least: float) -> FloatArr
 
 _ROOMS = {"l1": _box, "l2": _ball, "linf": _octahedron}
 #: Kinds of penalties whose flows have weights.
-WEIGHTED_PENALTIES = frozenset({*_ROOMS, "squared", "quadratic"})
+WEIGHTED_PENALTIES = frozenset({*_ROOMS, "pnorm", "squared", "quadratic"})
 
 
 def _diagonal(blocks: FloatArray) -> FloatArray:

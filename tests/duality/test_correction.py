@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -168,14 +169,15 @@ def test_what_cannot_be_balanced_is_left():
     w, u, a = found(problem)
     assert problem.bounds.corrected(w, u, np.full_like(a, np.inf)) is None
     assert problem.bounds.corrected(w, np.full_like(u, 1e300), a) is None
-    unknown = gtv.GTVProblem(problem.graph, problem.losses, gtv.PNorm(3.0), 0.1)
+    written = gtv.CvxpyPenalty(lambda v: cp.norm(v) + cp.norm1(v), norm=True)
+    unknown = gtv.GTVProblem(problem.graph, problem.losses, written, 0.1)
     assert unknown.bounds.corrected(w, u, a) is None
 
 
-@pytest.mark.parametrize("kind", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("kind", ["l1", "l2", "linf", gtv.PNorm(1.5), gtv.PNorm(3.0)])
 def test_steps_of_unit_length_in_the_metric_nearly_stay_inside(kind):
     rng = np.random.default_rng(7)
-    penalty = instance("squared", kind).penalty
+    penalty = instance("squared", kind).penalty if isinstance(kind, str) else kind
     capacities = rng.uniform(0.5, 2.0, 200)
     u = rng.standard_normal((200, 3))
     u *= (capacities * (1.0 - 10.0 ** rng.uniform(-9, -0.1, 200)) / penalty.dual_norm(u))[:, None]
