@@ -1,10 +1,10 @@
-"""Residuals of rows as if in twice the precision, rounded once.
+r"""Residuals of rows as if in twice the precision, rounded once.
 
 ``x^T w - y`` of data far from zero is a small difference of large numbers: 1985 times a slope less
 an income loses seven digits that a loss of the difference needs. What each product and each sum
 loses is a double itself, found by a few more operations, and is added up beside them [1]_:
 
-.. math:: |r - (x^T w - y)| \\le u |x^T w - y| + \\gamma_{d + 1}^2 (|x|^T |w| + |y|),
+.. math:: |r - (x^T w - y)| \le u |x^T w - y| + \gamma_{d + 1}^2 (|x|^T |w| + |y|),
 
 with u half a unit in the last place and gamma_k = k u / (1 - k u).
 
