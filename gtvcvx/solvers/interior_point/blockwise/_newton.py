@@ -271,7 +271,7 @@ class Newton:
         if left is not None:
             move = self._refine(move, left)
         self._row_step, self._jump_step = move.rows, move.jumps
-        self._descent = _product(right, move.w)
+        self._descent = self._bend(move)
         return move.w
 
     def _move(self, step: FloatArray) -> Move:
@@ -328,6 +328,12 @@ class Newton:
         """Return what the matrix makes of a step."""
         flow = np.einsum("mij,mj->mi", self._flow.weights, move.jumps)
         return self._sum(move.w, self._row_weights * move.rows, flow)
+
+    def _bend(self, move: Move) -> float:
+        """Return the product of a step with its image, a sum of what is not negative."""
+        own = float(np.einsum("ni,nij,nj->", move.w, self._P, move.w))
+        edges = float(np.einsum("mi,mij,mj->", move.jumps, self._flow.weights, move.jumps))
+        return own + dot(self._row_weights, move.rows**2) + edges
 
     def _longest(self) -> float:
         return min(self._slopes.longest(), self._flow.longest())

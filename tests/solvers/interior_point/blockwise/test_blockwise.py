@@ -286,3 +286,13 @@ def test_nothing_is_refined_where_data_are_well_scaled(monkeypatch):
     monkeypatch.setattr(Newton, "_refine", lambda *_: pytest.fail("it was refined"))
     for penalty in PENALTIES:
         assert driven(instance("absolute", penalty), rtol=1e-6).satisfied
+
+
+def test_what_a_step_may_turn_by_is_no_less_than_zero_where_the_factor_is_wrong(monkeypatch):
+    """A product of step and right-hand side was, and no step was short enough then."""
+    problem = instance("pseudo-huber", "l2")
+    newton = Blockwise(problem, planned(problem))._newton
+    exact = newton._system.solve
+    monkeypatch.setattr(newton._system, "solve", lambda right: -exact(right))
+    newton.iterate()
+    assert newton._descent > 0.0
