@@ -32,8 +32,18 @@ def row_norm_2(v: FloatArray) -> FloatArray:
     return norms
 
 
+def row_squares(v: FloatArray) -> FloatArray:
+    """||v_e||_2^2 for every row of v (m, d): (m,)."""
+    if v.shape[1] == 1:  # along rows of one entry NumPy takes ten times as long
+        return np.square(v[:, 0])
+    squares: FloatArray = np.sum(v**2, axis=1)
+    return squares
+
+
 def row_norm_1(v: FloatArray) -> FloatArray:
     """||v_e||_1 for every row of v (m, d): (m,)."""
+    if v.shape[1] == 1:
+        return np.abs(v[:, 0])
     with np.errstate(over="ignore"):
         norms: FloatArray = np.abs(v).sum(axis=1)
     return norms

@@ -64,6 +64,8 @@ class Extent(NamedTuple):
         How far from 0 changes, and minimizers of the quadratics left of them, are.
     flattest : float
         The least q > 0, infinite where there is none.
+    centre : float
+        The minimizer of the sum of the quadratics left of all changes, 0 where there are none.
     """
 
     low: float
@@ -72,6 +74,7 @@ class Extent(NamedTuple):
     bends: float
     reach: float
     flattest: float
+    centre: float
 
 
 class Balance(NamedTuple):
@@ -117,11 +120,16 @@ def scalar_gap(
     balance = Balance(np.zeros(n), np.zeros(n), np.zeros(n, np.int64))
     edge, node, variation = np.empty(m), np.empty(n), np.empty(m)
     work = edge_gaps(edges, capacities, w, u, balance, edge, variation)
+    unsure = node_gaps(slopes, balance, w, *widened(hull, w), node)
+    return Gap(node, edge, unsure + 4.0 * EPS * work), float(variation.sum())
+
+
+def widened(hull: tuple[float, float], w: FloatArray) -> tuple[float, float]:
+    """Return an interval with the hull and all of w (n,) in it, whatever rounding did to them."""
     low, high = min(hull[0], float(w.min())), max(hull[1], float(w.max()))
     # Minimizers are quotients, and the sides of the hull among them rounded.
     digits = 4.0 * EPS * max(abs(low), abs(high))
-    unsure = node_gaps(slopes, balance, w, low - digits, high + digits, node)
-    return Gap(node, edge, unsure + 4.0 * EPS * work), float(variation.sum())
+    return low - digits, high + digits
 
 
 def total_gap(gaps: list[Gap], value: float) -> Gap:
@@ -157,10 +165,7 @@ def edge_gaps(
     for e in range(len(u)):
         head, tail, flow = edges[e, 0], edges[e, 1], u[e]
         jump, size = w[head] - w[tail], abs(flow)
-        # No term is negative, so nothing cancels.
-        gaps[e] = max(capacities[e] - (flow if jump > 0.0 else -flow), 0.0) * abs(jump)
-        if not size <= capacities[e]:
-            gaps[e] = np.inf
+        gaps[e] = edge_gap(capacities[e], flow, jump)
         variation[e] = capacities[e] * abs(jump)
         work += size * abs(jump)
         injection[head] -= flow
@@ -170,6 +175,15 @@ def edge_gaps(
         degree[head] += 1
         degree[tail] += 1
     return work
+
+
+@compiled(allocates=False, inner=True)
+def edge_gap(capacity: float, flow: float, jump: float) -> float:
+    """Return the gap of an edge, infinite beyond its capacity."""
+    if not abs(flow) <= capacity:
+        return np.inf
+    # No term is negative, so nothing cancels.
+    return max(capacity - (flow if jump > 0.0 else -flow), 0.0) * abs(jump)
 
 
 @compiled
@@ -200,14 +214,25 @@ def node_gaps(
         size = EPS * (
             (4.0 + 2.0 * (k - first)) * size + (1.0 + balance.degree[i]) * balance.through[i]
         )
-        s = balance.injection[i]
-        over, under = s - (left + jump), left - s
-        excess = max(over, under, 0.0)
-        further = max(high - x, x - low)
-        reach = (high - x if over > under else x - low) if excess > size else further
-        gaps[i] = _least(q, excess, reach)
-        unsure += max(_least(q, excess + size, reach) - gaps[i], 0.0) + beyond
+        gaps[i], more = node_gap(q, left, jump, balance.injection[i], size, x, low, high)
+        unsure += more + beyond
     return unsure
+
+
+@compiled(allocates=False, inner=True)
+def node_gap(
+    q: float, left: float, jump: float, s: float, size: float, x: float, low: float, high: float
+) -> tuple[float, float]:
+    """Return the gap of a node at x with injection s, and what rounding may add to it.
+
+    Slopes at x go from left up by the jump; they and s are known up to the size.
+    """
+    over, under = s - (left + jump), left - s
+    excess = max(over, under, 0.0)
+    further = max(high - x, x - low)
+    reach = (high - x if over > under else x - low) if excess > size else further
+    gap = _least(q, excess, reach)
+    return gap, max(_least(q, excess + size, reach) - gap, 0.0)
 
 
 @compiled(allocates=False, inner=True)
@@ -223,10 +248,11 @@ def extent(slopes: Slopes) -> Extent:
 
 
 @compiled
-def _extent(slopes: Slopes) -> tuple[float, float, float, float, float, float]:
+def _extent(slopes: Slopes) -> tuple[float, float, float, float, float, float, float]:
     """Return the fields of an `Extent`."""
     low, high, k = np.inf, -np.inf, 0
     size, bends, reach, flattest = 0.0, 0.0, 0.0, np.inf
+    curvature, linear = 0.0, 0.0
     for i in range(len(slopes.q)):
         q, b, rise = slopes.q[i], slopes.b[i], slopes.rise[i]
         first, last = np.inf, -np.inf
@@ -239,6 +265,8 @@ def _extent(slopes: Slopes) -> tuple[float, float, float, float, float, float]:
         low, high = min(low, first), max(high, last)
         size += abs(b) + rise
         bends += q
+        curvature += q
+        linear += b
         if q > 0.0:
             flattest = min(flattest, q)
             left, right = b / q, (b - rise) / q
@@ -249,4 +277,5 @@ def _extent(slopes: Slopes) -> tuple[float, float, float, float, float, float]:
                 low, high = min(low, right), max(high, right)
     if low > high:
         low = high = 0.0
-    return low, high, size, bends, reach, flattest
+    centre = linear / curvature if curvature > 0.0 else 0.0
+    return low, high, size, bends, reach, flattest, centre

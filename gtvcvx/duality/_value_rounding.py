@@ -61,6 +61,8 @@ class ValueRounding:
 
     def at(self, w: FloatArray, values: FloatArray) -> float:
         """Return the bound for points (n, d) whose losses have these values (n,)."""
+        if not (self._steep or self._squares or self._counts):
+            return 0.0
         size, unit, total = np.abs(w), self._unit, EPS * self._odds
         for x in self._steep:
             total += float(np.sum(unit * _products(x, size)))

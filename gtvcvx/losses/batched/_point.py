@@ -8,6 +8,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import cp
+from gtvcvx._norms import row_squares
 from gtvcvx._pieces import rowwise
 from gtvcvx.losses.batched._base import (
     AffineProx,
@@ -91,7 +92,7 @@ class BatchedPoint(BatchedLoss):
 
     def value(self, w: FloatArray) -> FloatArray:
         """Weighted squared distances (k,)."""
-        squares = rowwise(lambda at: np.sum((w[at] - self.a[at]) ** 2, axis=1), *self.a.shape)
+        squares = rowwise(lambda at: row_squares(w[at] - self.a[at]), *self.a.shape)
         return self._weighted(squares)
 
     def gradient(self, w: FloatArray) -> FloatArray:

@@ -94,6 +94,8 @@ class StackedLoss:
             raise ValueError(
                 f"losses: node {self.n_named - 1} has a loss but the graph has {n_nodes} nodes"
             )
+        if self.n_nodes == n_nodes and self._is_all(n_nodes):
+            return self
         free = np.ones(n_nodes, dtype=bool)
         for nodes, _ in self.parts:
             free[nodes] = False
@@ -106,13 +108,23 @@ class StackedLoss:
     def _collect(
         self, shape: tuple[int, ...], of: Callable[[BatchedLoss, IntArray | slice], FloatArray]
     ) -> FloatArray:
-        parts = self.completed(shape[0]).parts
-        if _is_all(parts, shape[0]):  # rows of all nodes need not be copied
-            return of(parts[0][1], slice(None))
+        if self._is_all(shape[0]):  # rows of all nodes need not be copied
+            return of(self.parts[0][1], slice(None))
         out = np.empty(shape)
-        for nodes, batch in parts:
+        for nodes, batch in self.completed(shape[0]).parts:
             out[nodes] = of(batch, nodes)
         return out
+
+    @cached_property
+    def _in_order(self) -> bool:
+        """Whether one batch has nodes 0, 1, ... and there is no other."""
+        return len(self.parts) == 1 and np.array_equal(
+            self.parts[0][0], np.arange(len(self.parts[0][0]))
+        )
+
+    def _is_all(self, n_nodes: int) -> bool:
+        """Say whether one batch has all of so many nodes, in their order."""
+        return self._in_order and len(self.parts[0][0]) == n_nodes
 
     @property
     def nodes_with_loss(self) -> IntArray:
@@ -183,7 +195,7 @@ class StackedLoss:
     def scalar(self, n_nodes: int) -> ScalarForm | None:
         """Curvatures and linear terms (n, d) of the coordinates, or None if they are coupled."""
         shape = n_nodes, self.dim
-        if _is_all(self.parts, n_nodes):
+        if self._is_all(n_nodes):
             return self.parts[0][1].scalar()
         out = ScalarForm(np.zeros(shape), np.zeros(shape))
         for nodes, batch in self.parts:
@@ -380,11 +392,6 @@ class StackedLoss:
         return product if known is None else product.completed(known)
 
     __rmul__ = __mul__
-
-
-def _is_all(parts: Sequence[tuple[IntArray, BatchedLoss]], n_nodes: int) -> bool:
-    """Say whether one batch has all nodes, in their order."""
-    return len(parts) == 1 and np.array_equal(parts[0][0], np.arange(n_nodes))
 
 
 def _named_once(parts: Sequence[tuple[IntArray, BatchedLoss]]) -> IntArray:

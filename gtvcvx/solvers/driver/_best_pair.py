@@ -149,8 +149,11 @@ class BestPair(ABC, Generic[Rows, Parts]):
             )
 
     def take_proved(self, w: Rows, u: Rows, value: float, gap: Parts) -> None:
-        """Take a pair with a valid gap that is known, if one of the two is better."""
-        self._offer(w, value, Against(u), gap, False)
+        """Take a pair with a valid gap that is known, if one of the two is better.
+
+        Nobody changes its arrays any more.
+        """
+        self._offer(w, value, Against(u), gap, False, final=True)
 
     def _corrected(self, w: Rows, u: Rows, a: FloatArray, keep_last: bool) -> bool:
         """Offer w and a flow that keeps its multipliers; say whether there is one."""
@@ -166,15 +169,25 @@ class BestPair(ABC, Generic[Rows, Parts]):
         return w, value
 
     def _offer(
-        self, w: Rows, value: float, against: Against[Rows], parts: Parts, keep_last: bool
+        self,
+        w: Rows,
+        value: float,
+        against: Against[Rows],
+        parts: Parts,
+        keep_last: bool,
+        final: bool = False,
     ) -> None:
-        """Take w if it is better, the flow if its bound is; parts is the gap of the two."""
+        """Take w if it is better, the flow if its bound is; parts is the gap of the two.
+
+        What is final stays as it is, and is not copied.
+        """
         better_w = value < self.value or keep_last
         better_u = value - parts.total > self.dual_value
+        own = self._copy(w) if better_w and not final else w
         if better_w and better_u:
-            self._take(self._copy(w), value, against, parts)
+            self._take(own, value, against, parts)
         elif better_w:
-            self._take(self._copy(w), value, self.against, self._gap_against(w, self.against))
+            self._take(own, value, self.against, self._gap_against(w, self.against))
         elif better_u:
             self._take(self.w, self.value, against, self._gap_against(self.w, against))
 

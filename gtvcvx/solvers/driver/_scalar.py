@@ -21,7 +21,7 @@ def scalar_form(problem: GTVProblem) -> ScalarForm | None:
 def scalar_capacities(problem: GTVProblem) -> FloatArray:
     """Return the capacities (m,) of the scalar problems: in one dimension norms are multiples."""
     factor = float(problem.penalty.value(np.eye(1, problem.dim))[0])
-    return np.asarray(factor * problem.capacities)
+    return problem.capacities if factor == 1.0 else np.asarray(factor * problem.capacities)
 
 
 def separable_penalty(problem: GTVProblem) -> str | None:

@@ -15,6 +15,14 @@ ROUNDING = 1e-6
 FAR = 1e3
 
 
+def as_given(extent: Extent, capacities: FloatArray) -> bool:
+    """Say whether slopes clipped at capacities (m,) lose no digits."""
+    largest = float(capacities.max(initial=0.0))
+    width, flattest = extent.high - extent.low, extent.flattest
+    near = flattest == np.inf or largest <= FAR * width * flattest
+    return largest <= extent.size and near
+
+
 def effective(
     forest: RootedForest, slopes: Slopes, extent: Extent, capacities: FloatArray
 ) -> FloatArray:
@@ -24,12 +32,10 @@ def effective(
     of all nodes, where all values of some solution are.
     """
     q, b, rise = slopes.q, slopes.b, slopes.rise
-    low, high, flattest = extent.low, extent.high, extent.flattest
-    largest = float(capacities.max(initial=0.0))
+    low, high = extent.low, extent.high
     capacity = np.empty(len(forest.edge))
     _by_position(forest.edge, capacities, capacity)
-    near = flattest == np.inf or largest <= FAR * (high - low) * flattest
-    if largest <= extent.size and near:
+    if as_given(extent, capacities):
         return capacity
     steepest = np.maximum(np.abs(q * low - b), np.abs(q * high - b)) + rise
     # Twice, and some more than rounding: nothing is clipped among those values.

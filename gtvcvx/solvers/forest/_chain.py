@@ -8,7 +8,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.compiled import compiled
-from gtvcvx.solvers.forest._nodes import Bounds, Nodes
+from gtvcvx.solvers.forest._nodes import Bounds
 
 
 class Queue(NamedTuple):
@@ -28,17 +28,44 @@ class Queue(NamedTuple):
     state: IntArray
     limits: FloatArray
 
+    @staticmethod
+    def of(n: int) -> Queue:
+        """Return the queue of a chain of n nodes at most."""
+        room = 2 * n + 2
+        return Queue(np.empty(room), np.empty(room), np.zeros(2, np.int64), np.zeros(2))
+
 
 @compiled(allocates=False, inner=True)
-def chain_bounds(start: int, stop: int, nodes: Nodes, queue: Queue, bounds: Bounds) -> None:
-    """Clip the slopes of the positions start .. stop - 1 of a chain without changes of its own."""
+def begin_chain(queue: Queue) -> None:
+    """Begin where there are no changes yet."""
+    half = len(queue.position) // 2
+    queue.state[0], queue.state[1] = half, half - 1
+    queue.limits[0] = queue.limits[1] = 0.0
+
+
+@compiled(allocates=False, inner=True)
+def chain_bounds(
+    start: int,
+    stop: int,
+    top: int,
+    q: FloatArray,
+    b: FloatArray,
+    shift: float,
+    capacity: FloatArray,
+    queue: Queue,
+    bounds: Bounds,
+) -> None:
+    """Clip the slopes of the positions start .. stop - 1 of a chain without changes of its own.
+
+    Slopes are ``q[p] (x + shift) - b[p]``, and the root is at the position top.
+    """
     position, bend, state, limits = queue
     first, last = state[0], state[1]
     below, above = limits[0], limits[1]
     for p in range(start, stop):
-        qp, bp = nodes.q[p], nodes.b[p]
-        root = nodes.parent[p] < 0
-        c = 0.0 if root else nodes.capacity[p]
+        qp, bp = q[p], b[p] - q[p] * shift
+        root = p == top
+        c = 0.0 if root else capacity[p]
         low, high = -np.inf, np.inf
         if qp > 0.0 or below < -c:
             slope, x = qp, -np.inf

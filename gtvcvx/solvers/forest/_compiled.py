@@ -24,7 +24,7 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.compiled import compiled
-from gtvcvx.solvers.forest._chain import Queue, chain_bounds
+from gtvcvx.solvers.forest._chain import Queue, begin_chain, chain_bounds
 from gtvcvx.solvers.forest._nodes import Bounds, Nodes, Own
 from gtvcvx.solvers.forest._runs import Runs, run_bounds
 
@@ -56,10 +56,9 @@ def forest_bounds(
         begin = 0 if tree == 0 else stops[tree - 1]
         if chain[tree] and indptr[stops[tree]] == indptr[begin]:
             if start == begin:
-                half = len(queue.position) // 2
-                queue.state[0], queue.state[1] = half, half - 1
-                queue.limits[0] = queue.limits[1] = 0.0
-            chain_bounds(start, end, nodes, queue, bounds)
+                begin_chain(queue)
+            top = stops[tree] - 1
+            chain_bounds(start, end, top, nodes.q, nodes.b, 0.0, nodes.capacity, queue, bounds)
         elif run_bounds(begin, start, end, nodes, indptr, own, runs, bounds):
             return tree, True
         start = end

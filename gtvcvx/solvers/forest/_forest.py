@@ -15,8 +15,11 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
+from gtvcvx.duality._line_gap import line_gap
 from gtvcvx.duality._scalar_gap import Extent, Slopes, extent, scalar_gap, total_gap
+from gtvcvx.duality._terms import Gap
 from gtvcvx.duality._value_rounding import ValueRounding
+from gtvcvx.losses.batched._terms import Term
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Proved, Requirement
 from gtvcvx.solvers.driver._scalar import (
@@ -28,9 +31,10 @@ from gtvcvx.solvers.driver._scalar import (
 from gtvcvx.solvers.forest._capacities import effective
 from gtvcvx.solvers.forest._chain import Queue
 from gtvcvx.solvers.forest._compiled import flows, forest_bounds, values
+from gtvcvx.solvers.forest._line import PIECE, line_solution
 from gtvcvx.solvers.forest._nodes import Bounds, Nodes, Own
 from gtvcvx.solvers.forest._positions import back, origins, positioned
-from gtvcvx.solvers.forest._rooted import RootedForest, is_forest, rooted_forest
+from gtvcvx.solvers.forest._rooted import RootedForest, is_chain, is_forest, rooted_forest
 from gtvcvx.solvers.forest._runs import Runs
 from gtvcvx.solvers.forest._slopes import (
     moderate,
@@ -40,8 +44,6 @@ from gtvcvx.solvers.forest._slopes import (
 )
 from gtvcvx.solvers.forest._tree import Changes, ChildSlopes, tree_bounds
 
-# Nodes between two looks at the clock: some milliseconds.
-PIECE = 100_000
 # Changes are numbered in 32 bits.
 _MOST_CHANGES = 2**31 - 1
 
@@ -62,7 +64,7 @@ class DynamicProgram:
         shape = problem.graph.n_nodes, problem.dim
         self._w = np.zeros(shape)
         self._u = np.zeros((problem.graph.n_edges, problem.dim))
-        self._forest: RootedForest | None = None
+        self._line = False  # whether nodes are a chain as they are numbered
         self.n_iter = 0
 
     @property
@@ -71,10 +73,8 @@ class DynamicProgram:
         return self.n_iter == self._problem.dim
 
     def begin(self, limits: Limits, rel_gap: float) -> None:
-        """Root the trees."""
-        self._forest = self._problem.cached(
-            "rooted forest", lambda: rooted_forest(self._problem.graph)
-        )
+        """Look at the shape of the forest."""
+        self._line = _is_line(self._problem)
 
     def due(self) -> bool:
         """Say no: a flow in some of the coordinates bounds nothing."""
@@ -88,22 +88,28 @@ class DynamicProgram:
 
     def _proved(self) -> Proved:
         """Return the objective and its gap, coordinate by coordinate."""
-        problem, capacities = self._problem, scalar_capacities(self._problem)
-        edges, gaps, value = problem.graph.edges, [], float(np.sum(problem.losses.value(self._w)))
+        problem, gaps, values = self._problem, [], self._problem.losses.value(self._w)
+        value = float(np.sum(values))
         for k, (w, u) in enumerate(zip(_columns(self._w), _columns(self._u), strict=True)):
-            slopes, hull = slopes_in(problem, k), extent_in(problem, k)[:2]
-            gap, variation = scalar_gap(slopes, hull, edges, capacities, w, u)
+            gap, variation = self._gap_in(k, w, u)
             gaps.append(gap)
             value += variation
         found = total_gap(gaps, value)
-        return Proved(value, replace(found, rounding=found.rounding + self._value_rounding()))
+        n, d = self._w.shape
+        # Data may be far from zero.
+        rounding = problem.cached(
+            "rounding of losses", lambda: ValueRounding(_terms_with_rows(problem), n, d)
+        )
+        own = rounding.at(self._w, values)
+        return Proved(value, replace(found, rounding=found.rounding + own))
 
-    def _value_rounding(self) -> float:
-        """Return what rounding makes of the losses: data may be far from zero."""
-        problem = self._problem
-        losses, (n, d) = problem.losses, self._w.shape
-        rounding = problem.cached("rounding of losses", lambda: ValueRounding(losses.terms(), n, d))
-        return rounding.at(self._w, losses.value(self._w))
+    def _gap_in(self, k: int, w: FloatArray, u: FloatArray) -> tuple[Gap, float]:
+        """Return the gap in coordinate k, and the total variation there."""
+        problem, capacities = self._problem, scalar_capacities(self._problem)
+        slopes, hull = slopes_in(problem, k), extent_in(problem, k)[:2]
+        if self._line and not len(slopes.node):
+            return line_gap(slopes.q, slopes.b, hull, capacities, w, u)
+        return scalar_gap(slopes, hull, problem.graph.edges, capacities, w, u)
 
     def learn(self, rel_gap: float) -> None:
         """Take no notice."""
@@ -114,15 +120,29 @@ class DynamicProgram:
 
     def run(self, n_iter: int) -> None:
         """Do n_iter coordinates."""
-        assert self._forest is not None
-        problem = self._problem
-        capacities = scalar_capacities(problem)
         for _ in range(n_iter):
-            k = self.n_iter
-            slopes, found = slopes_in(problem, k), extent_in(problem, k)
-            w, u = scalar_solution(self._forest, slopes, capacities, found)
-            self._w[:, k], self._u[:, k] = w, u
+            w, u = self._solved(self.n_iter)
+            if self._problem.dim == 1:
+                self._w, self._u = w[:, None], u[:, None]
+            else:
+                self._w[:, self.n_iter], self._u[:, self.n_iter] = w, u
             self.n_iter += 1
+
+    def _solved(self, k: int) -> tuple[FloatArray, FloatArray]:
+        """Return the minimizer (n,) and the optimal flow (m,) in coordinate k."""
+        problem, capacities = self._problem, scalar_capacities(self._problem)
+        slopes, found = slopes_in(problem, k), extent_in(problem, k)
+        solved = line_solution(slopes, capacities, found) if self._line else None
+        if solved is None:
+            forest = problem.cached("rooted forest", lambda: rooted_forest(problem.graph))
+            solved = scalar_solution(forest, slopes, capacities, found)
+        return solved
+
+
+def _terms_with_rows(problem: GTVProblem) -> list[Term]:
+    """Return the losses' terms, or none where no loss has rows: terms take sorting."""
+    some = any(batch.n_thin_rows != 0 for _, batch in problem.losses.parts)
+    return problem.losses.terms() if some else []
 
 
 def _columns(values: FloatArray) -> list[FloatArray]:
@@ -181,8 +201,7 @@ def _clipped(forest: RootedForest, nodes: Nodes, indptr: IntArray, own: Own) -> 
     n = len(forest.node)
     lengths = np.diff(forest.stops, prepend=0)
     plain = forest.chain & (np.diff(indptr[forest.stops], prepend=0) == 0)
-    room = 2 * int(lengths[plain].max(initial=0)) + 2
-    queue = Queue(np.empty(room), np.empty(room), np.zeros(2, np.int64), np.zeros(2))
+    queue = Queue.of(int(lengths[plain].max(initial=0)))
     runs = Runs.of(int(lengths[~plain].max(initial=0)), len(own.position))
     bounds, tree = Bounds(np.empty(n), np.empty(n)), 0
     for start in range(0, n, PIECE):
@@ -217,11 +236,16 @@ def clipped_by_heaps(first: int, nodes: Nodes, indptr: IntArray, own: Own, bound
 
 
 def slopes_in(problem: GTVProblem, k: int) -> Slopes:
-    """Return the slopes of a problem's losses in coordinate k, made once."""
-    form = scalar_form(problem)
-    if form is not None:
-        return quadratic_slopes(np.ascontiguousarray(form.curvature[:, k]), form.linear[:, k])
-    return problem.cached(f"slopes in coordinate {k}", lambda: slopes_of(problem, k))
+    """Return the slopes of a problem's losses in coordinate k."""
+    name, form = f"slopes in coordinate {k}", scalar_form(problem)
+    if form is None:
+        return problem.cached(name, lambda: slopes_of(problem, k))
+
+    def quadratic() -> Slopes:
+        return quadratic_slopes(*(np.ascontiguousarray(part[:, k]) for part in form))
+
+    # In one dimension nothing is copied, and they are kept.
+    return problem.cached(name, quadratic) if problem.dim == 1 else quadratic()
 
 
 def extent_in(problem: GTVProblem, k: int) -> Extent:
@@ -229,9 +253,14 @@ def extent_in(problem: GTVProblem, k: int) -> Extent:
     return problem.cached(f"extent in coordinate {k}", lambda: extent(slopes_in(problem, k)))
 
 
+def _is_line(problem: GTVProblem) -> bool:
+    """Say whether nodes are a chain as they are numbered; looked at once."""
+    return problem.cached("is a line", lambda: is_chain(problem.graph))
+
+
 def no_cycles(problem: GTVProblem) -> str | None:
     """Ask for a graph without cycles."""
-    forest = problem.cached("is a forest", lambda: is_forest(problem.graph))
+    forest = _is_line(problem) or problem.cached("is a forest", lambda: is_forest(problem.graph))
     return None if forest else "a graph without cycles"
 
 
