@@ -27,8 +27,8 @@ GTVCVX = (
     ("losses/node",),  # the convex problem of one node, compiled
     ("losses/batched/_doubt",),  # what rounding leaves open
     ("losses/batched/_base", "losses/batched/_terms"),
-    # What quadratic models of others are made of; few rows instead of matrices.
-    ("losses/batched/_squared", "losses/batched/_thin"),
+    ("losses/batched/_thin",),  # diagonals and few rows
+    ("losses/batched/_squared",),  # what quadratic models of others are made of
     ("losses/batched/composite", "losses/batched/multinomial"),  # sums of terms
     ("losses/batched",),  # the losses of many nodes at once
     ("losses",),  # what users write

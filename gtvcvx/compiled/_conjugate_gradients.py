@@ -30,8 +30,9 @@ class Projectors(NamedTuple):
 
     Attributes
     ----------
-    full : ndarray, shape (n,)
-        1 for the identity and 0 for zero; of no account at nodes that have a matrix, or rows.
+    full : ndarray, shape (n, d)
+        Diagonals: 1 for the identity and 0 for zero; of no account at nodes that have a matrix, or
+        rows.
     partial : ndarray of int64, shape (k,)
         Nodes that have a matrix.
     matrices : ndarray, shape (k, d, d)
@@ -50,6 +51,24 @@ class Projectors(NamedTuple):
     indptr: IntArray
 
 
+class GroundRows(NamedTuple):
+    """Conductances to the ground: ``sum_q g_q g_q^T`` over the rows of each node.
+
+    Attributes
+    ----------
+    node : ndarray of int64, shape (Q,)
+        Whose row it is.
+    rows : ndarray, shape (Q, d)
+    """
+
+    node: IntArray
+    rows: FloatArray
+
+
+#: Conductances to the ground as symmetric blocks (n, d, d), or as rows where these take less.
+Ground = FloatArray | GroundRows
+
+
 class System(NamedTuple):
     """The matrix ``T (D^T C R D + B) T``, and what preconditions it.
 
@@ -64,7 +83,7 @@ class System(NamedTuple):
         T, the identity by default.
     allowed : ndarray, shape (d, d), optional
         R, the identity by default.
-    ground : ndarray, shape (n, d, d), optional
+    ground : ndarray, shape (n, d, d), or GroundRows, optional
         Symmetric blocks on the diagonal of B, zero by default.
     normals : ndarray, shape (m, d), optional
         Vectors a_e of length at most 1: edge e conducts ``C_e (I - a_e a_e^T)``. Without R.
@@ -75,8 +94,15 @@ class System(NamedTuple):
     degrees: FloatArray
     projectors: Projectors | None = None
     allowed: FloatArray | None = None
-    ground: FloatArray | None = None
+    ground: Ground | None = None
     normals: FloatArray | None = None
+
+    @property
+    def to_ground(self) -> tuple[FloatArray | None, IntArray | None, FloatArray | None]:
+        """The ground's blocks, the nodes of its rows and these: what is not there is None."""
+        if isinstance(self.ground, GroundRows):
+            return None, self.ground.node, self.ground.rows
+        return self.ground, None, None
 
 
 class State(NamedTuple):
@@ -124,7 +150,7 @@ def project_nodes(
     n, d = x.shape
     for i in range(n):
         for k in range(d):
-            out[i, k] = full[i] * x[i, k]
+            out[i, k] = full[i, k] * x[i, k]
     for p in range(len(partial)):
         i = partial[p]
         for k in range(d):
@@ -225,9 +251,11 @@ def solve(system: System, b: FloatArray, goal: float, max_iter: int) -> FloatArr
 
 def multiplications(system: System, d: int) -> int:
     """Return what an iteration takes, at least 1."""
-    blocks = 0 if system.ground is None else len(system.ground)
+    ground, _, grounded = system.to_ground
+    blocks = 0 if ground is None else len(ground)
     blocks += 0 if system.projectors is None else len(system.projectors.partial)
     rows = 0 if system.projectors is None else 2 * len(system.projectors.rows)
+    rows += 0 if grounded is None else 2 * len(grounded)
     edge = d if system.allowed is None else d * d
     nodes = (len(system.degrees) + rows + blocks * d) * d
     return max(len(system.conductance) * edge + nodes, 1)
@@ -248,7 +276,7 @@ def _continue(system: System, state: State, goal: float, first: int, last: int) 
         1.0 / system.degrees,
         *(system.projectors or (None,) * 6),
         system.allowed,
-        system.ground,
+        *system.to_ground,
         system.normals,
     )
     return done
@@ -301,6 +329,8 @@ def multiply(
     indptr: IntArray | None,
     allowed: FloatArray | None,
     ground: FloatArray | None,
+    grounded: IntArray | None,
+    ground_rows: FloatArray | None,
     normals: FloatArray | None,
 ) -> float:
     """Write the matrix times the direction to product; return its product with the direction."""
@@ -311,6 +341,14 @@ def multiply(
             for k in range(d):
                 for j in range(d):
                     flow[i, k] += ground[i, k, j] * direction[i, j]
+    if grounded is not None and ground_rows is not None:
+        for q in range(len(grounded)):
+            i = grounded[q]
+            along = 0.0
+            for k in range(d):
+                along += ground_rows[q, k] * direction[i, k]
+            for k in range(d):
+                flow[i, k] += along * ground_rows[q, k]
     if full is not None:
         project_nodes(flow, product, full, partial, matrices, thin, rows, indptr)
     curvature = 0.0
@@ -362,6 +400,8 @@ def _iterate(
     indptr: IntArray | None,
     allowed: FloatArray | None,
     ground: FloatArray | None,
+    grounded: IntArray | None,
+    ground_rows: FloatArray | None,
     normals: FloatArray | None,
 ) -> int:
     """Run conjugate gradients; see `State`, and `System` for the matrix.
@@ -393,6 +433,8 @@ def _iterate(
             indptr,
             allowed,
             ground,
+            grounded,
+            ground_rows,
             normals,
         )
         if not curvature > 0.0:

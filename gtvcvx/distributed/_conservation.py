@@ -6,17 +6,17 @@ directions at ghosts, and two sums over all nodes; everything else is done shard
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look, spend
 from gtvcvx.compiled import Dims, dims_of
 from gtvcvx.compiled._conjugate_gradients import (
     MULTIPLICATION,
+    Ground,
     State,
     System,
     advance,
@@ -27,7 +27,7 @@ from gtvcvx.compiled._conjugate_gradients import (
 )
 from gtvcvx.compiled._projections import CODES
 from gtvcvx.distributed._parts import Parts, Rows
-from gtvcvx.duality._conservation import LocalConservation, rounding_of
+from gtvcvx.duality._conservation import LocalConservation, most_steps, rounding_of
 from gtvcvx.duality._refinement import refine
 from gtvcvx.duality._settings import COMPILED, GENERIC
 
@@ -172,9 +172,9 @@ class ShardedConservation:
         """Residual of flows of norm `size` that is rounding."""
         return rounding_of(size, self._largest_degree)
 
-    def system(self, conductance: Rows, ground: Rows | None = None) -> Laplacian:
-        """Return the system for potentials, given conductances (l,) and blocks (k, d, d)."""
-        blocks: Iterable[FloatArray | None] = ground or [None] * len(self._pieces)
+    def system(self, conductance: Rows, ground: Sequence[Ground] | None = None) -> Laplacian:
+        """Return the system for potentials, given conductances (l,) and those to the ground."""
+        blocks: Sequence[Ground | None] = ground or [None] * len(self._pieces)
         pieces = [
             piece.system(c, block)
             for piece, c, block in zip(self._pieces, conductance, blocks, strict=True)
@@ -190,7 +190,7 @@ class ShardedConservation:
     def potential(self, system: Laplacian, residual: Rows, goal: float) -> Rows:
         """Return potentials, fresh, whose flow makes up the residual."""
         n, d = self._parts.n_nodes, self._parts.dim
-        steps = 10 * n + 100 if system.pieces[0].ground is None else 10 * n * d + 100
+        steps = most_steps(system.pieces[0], n, d)
         return solve(self._parts, system, residual, goal, steps)
 
 
@@ -253,7 +253,7 @@ def _multiplied(dims: Dims, state: State, system: System) -> float:
         system.conductance,
         *(system.projectors or (None,) * 6),
         system.allowed,
-        system.ground,
+        *system.to_ground,
         system.normals,
     )
     return curvature

@@ -65,8 +65,8 @@ class GroundedProjection:
 
     def metric(self, conductance: Rows, ground: Rows) -> Metric:
         """Return the metric in which edges and generators of small numbers change little."""
-        blocks = [piece.blocks(c) for piece, c in zip(self._pieces, ground, strict=True)]
-        return Metric(conductance, ground, self._conservation.system(conductance, blocks))
+        to_ground = [piece.to_ground(c) for piece, c in zip(self._pieces, ground, strict=True)]
+        return Metric(conductance, ground, self._conservation.system(conductance, to_ground))
 
     def conserved(self, flow: ShardedFlow) -> bool:
         """Say whether what violates the constraint is what rounding leaves of a projection."""

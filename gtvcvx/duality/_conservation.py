@@ -11,7 +11,14 @@ from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, norm
 from gtvcvx.compiled import dims_of
 from gtvcvx.compiled._arcs import Arcs
-from gtvcvx.compiled._conjugate_gradients import Projectors, System, project_nodes, solve
+from gtvcvx.compiled._conjugate_gradients import (
+    Ground,
+    GroundRows,
+    Projectors,
+    System,
+    project_nodes,
+    solve,
+)
 from gtvcvx.compiled._projections import Flows, Limits, sweep
 from gtvcvx.duality._refinement import refine
 from gtvcvx.duality._settings import COMPILED
@@ -24,8 +31,10 @@ from gtvcvx.penalties import Penalty
 
 def _rows(batch: BatchedLoss, domain: DualDomain | None) -> RangeRows | None:
     """Return bases of the directions with room where they take less than projectors."""
+    if domain is not None:
+        return None
     count = batch.n_thin_rows
-    if domain is not None or count is None or not pays(count, batch.n_nodes, batch.dim):
+    if count is not None and not pays(count, batch.n_nodes, batch.dim):
         return None
     return batch.range_rows()
 
@@ -54,7 +63,8 @@ def _at(projectors: Projectors, own: BoolArray) -> Projectors:
     kept, short = own[partial], own[thin]
     basis = _of_nodes(RangeRows(rows, indptr), short)
     # The identity less nothing is the identity, which other nodes must not have.
-    return Projectors(np.where(own, full, 0.0), partial[kept], matrices[kept], thin[short], *basis)
+    full = np.where(own[:, None], full, 0.0)
+    return Projectors(full, partial[kept], matrices[kept], thin[short], *basis)
 
 
 class NullDirections:
@@ -73,7 +83,7 @@ class NullDirections:
         grounded: bool = False,
         own: BoolArray | None = None,
     ) -> None:
-        d, full = losses.dim, np.zeros(n_nodes)
+        d, full = losses.dim, np.zeros((n_nodes, losses.dim))
         nodes, projectors = [], []
         thin, bases = [], []
         for at, batch in losses.parts:
@@ -86,7 +96,7 @@ class NullDirections:
                 bases.append(_of_nodes(rows, short))
                 continue
             projector = batch.null_projector() if domain is None else domain.projector
-            if isinstance(projector, float):
+            if isinstance(projector, float) or projector.ndim == 2:
                 full[at] = projector
             else:
                 some = projector.any(axis=(1, 2))
@@ -99,7 +109,9 @@ class NullDirections:
             self.projectors = _at(self.projectors, own)
             full, partial = self.projectors.full, self.projectors.partial
         #: Nodes with such directions.
-        self.nodes = np.concatenate([np.flatnonzero(full), partial, self.projectors.thin])
+        self.nodes = np.concatenate(
+            [np.flatnonzero(full.any(axis=1)), partial, self.projectors.thin]
+        )
         self.any = bool(full.any() or len(partial) or len(self.projectors.thin))
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -155,11 +167,14 @@ class LocalConservation:
         size[at] += unsure[at]
         return size
 
-    def system(self, conductance: FloatArray, ground: FloatArray | None = None) -> System:
-        """Return the system for potentials, given conductances (m,) and blocks (n, d, d)."""
+    def system(self, conductance: FloatArray, ground: Ground | None = None) -> System:
+        """Return the system for potentials, given conductances (m,) and those to the ground."""
         n = len(self._null.projectors.full)
         degrees: FloatArray = np.bincount(self._ends, np.repeat(conductance, 2), n).astype(float)
-        if ground is not None:
+        if isinstance(ground, GroundRows):
+            squares = np.einsum("qj,qj->q", ground.rows, ground.rows)
+            degrees += np.bincount(ground.node, squares, n) / ground.rows.shape[1]
+        elif ground is not None:
             degrees = degrees + np.trace(ground, axis1=1, axis2=2) / ground.shape[1]
         degrees = np.where(degrees > 0.0, degrees, 1.0)
         projectors = self._null.projectors
@@ -262,8 +277,12 @@ class FlowConservation(LocalConservation):
     def _potential(self, system: System, residual: FloatArray, goal: float) -> FloatArray:
         """Return x (n, d) whose flow, c_e (x_head - x_tail), makes up the residual."""
         n, d = residual.shape
-        steps = 10 * n + 100 if system.ground is None else 10 * n * d + 100
-        return solve(system, residual, goal, steps)
+        return solve(system, residual, goal, most_steps(system, n, d))
+
+
+def most_steps(system: System, n: int, d: int) -> int:
+    """Return after how many steps conjugate gradients on n nodes have to end."""
+    return 10 * n + 100 if system.ground is None else 10 * n * d + 100
 
 
 def rounding_of(size: float, degree: int) -> float:

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, norm, row_norm_2
-from gtvcvx.compiled._conjugate_gradients import System, add_blocks
+from gtvcvx.compiled._conjugate_gradients import Ground, GroundRows, System, add_blocks
 from gtvcvx.duality._conservation import FlowConservation, NullDirections, exponent_of
 from gtvcvx.duality._domain_steps import (
     Excess,
@@ -44,6 +44,7 @@ from gtvcvx.duality._refinement import refine
 from gtvcvx.duality._settings import ANCHORING, GROUNDED, STEADY, GroundedAlternation
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
+from gtvcvx.losses.batched._thin import pays
 from gtvcvx.penalties import Penalty
 
 
@@ -91,13 +92,15 @@ class GroundedConservation(FlowConservation):
 
         Edges of small conductance (m,) and generators of small ground (Q,) change little.
         """
-        return Metric(conductance, ground, self.system(conductance, self.blocks(ground)))
+        return Metric(conductance, ground, self.system(conductance, self.to_ground(ground)))
 
-    def blocks(self, ground: FloatArray) -> FloatArray:
-        """Return what generators of some ground (Q,) add to the system, (n, d, d)."""
-        n, d = len(self._null.projectors.full), self.generators.vectors.shape[1]
+    def to_ground(self, ground: FloatArray) -> Ground:
+        """Return what generators of some ground (Q,) add to the system."""
+        (n, d), g = self._null.projectors.full.shape, self.generators
+        if pays(len(g.node), n, d):
+            return GroundRows(g.node, np.sqrt(ground)[:, None] * g.vectors)
         blocks = np.zeros((n, d, d))
-        add_blocks(self.generators.node, self.generators.vectors, ground, blocks)
+        add_blocks(g.node, g.vectors, ground, blocks)
         return blocks
 
     def along(self, potential: FloatArray) -> FloatArray:

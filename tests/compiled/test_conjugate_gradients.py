@@ -6,7 +6,7 @@ from _instances import cases
 from _twins import dense_projectors
 
 import gtvcvx as gtv
-from gtvcvx.compiled._conjugate_gradients import System, add_blocks, solve
+from gtvcvx.compiled._conjugate_gradients import GroundRows, System, add_blocks, solve
 from gtvcvx.duality._conservation import NullDirections
 
 
@@ -78,7 +78,8 @@ def _unit(rows):
     return rows / np.linalg.norm(rows, axis=1)[:, None]
 
 
-def test_ground_against_the_dense_system():
+@pytest.mark.parametrize("few", [False, True])
+def test_ground_against_the_dense_system(few):
     rng = np.random.default_rng(0)
     n, d = 5, 2
     graph = gtv.EmpiricalGraph(n, [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
@@ -90,7 +91,8 @@ def test_ground_against_the_dense_system():
     matrix = np.kron(incidence.T @ np.diag(conductance) @ incidence, np.eye(d))
     for i in range(n):
         matrix[i * d : (i + 1) * d, i * d : (i + 1) * d] += ground[i]
-    system = System(graph.by_head, conductance, np.ones(n), ground=ground)
+    given = GroundRows(np.arange(n), roots[:, :, 0]) if few else ground
+    system = System(graph.by_head, conductance, np.ones(n), ground=given)
     x = solve(system, b, 1e-12, 500)
     np.testing.assert_allclose(x.ravel(), np.linalg.solve(matrix, b.ravel()), rtol=1e-8)
 

@@ -109,8 +109,8 @@ class DualDomain(NamedTuple):
 
     Attributes
     ----------
-    projector : ndarray, shape (k, d, d), or float
-        T_i: off the directions in which s_i is free.
+    projector : ndarray, shape (k, d, d) or (k, d), or float
+        T_i: off the directions in which s_i is free. Diagonals where all are diagonal, and large.
     owner : ndarray of int, shape (Q,)
         Node of each generator.
     vectors : ndarray, shape (Q, d)

@@ -10,15 +10,16 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._lazy import cp
-from gtvcvx.losses.batched._base import BatchedLoss, DualDomain
+from gtvcvx.losses.batched._base import BatchedLoss, DualDomain, RangeRows
 from gtvcvx.losses.batched._doubt import Doubt
 from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
 from gtvcvx.losses.batched.composite import _cvxpy_model as model
 from gtvcvx.losses.batched.composite._absorption import Absorption, doubts
 from gtvcvx.losses.batched.composite._ascent import best_multipliers
-from gtvcvx.losses.batched.composite._domain import bounded, complement, dual_domain, firmness
+from gtvcvx.losses.batched.composite._domain import bounded, dual_domain, firmness
 from gtvcvx.losses.batched.composite._model import Frame, QuadraticModel
 from gtvcvx.losses.batched.composite._multipliers import smooth_multipliers
+from gtvcvx.losses.batched.composite._null_space import NullSpace
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.batched.composite._proximal import ProximalPoints
 from gtvcvx.losses.batched.composite._whitening import Whitened
@@ -98,8 +99,8 @@ class BatchedComposite(BatchedLoss):
 
     @cached_property
     def _whitened(self) -> Whitened:
-        lost = np.einsum("kjj->k", self._null)
-        return Whitened.of(self._parts, self._frame, self.dim - np.rint(lost).astype(np.int64))
+        lost = np.rint(self._null.dimensions).astype(np.int64)
+        return Whitened.of(self._parts, self._frame, self.dim - lost)
 
     def model(self, w: FloatArray, last: BatchedLoss | None = None) -> QuadraticModel | None:
         """Return squared errors of the rows; None if there are kinks or constraints."""
@@ -154,7 +155,7 @@ class BatchedComposite(BatchedLoss):
         domain, and the multipliers there, are only known to be no good.
         """
         parts = self._parts
-        inside = np.ascontiguousarray(s - np.einsum("kij,kj->ki", self._null, s))
+        inside = np.ascontiguousarray(s - self._null.apply(s))
         if self.smooth:
             z, a, t, norms, left, off = smooth_multipliers(parts, self._whitened, inside, start)
             nu = np.zeros((len(z), 1))
@@ -188,7 +189,7 @@ class BatchedComposite(BatchedLoss):
         )
         # What the multipliers miss of s_i pairs with points like the minimizers.
         value += 2.0 * best.leak * np.linalg.norm(self._minimizer, axis=1)
-        away = np.linalg.norm(np.einsum("kij,kj->ki", self._null, s), axis=1)
+        away = np.linalg.norm(self._null.apply(s), axis=1)
         exact = best.leak <= LEAK * best.size
         close = np.isfinite(atol) & (np.hypot(away, best.leak) <= atol)
         inside = close | (exact & (away <= np.maximum(atol, LEAK * best.size)))
@@ -257,14 +258,18 @@ class BatchedComposite(BatchedLoss):
         return gap if np.isfinite(gap).all() else super().loose_gap(w)
 
     @cached_property
-    def _null(self) -> FloatArray:
+    def _null(self) -> NullSpace:
         parts = self._parts
         touched = parts.touched | ~np.isnan(parts.totals)[:, None]
-        return complement(parts, np.ones(len(parts.rows), dtype=bool), touched)
+        return NullSpace.of(parts, np.ones(len(parts.rows), dtype=bool), touched)
 
-    def null_projector(self) -> FloatArray:
+    def null_projector(self) -> FloatArray | float:
         """Projectors on the directions along which the loss is constant."""
-        return self._null
+        return self._null.projector()
+
+    def range_rows(self) -> RangeRows | None:
+        """Return bases of what the rows span, where they are few and there is nothing else."""
+        return self._null.beside
 
     @cached_property
     def _domain(self) -> tuple[DualDomain, BoolArray] | None:

@@ -14,6 +14,7 @@ import numpy as np
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import pieces
 from gtvcvx.losses.batched._base import FLOW_TOLERANCE, DualDomain
+from gtvcvx.losses.batched._thin import SMALL
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, PSEUDO_HUBER
 
@@ -54,6 +55,22 @@ def _complements(rows: FloatArray) -> FloatArray:
     if not full.all():
         out[~full] = _by_singular_values(rows[~full])
     return out
+
+
+def bases(rows: FloatArray) -> list[FloatArray]:
+    """Orthonormal bases (r, d) of what rows (k, m, d) span, r their ranks; as `complement` has."""
+    k, m, d = rows.shape
+    if m == 0:
+        return [np.zeros((0, d))] * k
+    basis, upper = np.linalg.qr(rows.transpose(0, 2, 1))
+    full = well_conditioned(upper) if m <= d else np.zeros(k, dtype=bool)
+    return [basis[i].T if full[i] else _strong(rows[i]) for i in range(k)]
+
+
+def _strong(rows: FloatArray) -> FloatArray:
+    _, sigma, basis = np.linalg.svd(rows, full_matrices=False)
+    found: FloatArray = basis[sigma > FLOW_TOLERANCE * max(float(sigma[0]), 1e-300)]
+    return found
 
 
 def well_conditioned(upper: FloatArray) -> BoolArray:
@@ -103,7 +120,11 @@ def dual_domain(parts: Parts) -> tuple[DualDomain, BoolArray] | None:
     t_low, t_high = parts.intervals
     rows, coordinates = bounded(parts)
     free = np.isinf(t_low) & np.isinf(t_high) | ~np.isnan(parts.totals)[:, None]
-    projector = complement(parts, ~rows, free)
+    k, d = free.shape
+    if rows.all() and k * d * d > SMALL:
+        projector: FloatArray = np.where(free, 0.0, 1.0)
+    else:
+        projector = complement(parts, ~rows, free)
     generators = _generators(parts, projector, rows, coordinates)
     size = np.linalg.norm(generators[0], axis=1)
     original = np.concatenate([np.linalg.norm(parts.X, axis=1)[rows], np.ones(coordinates.sum())])
@@ -127,8 +148,13 @@ def _generators(
     # Where only a bound presses, what a row may press is typical.
     typical = float(np.max(table["c"] * np.linalg.norm(parts.X[rows], axis=1), initial=0.0))
     span = np.where(np.isfinite(low) & np.isfinite(high), high - low, typical or 1.0)[node, j]
+    if projector.ndim == 2:
+        along = np.zeros((len(node), parts.X.shape[1]))
+        along[np.arange(len(node)), j] = projector[node, j]
+    else:
+        along = projector[node, :, j]
     return (
-        np.concatenate([vectors, projector[node, :, j]]),
+        np.concatenate([vectors, along]),
         np.concatenate([owner, node]),
         np.concatenate([table["low"], low[node, j]]),
         np.concatenate([table["high"], high[node, j]]),
@@ -137,7 +163,9 @@ def _generators(
 
 
 def _projected(parts: Parts, projector: FloatArray) -> FloatArray:
-    """Features (N, d) of the rows, projected by their nodes' projectors (k, d, d)."""
+    """Features (N, d) of the rows, projected by their nodes' projectors (k, d, d) or (k, d)."""
+    if projector.ndim == 2:
+        return np.asarray(parts.X * projector[parts.owner])
     out = np.zeros_like(parts.X)
     for nodes, at in buckets(parts, np.flatnonzero(projector.any(axis=(1, 2)))):
         out[at] = parts.X[at] @ projector[nodes]

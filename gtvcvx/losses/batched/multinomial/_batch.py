@@ -10,8 +10,9 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import cp
-from gtvcvx.losses.batched._base import BatchedLoss, DualDomain
+from gtvcvx.losses.batched._base import BatchedLoss, DualDomain, RangeRows
 from gtvcvx.losses.batched._terms import Term, selected
+from gtvcvx.losses.batched._thin import pays
 from gtvcvx.losses.batched.multinomial import _cvxpy_model as model
 from gtvcvx.losses.batched.multinomial import _softmax as softmax
 from gtvcvx.losses.batched.multinomial._domain import Generators, generators_of
@@ -200,8 +201,23 @@ class BatchedMultinomial(BatchedLoss):
         gap = rows.sums(softmax.values(rows.scores(W), rows.own))
         return gap + _half_squares(rows.linear - rows.mu[:, :, None] * W, rows.mu)
 
-    @cached_property
-    def _null(self) -> FloatArray | float:
+    def range_rows(self) -> RangeRows | None:
+        """Return bases of what the rows span, times those of classes; None with quadratics."""
+        rows = self._rows
+        k, p, K = rows.shape
+        if (rows.mu > 0.0).any() or not pays(len(rows.X) * (K - 1), k, p * K):
+            return None
+        # A projector's eigenvalues are 0 and 1; those of the range come last.
+        size, V = np.linalg.eigh(np.eye(p) - self._problems.frames.null)
+        node, j = np.nonzero(size > 0.5)
+        contrasts = np.linalg.svd(np.eye(K) - 1.0 / K)[0][:, : K - 1].T
+        basis = V.transpose(0, 2, 1)[node, j]
+        found = np.einsum("ri,ca->rcia", basis, contrasts).reshape(-1, p * K)
+        counts = (K - 1) * np.bincount(node, minlength=k)
+        return RangeRows(found, np.concatenate([[0], np.cumsum(counts)]))
+
+    def null_projector(self) -> FloatArray | float:
+        """Projectors on the directions along which the loss is constant."""
         rows = self._rows
         if (rows.mu > 0.0).all():
             return 0.0
@@ -211,10 +227,6 @@ class BatchedMultinomial(BatchedLoss):
         out = np.einsum("kij,ab->kiajb", self._problems.frames.null, np.eye(K) - mean)
         out += np.einsum("kij,ab->kiajb", flat, mean)
         return out.reshape(k, p * K, p * K)
-
-    def null_projector(self) -> FloatArray | float:
-        """Projectors on the directions along which the loss is constant."""
-        return self._null
 
     @cached_property
     def _generators(self) -> Generators | None:

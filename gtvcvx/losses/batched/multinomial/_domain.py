@@ -13,6 +13,7 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.losses.batched._base import DualDomain
+from gtvcvx.losses.batched._thin import SMALL
 from gtvcvx.losses.batched.multinomial import _softmax as softmax
 from gtvcvx.losses.batched.multinomial._rows import Rows
 
@@ -55,6 +56,8 @@ def generators_of(rows: Rows) -> Generators | None:
     contrast = np.eye(K)[other] - rows.own[row]
     vectors = (X[row][:, :, None] * contrast[:, None, :]).reshape(len(row), p * K)
     c = rows.c[row]
-    projector = np.repeat(flat, K, axis=1)[:, :, None] * np.eye(p * K)
+    diagonal = np.repeat(flat, K, axis=1).astype(np.float64)
+    large = diagonal.size * p * K > SMALL
+    projector = diagonal if large else diagonal[:, :, None] * np.eye(p * K)
     domain = DualDomain(projector, rows.owner[row], vectors, np.zeros(len(row)), c, c.copy())
     return Generators(domain, row, other, rows.c, rows.own)
