@@ -37,6 +37,10 @@ class ScheduleSettings:
     cost, share : float
         A check takes about as long as `cost` iterations; those that are not expected to be the
         last may take this share of the run.
+    fast, sure : float
+        Where the expected gap took no more iterations than `fast` for its last factor of ten, the
+        first check waits until it is this share of rtol: that is a few iterations more, and a
+        check that fails is as many as a run has there.
     near, too_late : float
         The first check is near when the expected gap is within this factor of rtol; from so many
         iterations on nobody believes that any more.
@@ -53,6 +57,8 @@ class ScheduleSettings:
     growth: float = 1.5
     cost: float = 200
     share: float = 0.1
+    fast: int = 80
+    sure: float = 0.5
     near: float = 12.0
     too_late: int = 1000
 
@@ -95,6 +101,7 @@ class Schedule:
         self._ratio = ratio
         self._first_check = settings.first_check if np.isnan(ratio) else settings.told_check
         self._checks = 0
+        self._tenfold = 0  # when the expected gap was last more than ten times rtol
 
     @property
     def ratio(self) -> float:
@@ -115,9 +122,13 @@ class Schedule:
         if self._limits.stop == "iterations":
             return False
         expected = self.expected_gap(residual)
+        if expected > 10.0 * self._limits.rtol:
+            self._tenfold = n_iter
         if n_iter < self._first_check:
             return False
         if expected <= self._limits.rtol:
+            if self._last == 0 and n_iter - self._tenfold <= settings.fast:
+                return expected <= settings.sure * self._limits.rtol
             return n_iter >= settings.recheck * self._last
         if self._last == 0:
             return n_iter >= self._look

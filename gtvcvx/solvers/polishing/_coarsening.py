@@ -41,8 +41,12 @@ class CoarseningSettings:
         groups as possible, and more of them where that leaves too many edges.
     shrinkage : float
         A coarser problem must have at most this share of the edges, or it does not pay.
-    least_edges : int
-        A problem with fewer edges is contracted at once.
+    least_edges, fewest_edges : int
+        A problem with fewer edges than the first is contracted at once, where that is allowed.
+        Where it costs too much it is made coarser if it has as many as the second, and rtol is
+        not below `rough`.
+    rough : float
+        Relative gap that iterations on a coarser problem lead to as a rule.
     iterations, chunk : int
         Iterations on a coarser problem, and after how many of them the clock is looked at.
     iteration_share : float
@@ -63,6 +67,8 @@ class CoarseningSettings:
     safe_slacks: tuple[float, ...] = (0.8, 0.05)
     shrinkage: float = 0.5
     least_edges: int = 20_000
+    fewest_edges: int = 5_000
+    rough: float = 1e-7
     iterations: int = 800
     chunk: int = 50
     iteration_share: float = 0.5
@@ -134,7 +140,10 @@ class Coarsening:
         problem, end = self._problem, time.perf_counter() + seconds
         settings = self._settings
         if problem.graph.n_edges < settings.least_edges:
-            return self._contraction.solve(w, u, allowed, seconds)
+            found = self._contraction.solve(w, u, allowed, seconds)
+            small = problem.graph.n_edges < settings.fewest_edges
+            if found is not None or small or self._rtol < settings.rough:
+                return found
         slack = problem.capacities - problem.penalty.dual_norm(u)
         for share in settings.safe_slacks:
             alike = slack > share * problem.capacities

@@ -162,6 +162,24 @@ def test_iterations_on_a_coarser_problem_end_where_their_residual_is_enough(
     assert len(runs) == {1e3: 1, 0.0: 16}.get(enough, len(runs))
 
 
+def test_what_is_too_dear_to_contract_is_made_coarser(monkeypatch, tuned):
+    """Where the tolerance is one that iterations reach, and there are enough edges."""
+    problem, made = geometric_problem("l2"), count_coarser(monkeypatch)
+    method = PrimalDual(problem)
+    method.run(300)
+
+    def polished(rtol):
+        return Coarsening(problem, rtol).polish(method.w, method.u, 10.0, np.inf, method.weight)
+
+    assert polished(1e-6) is None
+    tuned(Coarsening, fewest_edges=1, iteration_share=100.0)
+    assert polished(1e-9) is None
+    assert not made
+    found = polished(1e-6)
+    assert made
+    assert problem.value(found.w) <= problem.value(method.w)
+
+
 @pytest.mark.parametrize("penalty", NORMS)
 def test_a_polished_iterate_is_the_solution_where_the_groups_are_right(penalty, monkeypatch, tuned):
     coarsen_all(tuned)
