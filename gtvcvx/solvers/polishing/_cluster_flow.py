@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx._norms import EPS, norm
@@ -100,7 +101,7 @@ def cluster_flow(
     ----------
     problem : GTVProblem
     blocks : list of lists of int
-        Coordinates whose flows share a capacity, in the Euclidean norm.
+        Coordinates, one after the other, whose flows share a capacity, in the Euclidean norm.
     w, u : ndarray, shapes (n, d) and (m, d)
     jumping : list of ndarray, shape (m,)
         For each block, the edges whose flow stays as it is; with linf, where largest coordinates
@@ -116,10 +117,11 @@ def cluster_flow(
     conserved, inside, overload, cost = u.copy(), u.copy(), np.zeros(len(u)), 0.0
     demand = -(problem.losses.gradient(w) if slopes is None else slopes)
     for block, jump in zip(blocks, jumping, strict=True):
-        sets = flow_sets(problem, w[:, block], jump, settings.shrink, settings.tie)
-        part = _Block(problem, demand[:, block], u[:, block], sets, settings)
+        at = slice(block[0], block[-1] + 1)  # no copies: with many coordinates they take as long
+        sets = flow_sets(problem, w[:, at], jump, settings.shrink, settings.tie)
+        part = _Block(problem, demand[:, at], u[:, at], sets, settings)
         part.solve(tolerance * float(np.sum(problem.capacities)), end)
-        conserved[:, block], inside[:, block], over = part.result()
+        conserved[:, at], inside[:, at], over = part.result()
         np.maximum(overload, over, out=overload)
         cost += settings.step_cost * (1 + part.steps) * len(block) / problem.dim
     return ClusterFlow(conserved, inside, overload, cost)
@@ -143,7 +145,9 @@ class _Block:
         inner = sets.free
         self.steps = 0
         self._members = connected_components(graph.n_nodes, graph.edges[inner])
-        self._sizes = np.bincount(self._members)
+        self._sizes = np.bincount(self._members)[:, None]
+        nodes = np.arange(graph.n_nodes)
+        self._sums = sp.csr_array((np.ones(graph.n_nodes), (self._members, nodes)))
         settled = np.where(inner[:, None], 0.0, u)
         self._demand = self._consistent(demand - graph.divergence @ settled)
         # What rounding leaves over is not in the range of the system.
@@ -160,11 +164,8 @@ class _Block:
 
         It is what the conic solver's tolerance left over, and conjugate gradients would amplify it.
         """
-        out = np.empty_like(missing)
-        for k in range(missing.shape[1]):
-            mean = np.bincount(self._members, missing[:, k]) / self._sizes
-            out[:, k] = missing[:, k] - mean[self._members]
-        return out
+        means = (self._sums @ missing) / self._sizes
+        return missing - means[self._members]
 
     def _clip(self, z: FloatArray) -> float:
         """Clip z to the flow, linearize, and set what is missing; returns the Huber functions."""
