@@ -9,11 +9,15 @@ from itertools import pairwise
 import numpy as np
 
 from gtvcvx._arrays import IntArray, is_integer
+from gtvcvx.path._foresight import Foresight, telling
 from gtvcvx.solution import Solution
 from verify._display import fields_text
 
 # Beyond both ends of a path lambda is doubled, or halved, so often: a factor of 1e9.
 MOST_DOUBLINGS = 30
+# The clusters that foretell the others are at most so many times as many as are looked for, where
+# so many bisections find that few.
+ENOUGH, TRIES = 2, 6
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,9 @@ class Refinement:
         Clusters of a solution.
     components : int
         Of the graph: there are no fewer clusters.
+    foresee : callable, optional
+        Returns the problem on the clusters of a solution, where it foretells those of larger
+        lambda.
     """
 
     lams: list[float]
@@ -64,6 +71,7 @@ class Refinement:
     solve: Callable[[float, Solution], Solution]
     partition: Callable[[Solution], IntArray]
     components: int
+    foresee: Callable[[Solution, IntArray], Foresight | None] | None = None
     n_solves: int = 0
 
     @property
@@ -74,9 +82,10 @@ class Refinement:
     def between(self, first: int, last: int, finest: float) -> Clusterings:
         """Add values until each number from first to last is found, or known to be missing."""
         fewest = max(first, self.components)
-        self._reach(lambda: self.counts[0] <= fewest, 0, 2.0)
         most = min(last, len(self.labels[0]))
         self._reach(lambda: self.counts[-1] >= most, len(self.lams), 0.5)
+        self._look_ahead(first, most, finest)
+        self._reach(lambda: self.counts[0] <= fewest, 0, 2.0)
         while (place := self._passed_by(first, last, finest)) is not None:
             self._add(place + 1, float(np.sqrt(self.lams[place] * self.lams[place + 1])))
         places = {k: i for i, k in reversed(list(enumerate(self.counts))) if first <= k <= last}
@@ -94,6 +103,38 @@ class Refinement:
                 return
             self._add(end, factor * self.lams[0 if end == 0 else -1])
             end = 0 if end == 0 else len(self.lams)
+
+    def _look_ahead(self, first: int, most: int, finest: float) -> None:
+        """Add the values that the clusters of the last one with enough of them foretell."""
+        enough = [i for i, count in enumerate(self.counts) if count >= most]
+        if self.foresee is None or not enough:
+            return
+        i = enough[0]
+        for _ in range(TRIES):
+            few = self.counts[i] <= ENOUGH * most
+            if few or not i or self.lams[i - 1] <= finest * self.lams[i]:
+                break
+            self._add(i, float(np.sqrt(self.lams[i - 1] * self.lams[i])))
+            i += self.counts[i] < most
+        ahead = self.foresee(self.solutions[i], self.labels[i])
+        if ahead is None:
+            return
+        base = ahead.solve(self.lams[i], None)
+        clusters = Refinement(
+            [self.lams[i]],
+            [base],
+            [self.partition(base)],
+            ahead.solve,
+            self.partition,
+            self.components,
+        )
+        clusters.between(first, most, finest)
+        known = set(self.counts)
+        for lam in telling(
+            clusters.lams, clusters.counts, lambda k: first <= k <= most and k not in known
+        ):
+            if lam not in self.lams:
+                self._add(int(np.searchsorted(-np.array(self.lams), -lam)), lam)
 
     def _passed_by(self, first: int, last: int, finest: float) -> int | None:
         """Where a number that is missing lies between those of two neighbours."""

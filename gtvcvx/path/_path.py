@@ -14,6 +14,7 @@ from gtvcvx._arrays import FloatArray, IntArray, is_integer
 from gtvcvx.files import _storage
 from gtvcvx.path._clusterings import Clusterings, Refinement, checked_range
 from gtvcvx.path._events import ClusterChange, cluster_changes
+from gtvcvx.path._foresight import Foresight
 from gtvcvx.path._interpolation import Between, interpolated, nearest
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
@@ -125,7 +126,7 @@ class LambdaPath:
         last: int,
         *,
         rtol: float = 1e-6,
-        finest: float = 1.001,
+        finest: float = 1.0001,
         problem: GTVProblem | None = None,
         **options: Any,
     ) -> Clusterings:
@@ -166,6 +167,9 @@ class LambdaPath:
         def solve(lam: float, start: Solution) -> Solution:
             return model.with_lam(lam).solve(warm_start=start, **chosen)
 
+        def foresee(solution: Solution, labels: IntArray) -> Foresight | None:
+            return Foresight.of(model, solution, labels, rtol)
+
         return Refinement(
             self.lams.tolist(),
             list(self.solutions),
@@ -173,6 +177,7 @@ class LambdaPath:
             solve,
             self._partition,
             int(model.graph.components.max()) + 1,
+            None if options else foresee,
         ).between(first, last, finest)
 
     def _partition(self, solution: Solution) -> IntArray:

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx import generators
 from gtvcvx.estimators import ConvexClustering
 from gtvcvx.path import LambdaPath, lambda_path
+from gtvcvx.path._foresight import Foresight, telling
 
 
 def line(n=12, seed=3):
@@ -76,3 +78,64 @@ def test_an_empty_path_and_one_without_its_problem():
         LambdaPath(np.empty(0), [], np.empty(0)).clusterings(1, 2)
     with pytest.raises(ValueError, match="problem"):
         LambdaPath(path.lams, path.solutions, path.missing).clusterings(1, 2)
+
+
+def scattered(n=80, penalty="l2", seed=5):
+    rng = np.random.default_rng(seed)
+    places = rng.random((n, 2))
+    points = np.round(2.0 * places) + 0.3 * rng.standard_normal((n, 2))
+    return gtv.GTVProblem(generators.geometric(places, 6), gtv.PointLoss.stack(points), penalty)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "linf"])
+def test_clusters_foretell_where_to_solve(penalty):
+    """Fewer values of the whole problem lead to the same numbers; options turn that off."""
+    problem = scattered(penalty=penalty)
+    path = lambda_path(problem, [1.0, 0.02], rtol=1e-8)
+    ahead = path.clusterings(1, 12, rtol=1e-8)
+    plain = path.clusterings(1, 12, rtol=1e-8, solver="AUTO")
+    assert set(plain.labels) <= set(ahead.labels)
+    assert ahead.n_solves < plain.n_solves
+    for k, labels in ahead.labels.items():
+        alone = problem.with_lam(ahead.lams[k]).solve(rtol=1e-9)
+        assert labels.max() + 1 == k
+        assert np.array_equal(alone.clusters(), labels)
+
+
+def test_clusters_that_split_are_foretold_wrongly_and_found_all_the_same():
+    """Five nodes whose weights let a cluster come apart as lambda grows, four times."""
+    rng = np.random.default_rng(6)
+    edges = [(i, j) for i in range(5) for j in range(i)]
+    weights = np.exp(1.5 * rng.standard_normal(len(edges)))
+    points = rng.standard_normal((5, 2)).round(1)
+    graph = gtv.EmpiricalGraph(5, edges, weights)
+    many = [[i + 5 * copy for i in edge] for copy in range(4) for edge in graph.edges]
+    chain = [[5 * copy, 5 * copy + 5] for copy in range(3)]
+    graph = gtv.EmpiricalGraph(20, many + chain, np.append(np.tile(graph.weights, 4), [0.1] * 3))
+    points = np.concatenate([points + 4.0 * copy for copy in range(4)])
+    problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(points), "l2")
+    found = lambda_path(problem, [1.0, 0.2], rtol=1e-9).clusterings(1, 10, rtol=1e-9)
+    for k, labels in found.labels.items():
+        alone = problem.with_lam(found.lams[k]).solve(rtol=1e-10)
+        assert labels.max() + 1 == k
+        assert np.array_equal(alone.clusters(), labels)
+
+
+def test_where_nothing_is_foretold():
+    problem = scattered()
+    solution = problem.with_lam(0.5).solve()
+    labels = solution.clusters()
+    assert 1 < labels.max() + 1 < 40
+    assert Foresight.of(problem, solution, labels, 1e-6) is not None
+    assert Foresight.of(problem, solution, np.arange(80), 1e-6) is None
+    assert Foresight.of(problem, solution, np.zeros(80, dtype=np.int64), 1e-6) is None
+    squared = gtv.SquaredLoss.stack(np.ones((80, 1, 2)), np.ones((80, 1)))
+    free = gtv.GTVProblem(problem.graph, squared, "l2")
+    assert Foresight.of(free, solution, labels, 1e-6) is None
+
+
+def test_values_that_tell():
+    lams, counts = [9.0, 8.0, 7.0, 6.0, 5.0, 4.0], [1, 2, 2, 2, 5, 6]
+    assert telling(lams, counts, lambda k: k in (2, 6)) == [4.0, 7.0]
+    assert telling(lams, counts, lambda k: k == 3) == [5.0, 6.0]
+    assert telling(lams, counts, lambda k: k > 6) == []
