@@ -16,12 +16,11 @@ import numpy as np
 
 from gtvcvx._deadline import now
 from gtvcvx.distributed._bounds import ShardedGap
-from gtvcvx.distributed._iteration import ShardedPrimalDual
 from gtvcvx.distributed._parts import Parts
+from gtvcvx.distributed._portfolio import Iterating
 from gtvcvx.distributed._slices import Slices
 from gtvcvx.solution import Record
 from gtvcvx.solvers.driver import Against, BestPair, Driver
-from gtvcvx.solvers.polishing._policy import Polished
 
 KIND = "checkpoint"
 # What else a driver keeps goes by the clock.
@@ -49,9 +48,7 @@ class Checkpoints:
     folder : str or path-like
     parts : Parts
     run : Driver
-    method : ShardedPrimalDual
-    polished : Polished, optional
-        What wraps it.
+    iterating : Iterating
     every : float
         Seconds between two of them at least.
     name : str
@@ -63,13 +60,13 @@ class Checkpoints:
         folder: str | os.PathLike[str],
         parts: Parts,
         run: Driver,
-        method: ShardedPrimalDual,
-        polished: Polished | None,
+        iterating: Iterating,
         every: float,
         name: str,
     ) -> None:
         self._slices, self._parts = Slices(folder, KIND), parts
-        self._run, self._method, self._polished = run, method, polished
+        self._run = run
+        self._method, self._polished, self._stalling = iterating
         self._every, self._name = every, name
         self._last = now()
 
@@ -109,6 +106,8 @@ class Checkpoints:
         if self._polished is not None:
             facts["polished"] = remembered(self._polished)
             facts["polishing"] = remembered(self._polished.schedule)
+        if self._stalling is not None:
+            facts["stalling"] = self._stalling.memory()
         return facts
 
     def restore(self, wanted: str | None) -> bool:
@@ -145,6 +144,8 @@ class Checkpoints:
             vars(self._polished.schedule).update(facts["polishing"])
             if all("polished" in own for own in slices):
                 self._polished.point = [own["polished"] for own in slices]
+        if self._stalling is not None:
+            self._stalling.recall(facts["stalling"])
         if facts["incumbent"] is not None:
             _put_back(self._run.incumbent, facts, slices)
         return True

@@ -37,6 +37,11 @@ class AgreedClock:
         with noticed(raised=False, most=_PATIENT) as self._pressed, by_clock(lambda: self._time):
             yield
 
+    @property
+    def pressed(self) -> bool:
+        """Whether Ctrl-C was pressed here, and nobody has heard of it."""
+        return len(self._pressed) > self._seen
+
     def tell(self) -> tuple[float, float]:
         """Return what goes with a sum: the time at rank 0, and how often Ctrl-C was pressed."""
         return now_here(), float(len(self._pressed))

@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
-from gtvcvx._deadline import by_clock
 from gtvcvx._logging import room_logger
+from gtvcvx.distributed._alone import alone
 from gtvcvx.distributed._conservation import ShardedConservation, node_norm
 from gtvcvx.distributed._groups import Groups
 from gtvcvx.distributed._parts import Part, Parts, Rows
@@ -26,7 +25,6 @@ from gtvcvx.duality._conservation import LocalConservation
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import QuadraticForm, StackedLoss
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver import missing
 from gtvcvx.solvers.polishing._coarsening import grouped, quadratic_rows
 from gtvcvx.solvers.polishing._contraction import Contraction
@@ -54,8 +52,8 @@ class CoarseSettings:
     accuracy : float
         The problem of groups is solved to this share of the tolerance.
     seconds : float
-        Time that rank 0 may take for it while all others wait: less than they wait for a worker
-        before they take it for lost. The one limit by the clock here, far beyond what is expected.
+        Time that rank 0 may take for it while all others wait. The one limit by the clock here,
+        far beyond what is expected.
     sweeps : int
         Projections on conservation and capacities by turns, to bring the flow inside groups within
         capacity.
@@ -217,8 +215,12 @@ class GatheredCoarsening:
             mine += _losses_of(part, self._forms[at], groups.labels[at])
             mine += _edges_of(part, groups.labels[at], groups.between[at])
         found = parts.gather(mine)
-        answer = None if found is None else self._answer(found, groups.size, seconds)
-        told = parts.broadcast(None if found is None else answer or ())
+
+        def work() -> Sequence[Any]:
+            assert found is not None
+            return self._answer(found, groups.size, seconds) or ()
+
+        told = alone(parts, work)
         return _Found(*told) if told else None
 
     def _answer(self, found: Sequence[Any], count: int, seconds: float) -> _Found | None:
@@ -237,23 +239,13 @@ class GatheredCoarsening:
         losses = quadratic_rows(hessian.reshape(count, d, d), linear)
         graph = EmpiricalGraph(count, ends, total / self._parts.lam)
         coarse = GTVProblem(graph, losses, self._parts.penalty, self._parts.lam)
-        solution = self._alone(coarse, seconds)
+        rtol = self._settings.accuracy * self._rtol
+        # Whoever gives atol is not warned: this is nobody's problem.
+        solution = coarse.solve(rtol=rtol, atol=rtol, time_limit=seconds, verbose=False)
         if solution.status != "optimal":
             return None
         cost = solution.n_iter * graph.n_edges / self._parts.n_edges
         return _Found(solution.w, ends, total, solution.u, np.array(cost))
-
-    def _alone(self, coarse: GTVProblem, seconds: float) -> Solution:
-        """Solve as on one machine, by its own clock, in the same way whatever the others do."""
-        rtol = self._settings.accuracy * self._rtol
-        threads = nb.get_num_threads()
-        nb.set_num_threads(1)  # more are taken where that was seen to be faster
-        try:
-            with by_clock(None):
-                # Whoever gives atol is not warned: this is nobody's problem.
-                return coarse.solve(rtol=rtol, atol=rtol, time_limit=seconds, verbose=False)
-        finally:
-            nb.set_num_threads(threads)
 
     def _lifted(self, groups: _Groups, u: Rows, found: _Found) -> Rows:
         """Return u, with the flow of groups split by capacities on the edges between them."""

@@ -12,26 +12,17 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gtvcvx._compiling import announced
-from gtvcvx._logging import room_logger
-from gtvcvx.distributed._bounds import ShardedBounds
 from gtvcvx.distributed._checkpoint import Checkpoints
-from gtvcvx.distributed._coarse import GatheredCoarsening
-from gtvcvx.distributed._incumbent import ShardedIncumbent, ShardedProgress, ShardedSolution
-from gtvcvx.distributed._iteration import ShardedPrimalDual
+from gtvcvx.distributed._incumbent import ShardedProgress, ShardedSolution
 from gtvcvx.distributed._manifest import Manifest
-from gtvcvx.distributed._parts import Parts, Rows, check_workers
+from gtvcvx.distributed._parts import Parts, check_workers
+from gtvcvx.distributed._portfolio import Iterating, Portfolio
 from gtvcvx.distributed._run import Run, write_solution
 from gtvcvx.distributed.engines import Engine, Fabric, engine_named
-from gtvcvx.penalties import Penalty
-from gtvcvx.solvers.driver import Driver, Options
-from gtvcvx.solvers.polishing._policy import Polished
-
-NAME = "AUTO"
-METHOD = "primal-dual"
-_LOG = room_logger("distributed")
+from gtvcvx.solvers.driver import Options
 
 #: What a callback is: it sees numbers of the whole, and a true answer stops the run.
 Callback = Callable[[ShardedProgress], object]
@@ -92,7 +83,7 @@ def solve(
     verbose: bool | None = None,
     timeout: float = 60.0,
     replace: int = 0,
-) -> Run | None:
+) -> Run:
     """Solve a problem in shards by several processes, and prove how good the answer is.
 
     The answer does not depend on the engine or on the number of workers, to the last bit. It stays
@@ -120,8 +111,7 @@ def solve(
     callback : callable, optional
         Called at rank 0 with a `ShardedProgress` at every check; a true return value stops the run.
     timeout : float
-        Seconds of silence after which a worker is lost: more than it takes to read its shards, and
-        30 at least, which rank 0 may take to solve a problem of groups.
+        Seconds of silence after which a worker is lost: more than it takes to read its shards.
     replace : int
         How often workers that are lost are started anew (local and Ray); the run goes on from its
         last checkpoint then, or from the start.
@@ -129,8 +119,10 @@ def solve(
     Returns
     -------
     Run
-        None at ranks of MPI other than 0. After a limit, Ctrl-C or a stop by the callback it is the
-        incumbent with its gap, status ``"user_limit"``.
+        The same at all ranks of MPI, which call its `Run.certificate` together. After a limit,
+        Ctrl-C or a stop by the callback it is the incumbent with its gap, status ``"user_limit"``;
+        ``info["switched"]`` says whether iterations have stalled on a small problem, and rank 0 has
+        gathered and finished it.
 
     Raises
     ------
@@ -158,14 +150,13 @@ def solve(
         name=secrets.token_hex(8),
     )
     with announced(verbose):
-        generation = chosen.run(work, order, workers, timeout, replace)
-    if generation is None:
-        return None
+        chosen.run(work, order, workers, timeout, replace)
+    # All ranks of MPI read what rank 0 has written before they were let go.
     return Run.load(folder, result, manifest, chosen, workers, timeout)
 
 
-def work(fabric: Fabric, order: _Order) -> str | None:
-    """Do a worker's share; return the generation of what was found."""
+def work(fabric: Fabric, order: _Order) -> None:
+    """Do a worker's share, and write what was found."""
     parts = Parts.load(fabric, order.folder)
     # Ranks of MPI have each made up a name.
     own = order.name.encode() if fabric.rank == 0 else None
@@ -173,7 +164,6 @@ def work(fabric: Fabric, order: _Order) -> str | None:
     with parts.running():
         solution = _solved(parts, order, name)
     write_solution(parts, order.out, name, solution)
-    return name if fabric.rank == 0 else None
 
 
 def _solved(parts: Parts, order: _Order, name: str) -> ShardedSolution:
@@ -184,39 +174,17 @@ def _solved(parts: Parts, order: _Order, name: str) -> ShardedSolution:
     limits.verbose = limits.verbose if first else False
     if float(parts.most([float(order.callback.thing is not None) for _ in parts])):
         limits.callback = _Told(parts, order.callback.thing)
-    incumbent = ShardedIncumbent(parts)
-    run = Driver(incumbent, limits, NAME)
-    with run.guarded():
-        method = ShardedPrimalDual(parts)
-        polished = None
-        if GatheredCoarsening.fits(parts):
-            objective = _Objective(parts.penalty, incumbent.bounds)
-            polisher = GatheredCoarsening(parts, limits.rtol)
-            polished = Polished(objective, method, polisher)
+    portfolio = Portfolio(parts, limits)
+
+    def begun(iterating: Iterating) -> None:
         if order.checkpoint is not None:
-            given = order.checkpoint, parts, run, method, polished, order.every, name
-            checkpoints = Checkpoints(*given)
+            given = parts, portfolio.run, iterating, order.every, name
+            checkpoints = Checkpoints(order.checkpoint, *given)
             wanted = None if order.resume else name
-            method.at_begin = lambda: checkpoints.restore(wanted)
-            method.at_restart = checkpoints.at_restart
-        _LOG.info("%s over shards from iteration %d", METHOD, run.n_iter)
-        run.drive(method if polished is None else polished)
-    try:
-        solution: ShardedSolution = run.solution(method=METHOD, switched=False)
-    except KeyboardInterrupt:  # pressed after the end, and raised in all workers after the same sum
-        solution = run.solution(method=METHOD, switched=False)
-    return solution
+            iterating.method.at_begin = lambda: checkpoints.restore(wanted)
+            iterating.method.at_restart = checkpoints.at_restart
 
-
-class _Objective(NamedTuple):
-    """What polishing asks of a problem."""
-
-    penalty: Penalty
-    bounds: ShardedBounds
-
-    def value(self, w: Rows) -> float:
-        """Return the objective."""
-        return self.bounds.value(w)
+    return portfolio.solve(begun)
 
 
 class _Told:

@@ -2,13 +2,18 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
 
+from gtvcvx._deadline import now, until
 from gtvcvx.distributed import _solve
+from gtvcvx.distributed._alone import LONG, alone
+from gtvcvx.distributed._gathered import gathered_problem
 from gtvcvx.distributed._iteration import ShardedPrimalDual
 from gtvcvx.distributed._parts import Parts
+from verify._deadline import passed
 
 
 def copies_and_sums(fabric, folder):
@@ -111,6 +116,51 @@ def killed(fabric, given):
     finally:
         # Inherited ones are to be seen again, whatever they are by then.
         del ShardedPrimalDual._restart, ShardedPrimalDual.run
+
+
+def whole(fabric, folder):
+    """Gather a problem, and return it at rank 0."""
+    found = gathered_problem(Parts.load(fabric, folder))
+    return None if found is None else found.problem
+
+
+def long_work(fabric, given):
+    """Let rank 0 work for some seconds; return what all hear of it."""
+    folder, seconds = given
+    parts = Parts.load(fabric, folder)
+
+    def work():
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(0.05)
+            now()
+        return [np.arange(3.0), np.array(7)]
+
+    with parts.running():
+        array, number = alone(parts, work)
+        heard = parts.add([array * int(number) for _ in parts])
+    return heard / parts.manifest.n_shards
+
+
+def interrupted_work(fabric, folder):
+    """Press Ctrl-C while rank 0 works; return what comes of it, and how many have heard of it."""
+    parts, heard, begun = Parts.load(fabric, folder), 0.0, time.monotonic()
+
+    def work():
+        with until(now() + LONG):
+            os.kill(os.getpid(), signal.SIGINT)
+            while not passed() and time.monotonic() < begun + 60.0:
+                time.sleep(0.01)
+        return [np.array(time.monotonic() - begun)]
+
+    with parts.running():
+        (seconds,) = alone(parts, work)
+        assert not alone(parts, work)  # it was pressed, and nobody has heard of it
+        try:
+            parts.add([0.0 for _ in parts])
+        except KeyboardInterrupt:
+            heard = 1.0
+        return float(seconds), float(parts.add([heard for _ in parts]))
 
 
 def starts(folder):

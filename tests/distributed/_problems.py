@@ -36,6 +36,21 @@ def squared(n, d, seed, units=1.0):
     return gtv.SquaredLoss.stack(X, rng.normal(size=(n, 3)), labelled=labelled)
 
 
+def badly_conditioned(n=40, loss=gtv.SquaredLoss, **parameters):
+    """Return a problem on intercept, year and income, on which iterations stall."""
+    rng = np.random.default_rng(0)
+    places = rng.random((n, 2))
+    X = np.ones((n, 3, 3))
+    X[:, :, 1] = rng.uniform(1980, 2020, (n, 3))
+    X[:, :, 2] = rng.uniform(1e4, 1e5, (n, 3))
+    w = np.where(places[:, :1] < 0.5, [1.0, 0.01, 1e-4], [3.0, -0.01, 2e-4])
+    y = np.einsum("nrd,nd->nr", X, w) + 0.1 * rng.normal(size=(n, 3))
+    if loss is gtv.LogisticLoss:
+        y = 1.0 * (y > np.median(y))
+    losses = loss.stack(X, y, **parameters, labelled=rng.random(n) < 0.2)
+    return gtv.GTVProblem(gtv.generators.nearest_neighbours(places, 5), losses, "l2", 1.0)
+
+
 def cases():
     yield "l2", gtv.GTVProblem(graph_of(70, 0), squared(70, 2, 1), "l2", 0.05)
     yield "l1", gtv.GTVProblem(graph_of(70, 0), squared(70, 1, 1), "l1", 0.1)

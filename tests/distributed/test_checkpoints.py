@@ -7,7 +7,7 @@ from pathlib import Path
 import _distributed_tasks as tasks
 import numpy as np
 import pytest
-from _problems import CASES
+from _problems import CASES, badly_conditioned
 
 from gtvcvx.distributed import _solve, shard, solve
 from gtvcvx.distributed._slices import Slices
@@ -59,6 +59,16 @@ def test_a_worker_is_killed_and_replaced(whole, tmp_path, seed):
     assert everything(run) == expected
     resumed = tasks.starts(tmp_path)
     assert resumed[0] == 0 < resumed[-1] <= at  # the second attempt went on from a checkpoint
+
+
+def test_a_resumed_run_stalls_where_the_first_one_does(tmp_path):
+    shard(badly_conditioned(), tmp_path / "shards", 3, partitioner="order")
+    expected = everything(solve(tmp_path / "shards", workers=1))
+    given = {"checkpoint": tmp_path / "kept", "every": 0.0, "out": tmp_path / "out", "replace": 1}
+    run = solve(tmp_path / "shards", engine=Killing(tmp_path, 1, 600), workers=2, **given)
+    assert (tmp_path / "killed").exists()
+    assert run.info["switched"]
+    assert everything(run) == expected
 
 
 def test_a_run_that_has_failed_is_resumed(whole, tmp_path):

@@ -166,15 +166,16 @@ class Stalling:
     def proposal(self, final: bool = False) -> Proposal | None:
         """Return what the method proposes; None if it gives way and is far from done.
 
-        Unless it is final a check may take as long as all so far, or as the least of the other
-        method.
+        Unless it is final the check is rationed.
         """
         far = self._method.expected_gap() > self._settings.hopeless * self._goal
         if self.finished and far and not final:
             return None
         found = self._method.proposal(final)
-        if final or found is None:
-            return found
+        return found if final or found is None else self._rationed(found)
+
+    def _rationed(self, found: Proposal) -> Proposal:
+        """Let a check take as long as all so far, or as the least of the other method."""
         most = max(self._work, self._other.least_cost) * self._other.iteration
         self._allowance = Allowance(most)
         return found._replace(allowance=self._allowance)
@@ -182,9 +183,13 @@ class Stalling:
     def learn(self, rel_gap: float) -> None:
         """Take note of a gap, and give way if the gaps hardly fall, or take too long to know."""
         self._method.learn(rel_gap)
-        self._checks += self._allowance.spent / self._other.iteration
+        self._checks += self._check_cost()
         self._gaps.append((self._work, rel_gap))
         self.finished = self._stalled(rel_gap)
+
+    def _check_cost(self) -> float:
+        """Return how many iterations would have taken as long as the last check."""
+        return self._allowance.spent / self._other.iteration
 
     def _stalled(self, gap: float) -> bool:
         settings = self._settings
@@ -221,6 +226,20 @@ class Stalling:
         if not last < before:
             return math.inf
         return (now - then) * missing / math.log(before / max(last, TINY))
+
+    def memory(self) -> dict[str, Any]:
+        """Return what has to be remembered of what was seen so far, as arrays and numbers."""
+        return {
+            "residuals": np.array(self._residuals).reshape(-1, 2),
+            "gaps": np.array(self._gaps).reshape(-1, 2),
+            "work": [self._looked, self._checks],
+        }
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Put back what `memory` has returned."""
+        self._residuals = [(work, least) for work, least in memory["residuals"].tolist()]
+        self._gaps = [(work, gap) for work, gap in memory["gaps"].tolist()]
+        self._looked, self._checks = memory["work"]
 
     def info(self) -> dict[str, Any]:
         """Return the particulars of the method."""
