@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
 
 import verify
@@ -61,7 +60,7 @@ def _run(args: Namespace, expected: Expectation, rank: int) -> int:
 
 
 def _solved(args: Namespace, expected: Expectation) -> Run:
-    found = distributed.solve(
+    return distributed.solve(
         args.folder,
         engine=args.engine,
         workers=expected.workers,
@@ -75,11 +74,6 @@ def _solved(args: Namespace, expected: Expectation) -> Run:
         timeout=args.timeout,
         replace=args.replace,
     )
-    if found is None:  # other ranks of MPI, which have to take part in what follows
-        engine = distributed.engines.engine_named(args.engine)
-        place = args.folder, Path(args.folder) / "solution", expected.manifest
-        return Run.load(*place, engine, expected.workers, args.timeout)
-    return found
 
 
 def _lines(args: Namespace, found: Run, result: verify.Result | None) -> list[str]:

@@ -175,7 +175,7 @@ def one(arguments: argparse.Namespace) -> None:
         verbose=False,
         replace=0 if arguments.engine == "mpi" else 1,
     )
-    if rank == 0 and run is not None:
+    if rank == 0:
         (folder / "seconds").write_text(str(time.perf_counter() - begin))
         (folder / "bits").write_text(bits(run))
 
