@@ -24,3 +24,27 @@ def rowwise(function: Callable[[slice], FloatArray], m: int, d: int) -> FloatArr
     if m * d <= PIECE:
         return function(slice(0, m))
     return np.concatenate([function(rows) for rows in rows_at_once(m, d)])
+
+
+#: Multiplications of a product of matrices for which BLAS takes no more than one thread: where
+#: others use the machine, threads that wait for each other take a hundred times as long.
+ONE_THREAD = 2**18
+#: Columns of a block: beyond, pieces of rows would be few.
+COLUMNS = 48
+
+
+def gram(rows: FloatArray) -> FloatArray:
+    """Return ``X^T X`` (d, d) of rows X (m, d), in products that are small."""
+    m, d = rows.shape
+    out, width = np.zeros((d, d)), min(d, COLUMNS)
+    height = ONE_THREAD // (width * (width + 1))
+    blocks = [slice(first, min(first + width, d)) for first in range(0, d, width)]
+    for k in range(0, m, height):
+        piece = rows[k : k + height]
+        for i, at in enumerate(blocks):
+            for other in blocks[: i + 1]:
+                out[at, other] += piece[:, at].T @ piece[:, other]
+    for i, at in enumerate(blocks):
+        for other in blocks[:i]:
+            out[other, at] = out[at, other].T
+    return out

@@ -11,6 +11,7 @@ import numpy as np
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import pieces
 from gtvcvx._lazy import cp, sp
+from gtvcvx._pieces import gram
 from gtvcvx.losses.batched._base import (
     FLOW_TOLERANCE,
     AffineProx,
@@ -153,8 +154,7 @@ class BatchedSquared(BatchedLoss):
     def total_hessian(self) -> FloatArray:
         """Sum of the Q_i."""
         root = np.sqrt(2.0 / self._counts)[self._owner]
-        rows = root[:, None] * self.X
-        return np.asarray(rows.T @ rows)
+        return gram(root[:, None] * self.X)
 
     def in_basis(self, basis: FloatArray) -> BatchedSquared:
         """Squared errors of the rows' coordinates."""
