@@ -91,7 +91,7 @@ INSTANCES: dict[str, tuple[Callable[[int, np.random.Generator], gtv.GTVProblem],
     "few-labels": (few_labels, 100_000, 200),
     "scalar": (scalar, 1_000_000, 25_000),
     "scalar-few-labels": (scalar_few_labels, 1_000_000, 25_000),
-    "logistic": (logistic, 300, 20),
+    "logistic": (logistic, 300, 120),
     "absolute": (absolute, 20_000, 30),
     "cvxpy": (by_cvxpy, 2000, 5),
 }
