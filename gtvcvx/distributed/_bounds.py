@@ -26,7 +26,16 @@ from gtvcvx.distributed._domains import ShardedDomains
 from gtvcvx.distributed._parts import Parts, Rows
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._settings import SECOND_TRIES
-from gtvcvx.duality._terms import Gap, GapTerms, Noise, best_scale, conductance_of, longest, slack
+from gtvcvx.duality._terms import (
+    NEAR,
+    Gap,
+    GapTerms,
+    Noise,
+    best_scale,
+    conductance_of,
+    longest,
+    slack,
+)
 
 
 @dataclass(frozen=True)
@@ -181,7 +190,9 @@ class ShardedBounds:
         ]
         gap = self._summed(gaps)
         doubtful = float(self._parts.add([part.rounding for part in gaps]))
-        return dataclasses.replace(gap, rounding=doubtful + self._rounding(w, flow.u, reach))
+        near = gap.total + doubtful <= NEAR * self._size(w)
+        rounding = doubtful + self._rounding(w, flow.u, reach, near)
+        return dataclasses.replace(gap, rounding=rounding)
 
     def loose_gap(self, w: Rows) -> ShardedGap:
         """Return a gap of w against the flow zero, from above, that costs next to nothing."""
@@ -205,13 +216,13 @@ class ShardedBounds:
             for part, rows in zip(parts, u, strict=True)
         ]
 
-    def _rounding(self, w: Rows, u: Rows, reach: FloatArray) -> float:
+    def _rounding(self, w: Rows, u: Rows, reach: FloatArray, near: bool) -> float:
         """First-order effect of rounding on the gap at (w, u), see `gtvcvx.duality._bounds`."""
         parts, sums = self._parts, []
         unsure = [terms.unsure(rows) for terms, rows in zip(self._terms, u, strict=True)]
         missing = self._conservation.missing(u, unsure)
         for terms, part, x, flow, left in zip(self._terms, parts, w, u, missing, strict=True):
-            noise = terms.noise(x, flow, part.counted)
+            noise = terms.noise(x, flow, near, part.counted)
             sums.append([np.sum(left @ reach), *noise])
         residual, *noises = parts.add(sums).tolist()
         return 2.0 * residual + Noise(*noises).total

@@ -32,6 +32,7 @@ from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import GENERIC, SECOND_TRIES
 from gtvcvx.duality._terms import (
+    NEAR,
     TOO_DOUBTFUL,
     Gap,
     GapTerms,
@@ -146,9 +147,11 @@ class DualBounds:
 
     def _certain(self, w: FloatArray, point: FeasiblePoint, found: Certain) -> Gap:
         values = self._terms.values(w)
-        rounding = found.missing + self._terms.noise(w, point.u, values=values).total
+        size = abs(float(np.sum(values)))
+        near = found.parts + found.missing <= NEAR * size
+        rounding = found.missing + self._terms.noise(w, point.u, near, values=values).total
         gap = Gap(found.node, found.edge, rounding)
-        if rounding > TOO_DOUBTFUL * abs(float(np.sum(values))):
+        if rounding > TOO_DOUBTFUL * size:
             # The same flow without its multipliers, whose sums are told more precisely.
             gap = min(gap, self._gap_of(w, point.u, values), key=lambda each: each.total)
         return gap
@@ -159,11 +162,12 @@ class DualBounds:
         theta = best_scale(lambda t: self._dual(t * feasible))
         flow = theta * feasible
         known = Known(self._values, self._terms.unsure(flow))
-        bound = self._dual(flow, known) - self._rounding(self._base, flow, self._reach, known)
+        reach = self._reach
+        bound = self._dual(flow, known) - self._rounding(self._base, flow, reach, known, near=False)
         if bound == -np.inf:
             # No multipliers are good enough beside the flow; those of zero always are.
             flow = np.zeros_like(u)
-            noise = self._terms.noise(self._base, flow, values=self._values).total
+            noise = self._terms.noise(self._base, flow, near=False, values=self._values).total
             bound = self._plain_bound() - noise
         return bound, flow
 
@@ -231,7 +235,9 @@ class DualBounds:
     def _with_rounding(
         self, gap: Gap, w: FloatArray, u: FloatArray, reach: FloatArray, known: Known
     ) -> Gap:
-        rounding = gap.rounding + self._rounding(w, u, reach, known)
+        assert known.values is not None
+        near = gap.total <= NEAR * abs(float(np.sum(known.values)))
+        rounding = gap.rounding + self._rounding(w, u, reach, known, near)
         return dataclasses.replace(gap, rounding=rounding)
 
     def slack(self, u: FloatArray) -> FloatArray:
@@ -252,7 +258,9 @@ class DualBounds:
         edge = capacities * self._penalty.conjugate(u / capacities[:, None], 1e-12)
         return own + terms.work(base, u) - float(np.sum(edge))
 
-    def _rounding(self, w: FloatArray, u: FloatArray, reach: FloatArray, known: Known) -> float:
+    def _rounding(
+        self, w: FloatArray, u: FloatArray, reach: FloatArray, known: Known, near: bool
+    ) -> float:
         """First-order effect of rounding on the gap at (w, u).
 
         Flow that is not conserved to the last bit pairs with how far solutions may be, (d,), and
@@ -260,7 +268,7 @@ class DualBounds:
         """
         assert known.unsure is not None
         missing = self._conservation.missing(u, known.unsure)
-        noise = self._terms.noise(w, u, values=known.values).total
+        noise = self._terms.noise(w, u, near, values=known.values).total
         return 2.0 * float(np.sum(missing @ reach)) + noise
 
 

@@ -30,6 +30,11 @@ ENDLESS = frozenset({"logistic", "poisson"})
 #: than this share of the losses.
 TOO_DOUBTFUL = 1e-10
 
+#: Where a gap is more than this share of the losses, points do not tell how far solutions may be.
+#: Rounding of the sizes of all products, which residuals in twice the precision are spared, stands
+#: for that then.
+NEAR = 1e-3
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -253,17 +258,18 @@ class GapTerms:
         self,
         w: FloatArray,
         u: FloatArray,
+        near: bool,
         counted: BoolArray | None = None,
         values: FloatArray | None = None,
     ) -> Noise:
         """Return what rounding makes of the terms of w (n, d) and u (m, d).
 
-        Edges count that are counted (m,), all by default. Values (n,) of the losses at w
-        need not be computed again where they are known.
+        Near says that their gap is at most the share `NEAR`. Edges count that are counted (m,), all
+        by default. Values (n,) of the losses at w need not be computed again where they are known.
         """
         work = self._of_jumps(lambda jumps, _: row_norm_2(jumps), w) * row_norm_2(u)
         values = self.values(w) if values is None else values
-        own = self._value_rounding.at(w, values)
+        own = (self._value_rounding if near else self._plain_rounding).at(w, values)
         work = work if counted is None else work[counted]
         return Noise(float(np.sum(work)), float(np.sum(np.abs(values))), own)
 
@@ -273,6 +279,10 @@ class GapTerms:
         for nodes, batch in self._losses.parts:
             precise[nodes] = batch.precise
         return ValueRounding(self._plain, self._graph.n_nodes, self._losses.dim, precise)
+
+    @cached_property
+    def _plain_rounding(self) -> ValueRounding:
+        return ValueRounding(self._plain, self._graph.n_nodes, self._losses.dim)
 
     def _of_jumps(
         self, function: Callable[[FloatArray, slice], FloatArray], w: FloatArray
