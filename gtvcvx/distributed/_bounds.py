@@ -162,6 +162,12 @@ class ShardedBounds:
         sums = [np.sum(terms.values(rows)[part.own]) for terms, part, rows in given]
         return abs(float(self._parts.add(sums)))
 
+    def _variation(self, w: Rows) -> float:
+        """Return the penalty of a point."""
+        given = zip(self._terms, self._parts, w, strict=True)
+        sums = [np.sum(terms.variation(rows)[part.counted]) for terms, part, rows in given]
+        return float(self._parts.add(sums))
+
     def _gap_near(self, w: Rows, flow: ShardedFlow) -> tuple[ShardedGap, Rows]:
         """Return the gap of w against a feasible flow, or the flow made shorter."""
         look()
@@ -190,7 +196,7 @@ class ShardedBounds:
         ]
         gap = self._summed(gaps)
         doubtful = float(self._parts.add([part.rounding for part in gaps]))
-        near = gap.total + doubtful <= NEAR * self._size(w)
+        near = gap.total + doubtful <= NEAR * (self._size(w) + self._variation(w))
         rounding = doubtful + self._rounding(w, flow.u, reach, near)
         return dataclasses.replace(gap, rounding=rounding)
 

@@ -148,7 +148,7 @@ class DualBounds:
     def _certain(self, w: FloatArray, point: FeasiblePoint, found: Certain) -> Gap:
         values = self._terms.values(w)
         size = abs(float(np.sum(values)))
-        near = found.parts + found.missing <= NEAR * size
+        near = self._terms.near(w, found.parts + found.missing, values)
         rounding = found.missing + self._terms.noise(w, point.u, near, values=values).total
         gap = Gap(found.node, found.edge, rounding)
         if rounding > TOO_DOUBTFUL * size:
@@ -221,7 +221,7 @@ class DualBounds:
             flow = flow.scaled(best_scale(lambda t: -terms.gap(w, flow.scaled(t)).total))
             known = Known(values, terms.unsure(flow.u))
             gap = terms.certain_gap(w, flow, reach, known=known)
-        return self._with_rounding(gap, w, flow.u, reach, known), flow.u
+        return self._with_rounding(gap, w, flow, reach, known), flow.u
 
     def gap_of(self, w: FloatArray, u: FloatArray) -> Gap:
         """Return the gap of w (n, d) against a flow u (m, d) that is feasible already."""
@@ -229,15 +229,22 @@ class DualBounds:
 
     def _gap_of(self, w: FloatArray, u: FloatArray, values: FloatArray) -> Gap:
         reach, known = self._terms.reach(w), Known(values, self._terms.unsure(u))
-        gap = self._terms.certain_gap(w, Flow(u, np.empty(0)), reach, known=known)
-        return self._with_rounding(gap, w, u, reach, known)
+        flow = Flow(u, np.empty(0))
+        gap = self._terms.certain_gap(w, flow, reach, known=known)
+        return self._with_rounding(gap, w, flow, reach, known)
 
     def _with_rounding(
-        self, gap: Gap, w: FloatArray, u: FloatArray, reach: FloatArray, known: Known
+        self, gap: Gap, w: FloatArray, flow: Flow, reach: FloatArray, known: Known
     ) -> Gap:
+        """Return the certain gap of w (n, d) and a flow with all else that rounding may add."""
         assert known.values is not None
-        near = gap.total <= NEAR * abs(float(np.sum(known.values)))
-        rounding = gap.rounding + self._rounding(w, u, reach, known, near)
+        terms = self._terms
+        near = terms.near(w, gap.total, known.values)
+        if not near and gap.total > NEAR:  # as tolerances are absolute below 1
+            # Solutions may be as large as targets ask for, whatever the point.
+            reach = np.maximum(reach, terms.alone)
+            gap = terms.certain_gap(w, flow, reach, known=known)
+        rounding = gap.rounding + self._rounding(w, flow.u, reach, known, near)
         return dataclasses.replace(gap, rounding=rounding)
 
     def slack(self, u: FloatArray) -> FloatArray:

@@ -30,7 +30,7 @@ ENDLESS = frozenset({"logistic", "poisson"})
 #: than this share of the losses.
 TOO_DOUBTFUL = 1e-10
 
-#: Where a gap is more than this share of the losses, points do not tell how far solutions may be.
+#: Where a gap is more than this share of the objective, points do not tell how far solutions are.
 #: Rounding of the sizes of all products, which residuals in twice the precision are spared, stands
 #: for that then.
 NEAR = 1e-3
@@ -254,6 +254,15 @@ class GapTerms:
         edge = self.variation(w)
         return Gap(self._losses.loose_gap(w), edge, 0.0)
 
+    def near(self, w: FloatArray, gap: float, values: FloatArray) -> bool:
+        """Say whether a gap of w (n, d) is at most the share `NEAR` of its objective.
+
+        The losses have values (n,) there.
+        """
+        size = abs(float(np.sum(values)))
+        # Jumps are looked at where the losses do not suffice.
+        return gap <= NEAR * size or gap <= NEAR * (size + float(np.sum(self.variation(w))))
+
     def noise(
         self,
         w: FloatArray,
@@ -264,8 +273,8 @@ class GapTerms:
     ) -> Noise:
         """Return what rounding makes of the terms of w (n, d) and u (m, d).
 
-        Near says that their gap is at most the share `NEAR`. Edges count that are counted (m,), all
-        by default. Values (n,) of the losses at w need not be computed again where they are known.
+        Near says that w is, see `near`. Edges count that are counted (m,), all by default. Values
+        (n,) of the losses at w need not be computed again where they are known.
         """
         work = self._of_jumps(lambda jumps, _: row_norm_2(jumps), w) * row_norm_2(u)
         values = self.values(w) if values is None else values

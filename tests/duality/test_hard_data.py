@@ -160,3 +160,21 @@ def test_sums_of_flows_in_extended_precision_are_as_exact_as_is_said(cancelling,
     # Where numbers are wider than doubles it says much more than sums of doubles do.
     if cancelling and np.finfo(np.longdouble).eps < np.finfo(float).eps:
         assert np.all(unsure[1:-1] <= 1e-2 * terms.unsure(u)[1:-1])
+
+
+def test_a_point_far_from_all_solutions_does_not_say_how_far():
+    """One row a node, and targets of a million: a solver ended at w = 0, or so, where w is 1e6."""
+    rng = np.random.default_rng(11)
+    n = 8
+    X = np.concatenate([np.ones((n, 1, 1)), 1e3 + rng.standard_normal((n, 1, 3))], axis=2)
+    y = 1e6 + rng.standard_normal((n, 1))
+    graph = gtv.EmpiricalGraph(n, [(i // 2, i) for i in range(1, n)], rng.random(n - 1) + 0.1)
+    p = gtv.GTVProblem(graph, gtv.AbsoluteLoss.stack(X, y), "l2", 0.03)
+    w = np.einsum("nd,n->nd", X[:, 0], y[:, 0] / np.sum(X[:, 0] ** 2, axis=1))
+    bounds = p.bounds
+    flow = np.full((n - 1, 4), 1e-3)
+    gap = bounds.gap_of(w, flow)
+    assert gap.total > 1e-3 * p.value(w)
+    assert np.all(bounds._terms.alone[0] > 100.0 * bounds._terms.reach(w)[0])
+    bounds._terms.__dict__["alone"] = np.zeros(4)
+    assert gap.rounding > 10.0 * bounds.gap_of(w, flow).rounding
