@@ -44,7 +44,7 @@ BEGIN = -2
 ENDLESS = 1 << 62
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, error_model="python", allocates=False)
 def label_exactly(nodes: Int32Array, network: Network, work: Scratch) -> int:
     """Set the heights to the residual distances to a deficit, ``len(nodes)`` where there is none.
 
@@ -77,7 +77,7 @@ def label_exactly(nodes: Int32Array, network: Network, work: Scratch) -> int:
     return last
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, error_model="python", allocates=False)
 def _fill_buckets(
     nodes: Int32Array, reached: int, excess: IntArray, work: Scratch
 ) -> tuple[int, int]:
@@ -107,7 +107,7 @@ def _fill_buckets(
     return top_active, top
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, error_model="python", allocates=False)
 def _give_up_above(h: int, top: int, far: int, work: Scratch) -> None:
     """No node is left at height h: those above, up to top, are cut off from all deficits."""
     for g in range(h + 1, top + 1):
@@ -139,7 +139,7 @@ def push_relabel(nodes: Int32Array, network: Network, work: Scratch, interval: i
     discharge(nodes, network, work, interval, search, ENDLESS)
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, error_model="python", allocates=False)
 def discharge(
     nodes: Int32Array,
     network: Network,
@@ -245,7 +245,7 @@ def discharge(
     return budget - done
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, error_model="python", allocates=False)
 def reach_from_excess(
     nodes: Int32Array, network: Network, reached: BoolArray, queue: Int32Array
 ) -> int:

@@ -22,7 +22,7 @@ _NODE_WORK = 12
 PROGRESS = 2 + SEARCH
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, error_model="python", allocates=False)
 def balance(nodes: Int32Array, data: Demands, excess: IntArray, inherited: float) -> float:
     """Return the minimizer t of a cluster whose nodes agree, and move its demands there.
 
@@ -61,7 +61,7 @@ def balance(nodes: Int32Array, data: Demands, excess: IntArray, inherited: float
     return threshold
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, error_model="python", allocates=False)
 def reverse(nodes: Int32Array, network: Network) -> None:
     """Exchange excess and deficits, and the directions of all flows, within a part."""
     for v in nodes:
@@ -70,7 +70,7 @@ def reverse(nodes: Int32Array, network: Network) -> None:
             network.residual[arc] = 2 * network.capacity[arc] - network.residual[arc]
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, error_model="python", allocates=False)
 def _exchange_arcs(a: int, b: int, network: Network) -> None:
     """Exchange the places of two arcs out of one node."""
     if a == b:
@@ -85,7 +85,7 @@ def _exchange_arcs(a: int, b: int, network: Network) -> None:
     residual[a], residual[b] = residual[b], residual[a]
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, error_model="python", allocates=False)
 def _cut(nodes: Int32Array, upper: BoolArray, network: Network) -> None:
     """Retire the arcs between the halves of a cluster: their flow is fixed from now on."""
     for v in nodes:
@@ -99,7 +99,7 @@ def _cut(nodes: Int32Array, upper: BoolArray, network: Network) -> None:
         network.stop[v] = stop
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, error_model="python", allocates=False)
 def _partition(nodes: Int32Array, upper: BoolArray, spare: Int32Array) -> None:
     """Bring the upper half of the nodes to the front; both halves keep their order."""
     front, back = 0, 0
@@ -110,10 +110,11 @@ def _partition(nodes: Int32Array, upper: BoolArray, spare: Int32Array) -> None:
         else:
             spare[back] = v
             back += 1
-    nodes[front:] = spare[:back]
+    for k in range(back):  # of whole arrays it would be made sure that they do not overlap
+        nodes[front + k] = spare[k]
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, error_model="python", allocates=False)
 def divide(
     chosen: IntArray,
     clusters: Clusters,
