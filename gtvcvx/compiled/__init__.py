@@ -10,7 +10,7 @@ __all__ = ["FAST", "Dims", "compiled", "dims_of"]
 #: A dimension d, as the length of something: see `dims_of`.
 Dims = tuple[int, ...] | NDArray[np.int8]
 # Beyond this many rounds a loop gains nothing by being unrolled, and takes long to compile: 8 s for
-# the iteration at d = 16, where the one for all d takes half the time with l2 and diagonal maps, and
+# the iteration at d = 16, where the one for all d takes half the time with l2 and diagonal maps,
 # four fifths with matrices. At 14 and below unrolled loops take two thirds of its time.
 _UNROLLED = 15
 
