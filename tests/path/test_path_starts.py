@@ -13,6 +13,7 @@ from gtvcvx.path import LambdaPath, lambda_path
 from gtvcvx.solvers.driver._schedule import DEFAULTS as SCHEDULE
 from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
+from gtvcvx.solvers.polishing._contraction import Contraction
 
 LAMS = np.geomspace(0.5, 0.02, 8)
 
@@ -92,3 +93,17 @@ def test_what_another_method_costs_is_known_once_for_all_values(monkeypatch):
     costs = [Alternative(problem.with_lam(lam), 1e-6, False).cost for lam in (0.1, 0.2, 0.3)]
     assert len(asked) == 1
     assert np.isfinite(costs).all()
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1"])
+def test_a_value_is_polished_once_where_nodes_are_unlabelled(penalty, monkeypatch):
+    """Iterations are cheap beside polishes: these wait until the clusters are nearly known."""
+    solve, polishes = Contraction.solve, []
+    monkeypatch.setattr(Contraction, "solve", lambda *a: polishes.append(1) or solve(*a))
+    rng = np.random.default_rng(0)
+    places = rng.random((300, 2))
+    data = generators.regression_data(np.where(places > 0.5, 1.0, -1.0), 3, 0.3, 0.4, rng)
+    problem = gtv.GTVProblem(generators.geometric(places, 8), gtv.SquaredLoss.stack(*data), penalty)
+    path = lambda_path(problem, np.geomspace(2.0, 0.1, 8), rtol=1e-6)
+    assert path.rel_gaps.max() <= 1e-6
+    assert len(polishes) <= 10

@@ -1,5 +1,6 @@
 """When iterates are polished, for how long, and what becomes of polished points."""
 
+import dataclasses
 import itertools
 from types import SimpleNamespace
 
@@ -74,9 +75,9 @@ def scalar():
     return gtv.GTVProblem(graph, gtv.PointLoss.stack([[0.0], [2.0]]), "l2", 0.5)
 
 
-def polished(problem, method, limits, polisher):
+def polished(problem, method, limits, polisher, settings=DEFAULTS):
     """Drive a method that is polished."""
-    return drive(problem, Polished(problem, method, polisher), limits, "STANDSTILL")
+    return drive(problem, Polished(problem, method, polisher, settings), limits, "STANDSTILL")
 
 
 W, U = np.array([[0.25], [1.75]]), np.array([[-0.5]])
@@ -123,7 +124,7 @@ def test_a_warm_start_is_credited_with_the_wait_for_a_first_polish(scalar, monke
     allowed = [allowed for _, allowed, _ in polisher.calls]
     credit = DEFAULTS.share * DEFAULTS.first
     assert allowed == pytest.approx([credit - 100.0 * k for k in range(len(allowed))])
-    assert len(allowed) >= 4
+    assert len(allowed) == 1 + int(np.log(400 / DEFAULTS.warm_first) / np.log(DEFAULTS.growth))
 
 
 def test_polishes_are_told_which_residual_is_enough(scalar, monkeypatch):
@@ -134,7 +135,8 @@ def test_polishes_are_told_which_residual_is_enough(scalar, monkeypatch):
         method = Standstill(clock, lambda n_iter: 1e3, warm=True)
         method.gap_ratio = ratio
         polisher = Recorder(method, clock)
-        polished(scalar, method, Limits(1e-4, 150), polisher)
+        soon = dataclasses.replace(DEFAULTS, warm_first=20)  # three polishes before a first look
+        polished(scalar, method, Limits(1e-4, 150), polisher, soon)
         assert len(polisher.enough) >= 3
         share = DEFAULTS.well_below
         told = [share ** (k + 1) * 1e-4 / ratio for k in range(len(polisher.enough))]
