@@ -63,7 +63,7 @@ DEFAULTS = PolishingSettings()
 # Iterations with kinks or constraints are many, and slow: clusters are mended in rounds as soon as
 # most of them are known. On kNN graphs of 400 nodes a polish after 100 iterations was the last one
 # for most losses and penalties; overloads of 1e-5 to 1e-3 came with .1 to .3 times as large gaps.
-CONIC = PolishingSettings(first=100, linf_first=100, share=4.0, gap_of_overload=0.3)
+CONIC = PolishingSettings(first=100, linf_first=100, warm_first=20, share=4.0, gap_of_overload=0.3)
 
 
 class PolishedPair(NamedTuple):
