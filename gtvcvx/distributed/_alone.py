@@ -67,6 +67,8 @@ def _worked(pulse: _Pulse, work: Callable[[], Arrays]) -> Arrays:
         with by_clock(pulse.time), until(np.inf), _compiling(pulse):
             return work()
     except KeyboardInterrupt:
+        if not pulse.late:
+            raise  # nobody else will
         return []
     finally:
         nb.set_num_threads(threads)
@@ -96,7 +98,12 @@ class _Pulse(event.Listener):
         self._beat()
         if self._error is not None:
             raise self._error
-        return now_here() + (_LATE if self._parts.clock.pressed else 0.0)
+        return now_here() + (_LATE if self.late else 0.0)
+
+    @property
+    def late(self) -> bool:
+        """Whether Ctrl-C has come, and the next sum will tell."""
+        return self._parts.clock.pressed
 
     def on_start(self, event: event.Event) -> None:
         """Take note that a function is about to be compiled."""

@@ -1,15 +1,25 @@
-"""Certificates of distributed runs: each worker gives its rows, and no process holds the whole."""
+"""Certificates of distributed runs: each worker gives its rows, and no process holds the whole.
+
+Small problems that have no certificate in pieces are gathered at rank 0, where there is more that
+can be tried.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 
+import verify
 from gtvcvx._arrays import FloatArray
+from gtvcvx.distributed._alone import alone
+from gtvcvx.distributed._gathered import gathered_pair, gathered_problem
+from gtvcvx.distributed._gathering import Gathering
 from gtvcvx.distributed._parts import Part, Parts
 from gtvcvx.losses.batched._terms import FIELDS
 from verify import Result
-from verify.certificates.pieces import Piece, Whole, certify_pieces
+from verify.certificates.pieces import NoPieces, Piece, Whole, certify_pieces
+
+_UNPROVED = "UNPROVED"
 
 
 def certify_parts(
@@ -39,8 +49,8 @@ def certify_parts(
     Raises
     ------
     ValueError
-        Losses or a penalty that have no form there (`verify.certify` may know a gathered solution
-        of them), or more than 4 GB.
+        Losses or a penalty that have no form there, of a problem that is not small
+        (`verify.certify` may know a gathered solution of them), or more than 4 GB.
     OSError
         The file cannot be written.
     """
@@ -48,7 +58,40 @@ def certify_parts(
     parts.refresh(nodes)
     parts.refresh_edges(edges)
     pieces = [_piece(*some) for some in zip(parts, nodes, edges, strict=True)]
-    return certify_pieces(parts, whole_of(parts), pieces, path, rtol)
+    small = Gathering.fits(parts)
+    result: Result | None = None
+    try:
+        result = certify_pieces(parts, whole_of(parts), pieces, path, rtol)
+    except NoPieces:  # in all workers
+        if not small:
+            raise
+    unproved = parts.fabric.rank == 0 and (result is None or result.status == _UNPROVED)
+    if not (float(parts.most([float(unproved) for _ in parts])) and small):
+        return result
+    return _certified_alone(parts, nodes, edges, path, rtol)
+
+
+def _certified_alone(
+    parts: Parts,
+    w: Sequence[FloatArray],
+    u: Sequence[FloatArray],
+    path: str | os.PathLike[str],
+    rtol: float,
+) -> Result | None:
+    """Certify the gathered problem at rank 0."""
+    whole, pair = gathered_problem(parts), gathered_pair(parts, w, u)
+    results: list[Result] = []
+
+    def work() -> list[FloatArray]:
+        assert whole is not None
+        assert pair is not None
+        found = whole.start(pair, {})
+        verify.certify(whole.problem, found.w, found.u, rtol).save(path)
+        results.append(verify.check(path, rtol=rtol))
+        return []
+
+    alone(parts, work)
+    return results[0] if results else None
 
 
 def whole_of(parts: Parts) -> Whole:

@@ -71,9 +71,10 @@ def gathered_pair(parts: Parts, w: Sequence[Any], u: Sequence[Any]) -> list[Any]
 def _packed(part: Part) -> list[Any]:
     """Return what a shard knows of the problem: numbers of nodes are those of the whole."""
     shard = part.shard
-    names = json.dumps([[term["kind"], *fields_of(term)] for term in shard.terms])
+    terms = [[term["kind"], *fields_of(term)] for term in shard.terms]
+    head = json.dumps({"terms": terms, "labels": shard.labels})
     found = [
-        np.frombuffer(names.encode(), np.uint8),
+        np.frombuffer(head.encode(), np.uint8),
         shard.nodes[part.own],
         shard.nodes[shard.edges[part.counted]],
         shard.weights[part.counted],
@@ -85,17 +86,20 @@ def _packed(part: Part) -> list[Any]:
 
 def _unpacked(found: Sequence[Any], parts: Parts) -> GatheredProblem:
     arrays, terms = iter(found), list[Term]()
-    nodes, edges, weights = [], [], []
-    for names in arrays:
+    nodes, edges, weights, labels = [], [], [], dict[int, Any]()
+    for text in arrays:
+        head = json.loads(text.tobytes())
         nodes.append(next(arrays))
         edges.append(next(arrays))
         weights.append(next(arrays))
-        for kind, *fields in json.loads(names.tobytes()):
+        labels |= zip(nodes[-1].tolist(), head["labels"] or (), strict=False)
+        for kind, *fields in head["terms"]:
             term = {name: next(arrays) for name in ("node", *fields)}
             terms.append({"kind": kind, **term})
     ends = np.concatenate(edges)
     order = np.lexsort((ends[:, 1], ends[:, 0]))
-    graph = EmpiricalGraph(parts.n_nodes, ends[order], np.concatenate(weights)[order])
+    names = [labels[i] for i in range(parts.n_nodes)] if labels else None
+    graph = EmpiricalGraph(parts.n_nodes, ends[order], np.concatenate(weights)[order], names)
     losses = stacked_from_terms(terms, parts.dim).completed(parts.n_nodes)
     problem = GTVProblem(graph, losses, parts.penalty, parts.lam)
     return GatheredProblem(problem, np.concatenate(nodes), order)

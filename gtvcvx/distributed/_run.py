@@ -160,10 +160,13 @@ class Run:
     def certificate(self, path: str | os.PathLike[str], rtol: float = 1e-6) -> Result | None:
         """Write a certificate shard by shard, and have the kernel of ``verify`` check it.
 
+        Where that proves nothing of a small problem, or knows no such losses, rank 0 gathers and
+        certifies it. All ranks of MPI call this.
+
         Parameters
         ----------
         path : str or path-like
-            Of the document, ``.gtvc`` by custom.
+            Of the document: ``.gtvc``, or ``.json`` for multinomial losses.
         rtol : float
             Relative gap that is to be proved.
 

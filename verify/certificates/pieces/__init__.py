@@ -6,6 +6,7 @@ SCHEMA.md, section 8), and the kernel judges it like any other file.
 """
 
 from verify.certificates.pieces._entry import certify_pieces
+from verify.certificates.pieces._float_point import NoPieces
 from verify.certificates.pieces._piece import Piece, Team, Whole
 
-__all__ = ["Piece", "Team", "Whole", "certify_pieces"]
+__all__ = ["NoPieces", "Piece", "Team", "Whole", "certify_pieces"]

@@ -61,9 +61,10 @@ def certify_pieces(
 
     Raises
     ------
+    NoPieces
+        Data that have no form in arrays, a penalty with a matrix; raised in all processes.
     ValueError
-        Data that have no form in arrays, a penalty with a matrix, a path that is no regular file,
-        more than 4 GB.
+        Bad data, a path that is no regular file, more than 4 GB.
     OSError
         The file cannot be written.
     """

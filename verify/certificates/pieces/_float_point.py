@@ -66,15 +66,29 @@ class FloatPoint:
     active: BoolArray
 
 
+class NoPieces(ValueError):
+    """A problem that has no form in arrays; raised in all processes."""
+
+
 def read(team: Team, whole: Whole, pieces: list[Piece], rtol: float) -> list[Read]:
     """Read and check the data of pieces, and move w onto the constraints if it is close.
 
     Raises
     ------
+    NoPieces
+        Naming the first piece whose data have no form in arrays.
     ValueError
-        Naming the piece: its data are wrong, or have no form in arrays.
+        Naming the piece: its data are wrong.
     """
-    out = [_read(whole, piece) for piece in pieces]
+    found = [_read(whole, piece) for piece in pieces]
+    given = zip(found, pieces, strict=True)
+    first = -float(team.most([-np.inf if one else -piece.number for one, piece in given]))
+    if np.isfinite(first):
+        raise NoPieces(
+            f"shard {int(first)}: these losses, this penalty or these data cannot be certified "
+            "in shards; a solution that is gathered can be given to verify.certify"
+        )
+    out = [one for one in found if one is not None]
     constraints = [Constraints(one.inst) for one in out]
     near = max(float(rtol), LEAST_MOVE)
     pairs = zip(out, constraints, strict=True)
@@ -87,13 +101,10 @@ def read(team: Team, whole: Whole, pieces: list[Piece], rtol: float) -> list[Rea
     return out
 
 
-def _read(whole: Whole, piece: Piece) -> Read:
+def _read(whole: Whole, piece: Piece) -> Read | None:
     found = load_arrays(piece.data(whole))
     if found is None or found[0].penalty.matrix is not None or not found[0].penalty.exact:
-        raise ValueError(
-            f"shard {piece.number}: these losses, this penalty or these data cannot be certified "
-            "in shards; a solution that is gathered can be given to verify.certify"
-        )
+        return None
     inst, data = found
     w = np.array(piece.w, dtype=np.float64)
     if w.shape != (inst.n, inst.d) or piece.u.shape != (len(inst.edges), inst.d):
