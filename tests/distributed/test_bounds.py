@@ -313,6 +313,42 @@ def test_rounding_counts_as_much_as_on_one_machine(loss, tmp_path):
         assert found.total <= 4.0 * alone.total
 
 
+def test_how_far_solutions_may_be(tmp_path):
+    """The largest of two lengths: each of them decides once, in another coordinate."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(12, 2, 2)) * [1.0, 1e-3], rng.integers(0, 2, (12, 2)) * 1.0
+    graph = gtv.generators.chain(6, 1.0)
+    losses = gtv.LogisticLoss.stack(X, y, labelled=np.arange(12) % 2 == 0)
+    problem = gtv.GTVProblem(graph, losses, "l2", 0.1)
+    parts = parts_of(problem, tmp_path, 4)
+    bounds, alone = ShardedBounds(parts), problem.bounds
+    lengths = alone._terms.reach(np.zeros((12, 2)))
+    assert (lengths > 0.0).all()
+    np.testing.assert_allclose(bounds._reach(parts.node_zeros()), lengths, rtol=1e-12)
+    w = rng.normal(size=(12, 2)) * [100.0 * lengths[0], 1e-3 * lengths[1]]
+    reach = bounds._reach(spread_nodes(parts, w))
+    np.testing.assert_allclose(reach, alone._terms.reach(w), rtol=1e-12)
+    assert reach[0] > lengths[0]
+    assert reach[1] == pytest.approx(lengths[1], rel=1e-12)
+    # A flow that is not conserved: what is missing at the nodes is nearly all.
+    u = rng.normal(size=(problem.graph.n_edges, 2))
+    given = spread_nodes(parts, w), spread_edges(parts, problem, u)
+    expected = alone._rounding(w, u, reach)
+    share = 2.0 * float(np.sum(alone._conservation.missing(u, alone._terms.unsure(u)) @ reach))
+    assert bounds._rounding(*given, reach) == pytest.approx(expected, rel=1e-9)
+    assert share > 0.5 * expected
+
+
+def test_generators_count_in_the_size_of_a_flow(tmp_path):
+    parts = parts_of(solved("absolute")[0], tmp_path, 3)
+    projection = ShardedDomains(parts)._projection
+    ones = [np.ones(np.shape(piece.lengths)) for piece in projection._pieces]
+    lengths = np.concatenate([np.atleast_1d(piece.lengths) for piece in projection._pieces])
+    size = projection._size(ShardedFlow(parts.edge_zeros(), ones))
+    assert np.linalg.norm(lengths) > 0.0
+    assert size == pytest.approx(np.linalg.norm(lengths))
+
+
 def test_the_same_bits_for_all_numbers_of_workers(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     folders = []
