@@ -161,3 +161,18 @@ def reference(case: Case) -> Reference:
     return Reference(
         float(model.value), model.var_dict["w"].value, model.constraints[0].dual_value, model
     )
+
+
+def far_from_solutions() -> tuple[gtv.GTVProblem, FloatArray, FloatArray]:
+    """Return a problem with targets of a million and one row a node, a point and a flow.
+
+    The point is near zero, and does not tell that solutions are not.
+    """
+    rng = np.random.default_rng(11)
+    n = 8
+    X = np.concatenate([np.ones((n, 1, 1)), 1e3 + rng.standard_normal((n, 1, 3))], axis=2)
+    y = 1e6 + rng.standard_normal((n, 1))
+    graph = gtv.EmpiricalGraph(n, [(i // 2, i) for i in range(1, n)], rng.random(n - 1) + 0.1)
+    problem = gtv.GTVProblem(graph, gtv.AbsoluteLoss.stack(X, y), "l2", 0.03)
+    w = np.einsum("nd,n->nd", X[:, 0], y[:, 0] / np.sum(X[:, 0] ** 2, axis=1))
+    return problem, w, np.full((n - 1, 4), 1e-3)

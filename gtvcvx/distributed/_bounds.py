@@ -28,12 +28,12 @@ from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._settings import SECOND_TRIES
 from gtvcvx.duality._terms import (
     NEAR,
+    Extent,
     Gap,
     GapTerms,
     Noise,
     best_scale,
     conductance_of,
-    longest,
     slack,
 )
 
@@ -188,17 +188,25 @@ class ShardedBounds:
         return self._summed(terms.gap(x, Flow(u, b)) for terms, x, u, b in given)
 
     def _certain_gap(self, w: Rows, flow: ShardedFlow) -> ShardedGap:
-        """Return the gap with all that rounding may have hidden."""
-        reach, level = self._reach(w), self._level(w)
+        """Return the gap with all that rounding may have hidden, see `gtvcvx.duality._bounds`."""
+        reach = self._reach(w)
+        gap = self._node_by_node(w, flow, reach)
+        near = gap.total <= NEAR * (self._size(w) + self._variation(w))
+        if not near and gap.total > NEAR:
+            reach = np.maximum(reach, self._extent.alone)
+            gap = self._node_by_node(w, flow, reach)
+        rounding = gap.rounding + self._rounding(w, flow.u, reach, near)
+        return dataclasses.replace(gap, rounding=rounding)
+
+    def _node_by_node(self, w: Rows, flow: ShardedFlow, reach: FloatArray) -> ShardedGap:
+        """Return the gap with what rounding may hide at the nodes."""
+        level = self._level(w)
         gaps = [
             terms.certain_gap(x, Flow(u, b), reach, level)
             for terms, x, u, b in zip(self._terms, w, flow.u, flow.b, strict=True)
         ]
-        gap = self._summed(gaps)
         doubtful = float(self._parts.add([part.rounding for part in gaps]))
-        near = gap.total + doubtful <= NEAR * (self._size(w) + self._variation(w))
-        rounding = doubtful + self._rounding(w, flow.u, reach, near)
-        return dataclasses.replace(gap, rounding=rounding)
+        return dataclasses.replace(self._summed(gaps), rounding=doubtful)
 
     def loose_gap(self, w: Rows) -> ShardedGap:
         """Return a gap of w against the flow zero, from above, that costs next to nothing."""
@@ -239,11 +247,11 @@ class ShardedBounds:
         own = [rows[part.own] for rows, part in zip(w, parts, strict=True)]
         mean: FloatArray = parts.add([np.sum(rows, axis=0) for rows in own]) / parts.n_nodes
         spread = parts.most([np.abs(rows - mean).max(axis=0, initial=0.0) for rows in own])
-        return np.maximum(spread, self._longest)
+        return np.maximum(spread, self._extent.longest)
 
     @cached_property
-    def _longest(self) -> FloatArray:
-        return longest(self._parts.add([terms.totals for terms in self._terms]))
+    def _extent(self) -> Extent:
+        return Extent(self._parts.add([terms.totals for terms in self._terms]))
 
     def _level(self, w: Rows) -> float:
         """Return how far the objective may be above what the losses are at least."""

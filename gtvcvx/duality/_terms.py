@@ -63,6 +63,36 @@ class Noise(NamedTuple):
         return float(4.0 * EPS * (self.work + self.values)) + self.own
 
 
+@dataclass(frozen=True)
+class Extent:
+    """How large solutions may be, by sums over all rows.
+
+    Parameters
+    ----------
+    totals : ndarray, shape (3 + d,)
+        Number of terms that fall without end, number of rows, sum of the squares of all targets,
+        and of each feature.
+    """
+
+    totals: FloatArray
+
+    @cached_property
+    def _squares(self) -> FloatArray:
+        """Sums of the squares of the features, (d,); infinite where there are none."""
+        return np.where(self.totals[3:] > 0.0, self.totals[3:], np.inf)
+
+    @cached_property
+    def alone(self) -> FloatArray:
+        """How large each coordinate would be if it had to make up the targets alone, (d,)."""
+        return np.asarray(np.sqrt(self.totals[2] / self._squares))
+
+    @cached_property
+    def longest(self) -> FloatArray:
+        """How long solutions may be where losses fall without end, (d,); zero where none does."""
+        rows = self.totals[1] if self.totals[0] else 0.0
+        return np.asarray(DECIDED * np.sqrt(rows / self._squares))
+
+
 class Known(NamedTuple):
     """What is known of a pair already, and need not be computed again; None: nothing is."""
 
@@ -200,38 +230,34 @@ class GapTerms:
         spread = np.abs(w - w.mean(axis=0)).max(axis=0)
         return np.asarray(np.maximum(spread, self._long))
 
-    @cached_property
+    @property
     def alone(self) -> FloatArray:
         """How large each coordinate would be if it had to make up the targets alone, (d,)."""
-        targets = sum(float(np.sum(t["y"] ** 2)) for t in self._tables)
-        return np.asarray(np.sqrt(targets / self._squares))
+        return self._extent.alone
 
     @cached_property
     def _long(self) -> FloatArray:
-        """How long solutions may be where losses fall without end, (d,)."""
-        if not any(term["kind"] in ENDLESS for term in self._tables):
-            return np.zeros(self._losses.dim)
-        return longest(self.totals)
+        return self._extent.longest
+
+    @cached_property
+    def _extent(self) -> Extent:
+        return Extent(self.totals)
 
     @cached_property
     def totals(self) -> FloatArray:
-        """What `longest` asks for, (2 + d,); it adds up over parts."""
-        endless = sum(term["kind"] in ENDLESS for term in self._tables)
-        rows = sum(len(term["y"]) for term in self._tables)
-        squares = np.where(np.isinf(self._squares), 0.0, self._squares)
-        return np.concatenate([[endless, rows], squares])
+        """What `Extent` asks for, (3 + d,); it adds up over parts."""
+        tables = self._tables
+        endless = sum(term["kind"] in ENDLESS for term in tables)
+        rows = sum(len(term["y"]) for term in tables)
+        targets = sum(float(np.sum(term["y"] ** 2)) for term in tables)
+        squares = sum((np.sum(t["X"] ** 2, axis=0) for t in tables), np.zeros(self._losses.dim))
+        return np.concatenate([[endless, rows, targets], squares])
 
     @cached_property
     def _tables(self) -> list[Term]:
         """Terms with rows in all coordinates."""
         d = self._losses.dim
         return [t for t in self._plain if "X" in t and t["X"].shape[1] == d]
-
-    @cached_property
-    def _squares(self) -> FloatArray:
-        """Sums of the squares of all features, (d,); infinite where there are none."""
-        found = sum((np.sum(t["X"] ** 2, axis=0) for t in self._tables), np.zeros(self._losses.dim))
-        return np.where(found > 0.0, found, np.inf)
 
     @property
     def _plain(self) -> list[Term]:
@@ -299,21 +325,6 @@ class GapTerms:
         """Return what a function tells of the jumps of w over some edges, (m,)."""
         edges = self._graph.edges
         return rowwise(lambda at: function(differences(edges[at], w), at), len(edges), w.shape[1])
-
-
-def longest(totals: FloatArray) -> FloatArray:
-    """Return how long solutions may be where losses fall without end, (d,).
-
-    Parameters
-    ----------
-    totals : ndarray, shape (2 + d,)
-        Number of terms that do, number of rows, and sums of squares of all features.
-    """
-    endless, rows, squares = totals[0], totals[1], totals[2:]
-    if not endless:
-        return np.zeros(len(squares))
-    found = np.where(squares > 0.0, squares, np.inf)
-    return np.asarray(DECIDED * np.sqrt(rows / found))
 
 
 def slack(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> FloatArray:

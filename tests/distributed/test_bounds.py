@@ -7,6 +7,7 @@ from pathlib import Path
 import _bounds_tasks as tasks
 import numpy as np
 import pytest
+from _instances import far_from_solutions
 from _problems import instance
 from _sharded import joined_edges, joined_nodes, parts_of, spread_edges, spread_nodes
 
@@ -20,6 +21,7 @@ from gtvcvx.distributed._incumbent import ShardedIncumbent
 from gtvcvx.distributed.engines import LocalEngine
 from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.duality._flow import Flow
+from gtvcvx.duality._terms import Known
 from gtvcvx.graph import connected_components
 from gtvcvx.solvers.driver import Incumbent
 
@@ -333,10 +335,21 @@ def test_how_far_solutions_may_be(tmp_path):
     # A flow that is not conserved: what is missing at the nodes is nearly all.
     u = rng.normal(size=(problem.graph.n_edges, 2))
     given = spread_nodes(parts, w), spread_edges(parts, problem, u)
-    expected = alone._rounding(w, u, reach)
-    share = 2.0 * float(np.sum(alone._conservation.missing(u, alone._terms.unsure(u)) @ reach))
-    assert bounds._rounding(*given, reach) == pytest.approx(expected, rel=1e-9)
+    known = Known(alone._terms.values(w), alone._terms.unsure(u))
+    expected = alone._rounding(w, u, reach, known, near=True)
+    share = 2.0 * float(np.sum(alone._conservation.missing(u, known.unsure) @ reach))
+    assert bounds._rounding(*given, reach, near=True) == pytest.approx(expected, rel=1e-9)
     assert share > 0.5 * expected
+
+
+def test_points_far_from_all_solutions_do_not_say_how_far(tmp_path):
+    problem, w, u = far_from_solutions()
+    parts = parts_of(problem, tmp_path, 2)
+    bounds, alone = ShardedBounds(parts), problem.bounds
+    expected = alone.gap_of(w, u).rounding
+    given = spread_nodes(parts, w), spread_edges(parts, problem, u)
+    # Level and reach are those of the whole; what parts add up to is at most twice as much.
+    assert expected <= bounds.gap_of(*given).rounding <= 2.0 * expected
 
 
 def test_generators_count_in_the_size_of_a_flow(tmp_path):
