@@ -256,15 +256,18 @@ class TestRules:
         rule = module_of("gtv-table-1").verdict
         assert rule(2.0, {"l1": [9.0], "l2": [2.5, 2.0]}, [], "paper") is YES
         assert rule(2.0, {"l1": [4.0, 1e-6]}, [], "paper") is NO  # the mean alone would be near
+        assert rule(2.0, {"l1": [2.0, 2.1, 1e-6]}, [], "paper") is NO  # some starts are lucky
         assert rule(2.0, {"l1": [2.0]}, [], "notebook") is OTHER
         assert rule(2.0, {"l1": [9.0]}, [2.1], "paper") is OTHER
         assert rule(2.0, {"l1": [9.0]}, [0.9], "paper") is NO
 
-    def test_ifca_fails_where_most_starts_do(self):
+    def test_ifca_fails_where_nearly_all_starts_do(self):
         fails = module_of("gtv-table-1").fails
         reference = np.full(4, 3.0)
         assert fails(np.array([2.9, 1e-6, 1e-6, 1e-6]), reference, "paper") is NO
-        assert fails(np.array([2.9, 2.8, 2.8, 1e-6]), reference, "paper") is YES
+        # Three of four or of five are a coin, which says something about starts alone.
+        assert fails(np.array([2.9, 2.8, 2.8, 1e-6]), reference, "paper") is NO
+        assert fails(np.array([2.9, 2.8, 2.8, 2.7]), reference, "paper") is YES
 
     def test_starts_are_counted(self):
         count = module_of("gtv-table-1").count
