@@ -35,6 +35,7 @@ import numpy as np
 import gtvcvx as gtv
 from gtvcvx import distributed
 from gtvcvx.distributed._checkpoint import KIND
+from gtvcvx.distributed._efficiency import Machine, expectation
 from gtvcvx.distributed._slices import Slices
 
 EDGES_A_NODE, ROWS, LABELLED = 6, 3, 0.4
@@ -61,10 +62,10 @@ def large(arguments: argparse.Namespace) -> None:
     print(f"{problem.graph.n_nodes} nodes, {problem.graph.n_edges} edges, d = {problem.dim}, in "
           f"{folder}", flush=True)  # fmt: skip
     manifest = distributed.shard(problem, folder / "shards", arguments.shards)
-    sizes = [manifest.shard(folder / "shards", k).nbytes for k in range(manifest.n_shards)]
-    half = sum(sizes[: len(sizes) // 2]), sum(sizes[len(sizes) // 2 :])
-    print(f"cut {manifest.cut_edges}, bytes of the larger half over a half of all: "
-          f"{2 * max(half) / sum(sizes):.3f}", flush=True)  # fmt: skip
+    expected = expectation(manifest, WORKERS, Machine())
+    share = WORKERS * expected.bytes_a_worker / expected.bytes_alone
+    print(f"cut {manifest.cut_edges}, array bytes of the larger worker by those of the whole over "
+          f"{WORKERS}: {share:.3f}", flush=True)  # fmt: skip
     taken = {}
     for name in ("one process", "two workers"):
         begin = time.perf_counter()
