@@ -53,6 +53,8 @@ class Written(NamedTuple):
         for _, batch in losses.parts:
             for function in batch.written() or ():
                 form = function.form
+                if not form.A.shape[0]:  # a linear function: nothing has a size
+                    continue
                 largest = abs(form.A[:, : form.dim]).max(axis=0).toarray().ravel()
                 columns = np.maximum(columns, largest)
                 offsets.append(np.abs(form.b).max(initial=0.0, keepdims=True))
