@@ -83,7 +83,9 @@ def _error(loss: BatchedLoss, w: FloatArray, slope: FloatArray, convexity: float
         if loss.smooth and math.isfinite(by_slope):
             return by_slope
         # The gap forgives what is outside of the conjugate's domain.
-        outside = float(np.linalg.norm(loss.null_projector() * np.ones((1, 1, 1)) @ slope))
+        projector = loss.null_projector()
+        along = projector * slope if isinstance(projector, float) else projector @ slope
+        outside = float(np.linalg.norm(along))
         by_gap = math.sqrt(2.0 * float(loss.fenchel_gap(row, slopes)[0]) / convexity)
         error = min(by_slope, by_gap + outside / convexity)
     return error if math.isfinite(error) else math.inf
