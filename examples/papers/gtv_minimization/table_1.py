@@ -188,7 +188,7 @@ class Table:
     """The rows and panels, made of what the cells hold."""
 
     def __init__(self, study: Study) -> None:
-        half, rows, dim = study.choose(tiny=(5, 4, 8), default=(50, 5, 50), paper=(100, 10, 100))
+        half, rows, dim = study.choose(tiny=(5, 4, 8), default=(40, 5, 40), paper=(100, 10, 100))
         book_half, book_rows, book_dim = study.choose(
             tiny=(5, 4, 8), default=(100, 10, 100), paper=(100, 10, 100)
         )

@@ -43,7 +43,7 @@ EXPERIMENT = Experiment(
     "Figure 1",
     "NMSD with all clients, without privacy noise",
     run,
-    seeds=3,
+    seeds=2,
     paper_seeds=10,
     remark=(
         "Whether inter-cluster learning helps, and whether a model a cluster does, depends on the "

@@ -65,7 +65,7 @@ EXPERIMENT = Experiment(
     "Figure 3",
     "NMSD with scheduled clients and privacy noise",
     run,
-    seeds=3,
+    seeds=2,
     paper_seeds=10,
     remark=(
         "Late rounds leak most when zeta is below one, and this noise gives no privacy in any "
