@@ -28,9 +28,9 @@ from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._settings import SECOND_TRIES
 from gtvcvx.duality._terms import (
     NEAR,
-    Extent,
     Gap,
     GapTerms,
+    Lengths,
     Noise,
     best_scale,
     conductance_of,
@@ -193,7 +193,7 @@ class ShardedBounds:
         gap = self._node_by_node(w, flow, reach)
         near = gap.total <= NEAR * (self._size(w) + self._variation(w))
         if not near and gap.total > NEAR:
-            reach = np.maximum(reach, self._extent.alone)
+            reach = np.maximum(reach, self._lengths.alone)
             gap = self._node_by_node(w, flow, reach)
         rounding = gap.rounding + self._rounding(w, flow.u, reach, near)
         return dataclasses.replace(gap, rounding=rounding)
@@ -247,11 +247,11 @@ class ShardedBounds:
         own = [rows[part.own] for rows, part in zip(w, parts, strict=True)]
         mean: FloatArray = parts.add([np.sum(rows, axis=0) for rows in own]) / parts.n_nodes
         spread = parts.most([np.abs(rows - mean).max(axis=0, initial=0.0) for rows in own])
-        return np.maximum(spread, self._extent.longest)
+        return np.maximum(spread, self._lengths.longest)
 
     @cached_property
-    def _extent(self) -> Extent:
-        return Extent(self._parts.add([terms.totals for terms in self._terms]))
+    def _lengths(self) -> Lengths:
+        return Lengths(self._parts.add([terms.totals for terms in self._terms]))
 
     def _level(self, w: Rows) -> float:
         """Return how far the objective may be above what the losses are at least."""

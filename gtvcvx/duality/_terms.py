@@ -64,7 +64,7 @@ class Noise(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Extent:
+class Lengths:
     """How large solutions may be, by sums over all rows.
 
     Parameters
@@ -233,19 +233,19 @@ class GapTerms:
     @property
     def alone(self) -> FloatArray:
         """How large each coordinate would be if it had to make up the targets alone, (d,)."""
-        return self._extent.alone
+        return self._lengths.alone
 
     @cached_property
     def _long(self) -> FloatArray:
-        return self._extent.longest
+        return self._lengths.longest
 
     @cached_property
-    def _extent(self) -> Extent:
-        return Extent(self.totals)
+    def _lengths(self) -> Lengths:
+        return Lengths(self.totals)
 
     @cached_property
     def totals(self) -> FloatArray:
-        """What `Extent` asks for, (3 + d,); it adds up over parts."""
+        """What `Lengths` asks for, (3 + d,); it adds up over parts."""
         tables = self._tables
         endless = sum(term["kind"] in ENDLESS for term in tables)
         rows = sum(len(term["y"]) for term in tables)

@@ -17,7 +17,7 @@ import gtvcvx as gtv
 import verify
 from gtvcvx._arrays import FloatArray
 from gtvcvx.duality._conservation import FlowConservation
-from gtvcvx.duality._terms import Extent
+from gtvcvx.duality._terms import Lengths
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._stacked import stacked_from_terms
 from gtvcvx.losses.batched.composite._absorption import Absorption
@@ -171,5 +171,5 @@ def test_a_point_far_from_all_solutions_does_not_say_how_far():
     gap = bounds.gap_of(w, flow)
     assert gap.total > 1e-3 * p.value(w)
     assert np.all(bounds._terms.alone[0] > 100.0 * bounds._terms.reach(w)[0])
-    bounds._terms.__dict__["_extent"] = Extent(np.zeros(3 + p.dim))
+    bounds._terms.__dict__["_lengths"] = Lengths(np.zeros(3 + p.dim))
     assert gap.rounding > 10.0 * bounds.gap_of(w, flow).rounding

@@ -142,7 +142,7 @@ class DynamicProgram:
 def _terms_with_rows(problem: GTVProblem) -> list[Term]:
     """Return the losses' terms, or none where no loss has rows: terms take sorting."""
     some = any(batch.n_thin_rows != 0 for _, batch in problem.losses.parts)
-    return problem.losses.terms() if some else []
+    return problem.losses.plain if some else []
 
 
 def _columns(values: FloatArray) -> list[FloatArray]:

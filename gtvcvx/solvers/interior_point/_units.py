@@ -82,7 +82,7 @@ def choices_of_units(problem: GTVProblem) -> list[Choice]:
     sizes = np.append(some, written.offsets)
     if not len(some) or max(sizes.max(), 1.0 / sizes.min()) <= GOOD:
         return choices
-    known = _largest_features(problem.losses.terms(), problem.dim)
+    known = _largest_features(problem.losses.plain, problem.dim)
     features = np.maximum(known, written.columns)
     columns = _power_of_two(written.offsets / np.where(features > 0.0, features, 1.0))
     others = float(_power_of_two(written.offsets))
@@ -97,7 +97,7 @@ def _of_known(problem: GTVProblem) -> list[Choice]:
     units. Kinked losses, whose slopes are bounded like flows, do without the latter.
     """
     n, d = problem.graph.n_nodes, problem.dim
-    terms = problem.losses.terms()
+    terms = problem.losses.plain
     features, kinds = feature_sizes(terms, d), {term["kind"] for term in terms}
     own, scaled = np.ones((n, d)), np.tile(_power_of_two(1.0 / features), (n, 1))
     typical = np.exp(np.mean(np.log(problem.capacities))) if problem.graph.n_edges else 1.0
