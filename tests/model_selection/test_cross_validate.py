@@ -411,5 +411,7 @@ class TestProcesses:
             # Workers hold the pipe: all of them have ended when it does.
             message = process.communicate(timeout=50.0)[1]
         assert begun.exists()
-        assert process.returncode != 0
-        assert message.endswith("KeyboardInterrupt\n")
+        # How Python ends on an unhandled KeyboardInterrupt. What joblib's resource tracker, a
+        # process of its own, says of semaphores may come after the traceback.
+        assert process.returncode == -signal.SIGINT
+        assert "\nKeyboardInterrupt\n" in message
