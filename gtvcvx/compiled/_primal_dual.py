@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
@@ -25,6 +24,7 @@ from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._edge_rows import begin_edge, end_edge
 from gtvcvx.compiled._projections import l1_threshold
+from gtvcvx.compiled._team import Share, meet
 from gtvcvx.penalties import CompiledForm
 
 _L2 = int(CompiledForm.L2)
@@ -314,31 +314,9 @@ def edge_block(
     return _wide_edges(dims, first, last, u, nodes, room, arcs, step, measure)
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, nogil=True)
 def iterate(
-    n_iter: int,
-    dims: Dims,
-    point: Point,
-    room: FloatArray,
-    arcs: Arcs,
-    node_step: NodeStep,
-    edge_step: EdgeStep,
-) -> tuple[float, float]:
-    """Run n_iter iterations in place, on one thread; returns what the last one moved.
-
-    Room is as `edge_room` makes it.
-    """
-    w, u, nodes = point.w, point.u, point.nodes
-    primal, dual, n = 0.0, 0.0, len(w)
-    for k in range(n_iter):
-        last = k == n_iter - 1
-        primal = node_block(dims, 0, n, w, nodes, node_step, last)
-        dual = edge_block(dims, 0, n, u, nodes[0], room[0], arcs, edge_step, last)
-    return primal, dual
-
-
-@compiled(fastmath=FAST, parallel=True)
-def iterate_parallel(
+    share: Share,
     n_iter: int,
     dims: Dims,
     blocks: IntArray,
@@ -347,20 +325,22 @@ def iterate_parallel(
     arcs: Arcs,
     node_step: NodeStep,
     edge_step: EdgeStep,
-) -> tuple[float, float]:
-    """Run the same iterations with one thread for each of the blocks of nodes.
+    moved: FloatArray,
+) -> None:
+    """Do a share of n_iter iterations in place.
 
-    Thread t has the nodes ``blocks[t] .. blocks[t + 1] - 1``, and the edges whose heads they are.
+    Block t has the nodes ``blocks[t] .. blocks[t + 1] - 1``, and the edges whose heads they are;
+    moved (2, blocks) is what the last iteration moved of w and of u. Room is as `edge_room` makes
+    it.
     """
     w, u, nodes = point.w, point.u, point.nodes
-    threads = len(nodes)
-    primal, dual = np.zeros(threads), np.zeros(threads)
     for k in range(n_iter):
         last = k == n_iter - 1
-        for t in nb.prange(threads):
-            primal[t] = node_block(dims, blocks[t], blocks[t + 1], w, nodes, node_step, last)
-        for t in nb.prange(threads):
-            dual[t] = edge_block(
-                dims, blocks[t], blocks[t + 1], u, nodes[t], room[t], arcs, edge_step, last
-            )
-    return primal.sum(), dual.sum()
+        for t in range(share.first, share.last):
+            begin, end = blocks[t], blocks[t + 1]
+            moved[0, t] = node_block(dims, begin, end, w, nodes, node_step, last)
+        meet(share, 2 * k + 1)
+        for t in range(share.first, share.last):
+            begin, end = blocks[t], blocks[t + 1]
+            moved[1, t] = edge_block(dims, begin, end, u, nodes[t], room[t], arcs, edge_step, last)
+        meet(share, 2 * k + 2)

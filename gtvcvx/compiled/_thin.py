@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._primal_dual import EdgeStep, Point, edge_block
+from gtvcvx.compiled._team import Share, meet
 from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep, weighted_edge_block
 
 
@@ -147,28 +147,9 @@ def thin_node_block(
     return moved
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, nogil=True)
 def iterate_thin(
-    n_iter: int,
-    dims: Dims,
-    point: Point,
-    room: FloatArray,
-    arcs: Arcs,
-    node_step: ThinStep,
-    edge_step: EdgeStep,
-) -> tuple[float, float]:
-    """Run n_iter iterations in place, on one thread; returns what the last one moved."""
-    w, u, nodes = point.w, point.u, point.nodes
-    primal, dual, n = 0.0, 0.0, len(w)
-    for k in range(n_iter):
-        last = k == n_iter - 1
-        primal = thin_node_block(dims, 0, n, w, nodes, node_step)
-        dual = edge_block(dims, 0, n, u, nodes[0], room[0], arcs, edge_step, last)
-    return primal, dual
-
-
-@compiled(fastmath=FAST, parallel=True)
-def iterate_thin_parallel(
+    share: Share,
     n_iter: int,
     dims: Dims,
     blocks: IntArray,
@@ -177,44 +158,25 @@ def iterate_thin_parallel(
     arcs: Arcs,
     node_step: ThinStep,
     edge_step: EdgeStep,
-) -> tuple[float, float]:
-    """Run the same iterations with one thread for each of the blocks of nodes."""
+    moved: FloatArray,
+) -> None:
+    """Do what `iterate` does, with rows instead of matrices."""
     w, u, nodes = point.w, point.u, point.nodes
-    threads = len(nodes)
-    primal, dual = np.zeros(threads), np.zeros(threads)
     for k in range(n_iter):
         last = k == n_iter - 1
-        for t in nb.prange(threads):
-            primal[t] = thin_node_block(dims, blocks[t], blocks[t + 1], w, nodes, node_step)
-        for t in nb.prange(threads):
-            dual[t] = edge_block(
-                dims, blocks[t], blocks[t + 1], u, nodes[t], room[t], arcs, edge_step, last
-            )
-    return primal.sum(), dual.sum()
+        for t in range(share.first, share.last):
+            begin, end = blocks[t], blocks[t + 1]
+            moved[0, t] = thin_node_block(dims, begin, end, w, nodes, node_step)
+        meet(share, 2 * k + 1)
+        for t in range(share.first, share.last):
+            begin, end = blocks[t], blocks[t + 1]
+            moved[1, t] = edge_block(dims, begin, end, u, nodes[t], room[t], arcs, edge_step, last)
+        meet(share, 2 * k + 2)
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, nogil=True)
 def iterate_thin_weighted(
-    n_iter: int,
-    dims: Dims,
-    point: Point,
-    room: FloatArray,
-    arcs: Arcs,
-    node_step: ThinStep,
-    edge_step: WeightedEdgeStep,
-) -> tuple[float, float]:
-    """Run iterations with a primal weight for each coordinate, on one thread."""
-    x, y, nodes = point.w, point.u, point.nodes
-    primal, dual, n = 0.0, 0.0, len(x)
-    for k in range(n_iter):
-        last = k == n_iter - 1
-        primal = thin_node_block(dims, 0, n, x, nodes, node_step)
-        dual = weighted_edge_block(dims, 0, n, y, nodes[0], arcs, edge_step, last)
-    return primal, dual
-
-
-@compiled(fastmath=FAST, parallel=True)
-def iterate_thin_weighted_parallel(
+    share: Share,
     n_iter: int,
     dims: Dims,
     blocks: IntArray,
@@ -223,17 +185,17 @@ def iterate_thin_weighted_parallel(
     arcs: Arcs,
     node_step: ThinStep,
     edge_step: WeightedEdgeStep,
-) -> tuple[float, float]:
-    """Run the same iterations with one thread for each of the blocks of nodes."""
-    x, y, nodes = point.w, point.u, point.nodes
-    threads = len(nodes)
-    primal, dual = np.zeros(threads), np.zeros(threads)
+    moved: FloatArray,
+) -> None:
+    """Do what `iterate_weighted` does, with rows instead of matrices."""
+    w, u, nodes = point.w, point.u, point.nodes
     for k in range(n_iter):
         last = k == n_iter - 1
-        for t in nb.prange(threads):
-            primal[t] = thin_node_block(dims, blocks[t], blocks[t + 1], x, nodes, node_step)
-        for t in nb.prange(threads):
-            dual[t] = weighted_edge_block(
-                dims, blocks[t], blocks[t + 1], y, nodes[t], arcs, edge_step, last
-            )
-    return primal.sum(), dual.sum()
+        for t in range(share.first, share.last):
+            begin, end = blocks[t], blocks[t + 1]
+            moved[0, t] = thin_node_block(dims, begin, end, w, nodes, node_step)
+        meet(share, 2 * k + 1)
+        for t in range(share.first, share.last):
+            begin, end = blocks[t], blocks[t + 1]
+            moved[1, t] = weighted_edge_block(dims, begin, end, u, nodes[t], arcs, edge_step, last)
+        meet(share, 2 * k + 2)

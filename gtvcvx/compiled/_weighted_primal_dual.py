@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._primal_dual import NodeStep, Point, node_block
+from gtvcvx.compiled._team import Share, meet
 from gtvcvx.penalties import CompiledForm
 
 _L2 = int(CompiledForm.L2)
@@ -162,45 +162,28 @@ def weighted_edge_block(
     return moved / sigma
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, nogil=True)
 def iterate_weighted(
-    n_iter: int,
-    dims: Dims,
-    point: Point,
-    arcs: Arcs,
-    node_step: NodeStep,
-    edge_step: WeightedEdgeStep,
-) -> tuple[float, float]:
-    """Run n_iter iterations in place, on one thread; returns what the last one moved."""
-    x, y, nodes = point.w, point.u, point.nodes
-    primal, dual, n = 0.0, 0.0, len(x)
-    for k in range(n_iter):
-        last = k == n_iter - 1
-        primal = node_block(dims, 0, n, x, nodes, node_step, last)
-        dual = weighted_edge_block(dims, 0, n, y, nodes[0], arcs, edge_step, last)
-    return primal, dual
-
-
-@compiled(fastmath=FAST, parallel=True)
-def iterate_weighted_parallel(
+    share: Share,
     n_iter: int,
     dims: Dims,
     blocks: IntArray,
     point: Point,
+    room: FloatArray,
     arcs: Arcs,
     node_step: NodeStep,
     edge_step: WeightedEdgeStep,
-) -> tuple[float, float]:
-    """Run the same iterations with one thread for each of the blocks of nodes."""
-    x, y, nodes = point.w, point.u, point.nodes
-    threads = len(nodes)
-    primal, dual = np.zeros(threads), np.zeros(threads)
+    moved: FloatArray,
+) -> None:
+    """Do what `iterate` does, with a primal weight for each coordinate; room is not used."""
+    w, u, nodes = point.w, point.u, point.nodes
     for k in range(n_iter):
         last = k == n_iter - 1
-        for t in nb.prange(threads):
-            primal[t] = node_block(dims, blocks[t], blocks[t + 1], x, nodes, node_step, last)
-        for t in nb.prange(threads):
-            dual[t] = weighted_edge_block(
-                dims, blocks[t], blocks[t + 1], y, nodes[t], arcs, edge_step, last
-            )
-    return primal.sum(), dual.sum()
+        for t in range(share.first, share.last):
+            begin, end = blocks[t], blocks[t + 1]
+            moved[0, t] = node_block(dims, begin, end, w, nodes, node_step, last)
+        meet(share, 2 * k + 1)
+        for t in range(share.first, share.last):
+            begin, end = blocks[t], blocks[t + 1]
+            moved[1, t] = weighted_edge_block(dims, begin, end, u, nodes[t], arcs, edge_step, last)
+        meet(share, 2 * k + 2)

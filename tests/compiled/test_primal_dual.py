@@ -8,6 +8,7 @@ import gtvcvx as gtv
 from gtvcvx.compiled import _primal_dual, dims_of
 from gtvcvx.compiled._one_pass import complete_nodes, pass_edges
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, edge_room
+from gtvcvx.compiled._team import run_together
 
 node_block, edge_block = alone(_primal_dual.node_block), alone(_primal_dual.edge_block)
 PENALTIES = {"l2": gtv.L2Norm(), "l1": gtv.L1Norm(), "linf": gtv.LinfNorm()}
@@ -128,17 +129,15 @@ def test_iterations_are_the_naive_passes_in_turn_on_any_number_of_threads(thread
         NodeStep(matrix, offset, tau, 1.9),
         EdgeStep(graph.weights, 0.5, 1.9, gtv.L2Norm().compiled_form),
     )
-    if threads == 1:
-        moved = _primal_dual.iterate(5, (0,) * d, point, room, arcs, *steps)
-    else:
-        blocks = np.linspace(0, 9, threads + 1).astype(np.int64)
-        moved = _primal_dual.iterate_parallel(5, (0,) * d, blocks, point, room, arcs, *steps)
+    moved, blocks = np.empty((2, threads)), np.linspace(0, 9, threads + 1).astype(np.int64)
+    arguments = (5, (0,) * d, blocks, point, room, arcs, *steps, moved)
+    run_together(_primal_dual.iterate, threads, threads, *arguments)
     np.testing.assert_allclose(w, expected_w, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(u, expected_u, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(
         nodes[:, :, d:].sum(axis=0), graph.divergence @ expected_u, rtol=1e-10, atol=1e-11
     )
-    assert moved == pytest.approx((primal, dual), rel=1e-9)
+    assert moved.sum(axis=1) == pytest.approx((primal, dual), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", PENALTIES)

@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 import gtvcvx as gtv
 from gtvcvx.compiled import _primal_dual, _weighted_primal_dual
 from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, edge_room
+from gtvcvx.compiled._team import run_together
 from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep
 
 edge_block = alone(_primal_dual.edge_block)
@@ -142,12 +143,10 @@ def test_iterations_are_the_passes_in_turn_on_any_number_of_threads(threads):
         WeightedEdgeStep(graph.weights, s, 0.5, 1.9, gtv.L2Norm().compiled_form),
     )
     point, arcs = Point(x, y, nodes), graph.by_head
-    if threads == 1:
-        moved = _weighted_primal_dual.iterate_weighted(5, (0,) * d, point, arcs, *steps)
-    else:
-        blocks = np.linspace(0, 9, threads + 1).astype(np.int64)
-        run = _weighted_primal_dual.iterate_weighted_parallel
-        moved = run(5, (0,) * d, blocks, point, arcs, *steps)
+    moved, blocks = np.empty((2, threads)), np.linspace(0, 9, threads + 1).astype(np.int64)
+    room = edge_room((0,) * d, threads)
+    arguments = (5, (0,) * d, blocks, point, room, arcs, *steps, moved)
+    run_together(_weighted_primal_dual.iterate_weighted, threads, threads, *arguments)
     np.testing.assert_allclose(x / s, expected_x / s, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(y / s, expected_y / s, rtol=1e-9, atol=1e-10)
-    assert moved == pytest.approx((primal, dual), rel=1e-8)
+    assert moved.sum(axis=1) == pytest.approx((primal, dual), rel=1e-8)

@@ -7,19 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.compiled import Dims, dims_of
-from gtvcvx.compiled._arcs import Arcs
-from gtvcvx.compiled._primal_dual import EdgeStep, Point
+from gtvcvx.compiled import dims_of
 from gtvcvx.compiled._thin import (
-    ThinStep,
-    iterate_thin,
-    iterate_thin_parallel,
-    iterate_thin_weighted,
-    iterate_thin_weighted_parallel,
     thin_images,
     thin_resolvents,
 )
-from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep
 from gtvcvx.losses import AffineProx
 from gtvcvx.losses.batched._base import ThinForm
 from gtvcvx.losses.batched._thin import linear_of
@@ -85,25 +77,3 @@ def rest(prox: AffineProx | ThinProx, nodes: IntArray, points: FloatArray) -> No
     prox.shrink[nodes] = 0.0
     for i in nodes:
         prox.rows[prox.indptr[i] : prox.indptr[i + 1]] = 0.0
-
-
-def thin_pass(
-    n_iter: int,
-    dims: Dims,
-    blocks: IntArray,
-    point: Point,
-    room: FloatArray,
-    arcs: Arcs,
-    node_step: ThinStep,
-    edge_step: EdgeStep | WeightedEdgeStep,
-) -> tuple[float, float]:
-    """Run compiled iterations with rows; return what the last one moved."""
-    weighted = isinstance(edge_step, WeightedEdgeStep)
-    moved: tuple[float, float]
-    if len(point.nodes) == 1:
-        alone = iterate_thin_weighted if weighted else iterate_thin
-        moved = alone(n_iter, dims, point, room, arcs, node_step, edge_step)
-    else:
-        shared = iterate_thin_weighted_parallel if weighted else iterate_thin_parallel
-        moved = shared(n_iter, dims, blocks, point, room, arcs, node_step, edge_step)
-    return moved

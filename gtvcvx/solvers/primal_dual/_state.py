@@ -16,20 +16,10 @@ from gtvcvx.compiled._one_pass import (
     pass_thin_nodes,
     pass_weighted_edges,
 )
-from gtvcvx.compiled._primal_dual import (
-    EdgeStep,
-    NodeStep,
-    Point,
-    edge_room,
-    iterate,
-    iterate_parallel,
-)
-from gtvcvx.compiled._thin import ThinStep
-from gtvcvx.compiled._weighted_primal_dual import (
-    WeightedEdgeStep,
-    iterate_weighted,
-    iterate_weighted_parallel,
-)
+from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, edge_room, iterate
+from gtvcvx.compiled._team import run_together
+from gtvcvx.compiled._thin import ThinStep, iterate_thin, iterate_thin_weighted
+from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep, iterate_weighted
 from gtvcvx.losses import AffineProx
 from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
@@ -38,12 +28,18 @@ from gtvcvx.solvers.primal_dual._proximal_maps import (
     ThinProx,
     proximal_map,
     rest,
-    thin_pass,
 )
 from gtvcvx.solvers.primal_dual._settings import PrimalDualSettings
 from gtvcvx.solvers.primal_dual._threads import Pace, equal_blocks, most_threads
 
 _NONE = np.empty(0, dtype=np.int64)
+# By whether the nodes' maps are made of rows, and whether each coordinate has its weight.
+_KERNELS = {
+    (False, False): iterate,
+    (False, True): iterate_weighted,
+    (True, False): iterate_thin,
+    (True, True): iterate_thin_weighted,
+}
 
 
 class Travelled(NamedTuple):
@@ -100,7 +96,6 @@ class State:
         self._nodes = np.zeros((threads, n, 2 * d))
         self._room = edge_room(self._dims, threads)
         self._pace = Pace(threads)
-        self._threads = 1  # of the last call: where the divergence is
         # Edges that others count as well: those whose head is a ghost.
         self._shared = np.flatnonzero(np.isin(graph.edges[:, 0], ghosts)) if len(ghosts) else _NONE
 
@@ -179,8 +174,7 @@ class State:
         self.reset_divergence()
 
     def reset_divergence(self) -> None:
-        """Set the divergence D^T y that goes with y, in the first thread's copy."""
-        self._threads = 1
+        """Set the divergence D^T y that goes with y, in the first block's copy."""
         d = len(self._dims)
         self._nodes[:, :, d:] = 0.0
         self._nodes[0, :, d:] = self._problem.graph.divergence @ self.y
@@ -236,9 +230,6 @@ class State:
             moves = [(self.pass_nodes(True), self.pass_edges(k == last)) for k in range(n_iter)]
             return moves[-1]
         threads, steps = self._pace.choose(n_iter)
-        if threads < self._threads:
-            self._gather_divergence()
-        self._threads = threads
         before = time.perf_counter()
         moved = self._iterate(threads, steps)
         self._pace.record(threads, time.perf_counter() - before, steps)
@@ -246,24 +237,15 @@ class State:
 
     def _iterate(self, threads: int, steps: int) -> tuple[float, float]:
         """Run compiled iterations; return what the last one moved."""
-        point, arcs = Point(self.x, self.y, self._nodes[:threads]), self._arcs
-        dims, blocks, room = self._dims, self._blocks, self._room
+        point, blocks = Point(self.x, self.y, self._nodes), len(self._nodes)
         node_step, edge_step = self._node_step(), self._edge_step()
-        moved: tuple[float, float]
-        if isinstance(node_step, ThinStep):
-            return thin_pass(steps, dims, blocks, point, room, arcs, node_step, edge_step)
-        if isinstance(edge_step, WeightedEdgeStep):
-            if threads == 1:
-                moved = iterate_weighted(steps, dims, point, arcs, node_step, edge_step)
-            else:
-                moved = iterate_weighted_parallel(
-                    steps, dims, blocks, point, arcs, node_step, edge_step
-                )
-        elif threads == 1:
-            moved = iterate(steps, dims, point, room, arcs, node_step, edge_step)
-        else:
-            moved = iterate_parallel(steps, dims, blocks, point, room, arcs, node_step, edge_step)
-        return moved
+        weighted = isinstance(edge_step, WeightedEdgeStep)
+        kernel = _KERNELS[isinstance(node_step, ThinStep), weighted]
+        moved = np.empty((2, blocks))
+        arguments = (self._dims, self._blocks, point, self._room, self._arcs)
+        run_together(kernel, blocks, threads, steps, *arguments, node_step, edge_step, moved)
+        primal, dual = moved.sum(axis=1).tolist()
+        return primal, dual
 
     def _node_step(self) -> NodeStep | ThinStep:
         """Return the update of the nodes, as compiled passes take it."""
@@ -331,9 +313,3 @@ class State:
         prox = self._problem.losses.prox(v, self._tau)
         prox[self._still] = self._resting
         return prox
-
-    def _gather_divergence(self) -> None:
-        """Add up all threads' shares of the divergence in the first copy."""
-        d = len(self._dims)
-        self._nodes[0, :, d:] = self._nodes[:, :, d:].sum(axis=0)
-        self._nodes[1:, :, d:] = 0.0

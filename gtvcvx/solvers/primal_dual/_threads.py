@@ -44,6 +44,7 @@ class Pace:
 
     Threads that wait for each other lose, badly, on a core that somebody else is using; so both
     ways are timed, and the slower one is tried again whenever that takes a small share of the run.
+    Results are the same, to the last bit.
     """
 
     def __init__(self, threads: int, settings: ThreadSettings = DEFAULTS) -> None:
