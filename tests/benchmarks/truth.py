@@ -69,7 +69,8 @@ _SCALAR: dict[str, Callable[..., np.ndarray]] = {
     "absolute": lambda z, y, p: np.abs(z - y),
     "quantile": lambda z, y, p: np.maximum(p * (y - z), (p - 1) * (y - z)),
     "hinge": lambda z, y, p: np.maximum(0.0, 1 - y * z),
-    "logistic": lambda z, y, p: np.logaddexp(0, z) - y * z,
+    # Of labels 0 and 1; not log(1 + exp(z)) - y z, whose digits cancel where all is separated.
+    "logistic": lambda z, y, p: np.logaddexp(0, (1 - 2 * y) * z),
     "poisson": lambda z, y, p: np.exp(z) - y * z,
 }
 
