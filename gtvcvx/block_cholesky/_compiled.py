@@ -14,7 +14,7 @@ LOST = 1e-14
 RESTING = 1e64
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, small=True, allocates=False)
 def assemble(
     blocks: FloatArray,
     node: IntArray,
@@ -42,7 +42,7 @@ def assemble(
                 tail[k, h] += block[k, h]
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def _eliminate(front: FloatArray, size: int, count: int, least: FloatArray) -> None:
     """Eliminate the first variables of an upper triangle (size, size).
 
@@ -79,7 +79,7 @@ def _eliminate(front: FloatArray, size: int, count: int, least: FloatArray) -> N
                 below[k] -= t * e + u * f + v * g + w * o
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, small=True, allocates=False, inner=True)
 def _fill(
     plan: Plan, s: int, blocks: FloatArray, edge_blocks: FloatArray, front: FloatArray
 ) -> None:
@@ -101,7 +101,7 @@ def _fill(
                 front[i + k, j + h] -= edge_blocks[e, k, h]
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, small=True, allocates=False, inner=True)
 def _add_rest(
     plan: Plan, child: int, d: int, rests: FloatArray, top: int, front: FloatArray
 ) -> int:
@@ -120,7 +120,7 @@ def _add_rest(
     return top
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, allocates=False)
 def factorize(
     plan: Plan,
     blocks: FloatArray,
@@ -128,15 +128,15 @@ def factorize(
     panels: FloatArray,
     rests: FloatArray,
     front: FloatArray,
+    least: FloatArray,
 ) -> None:
     """Write the factor's rows, front by front, to `panels`.
 
     Of the matrix with the given diagonal blocks (n, d, d), and minus the block of each edge.
-    `rests` and `front`, which is larger than any of the plan's, are to work in.
+    `rests`, `front`, which is larger than any of the plan's, and `least` are to work in.
     """
     d = blocks.shape[1]
     top = 0  # of the stack of rests
-    least = np.empty(len(front))
     for s in range(len(plan.pivots)):
         size = (plan.node_starts[s + 1] - plan.node_starts[s]) * d
         count, offset = plan.pivots[s] * d, plan.panel_starts[s] * d * d
@@ -156,7 +156,7 @@ def factorize(
         top += left * left
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, allocates=False)
 def solve(plan: Plan, panels: FloatArray, x: FloatArray, space: FloatArray) -> None:
     """Solve with the factor, in place of the right-hand side x (n, d)."""
     d, n_fronts = x.shape[1], len(plan.pivots)

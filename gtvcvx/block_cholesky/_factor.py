@@ -42,7 +42,8 @@ class BlockCholesky:
         blocks = P.copy()
         assemble(blocks, self._node, self._X, row_weights, self._edges, edge_weights)
         np.einsum("nii->ni", blocks)[:] *= 1.0 + self.shift
-        factorize(self._plan, blocks, edge_weights, self._panels, self._rests, self._front)
+        room = self._rests, self._front, self._space
+        factorize(self._plan, blocks, edge_weights, self._panels, *room)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the solution (n, d) for a right-hand side."""

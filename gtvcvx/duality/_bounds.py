@@ -151,7 +151,7 @@ class DualBounds:
         near = self._terms.near(w, found.parts + found.missing, values)
         rounding = found.missing + self._terms.noise(w, point.u, near, values=values).total
         gap = Gap(found.node, found.edge, rounding)
-        if rounding > TOO_DOUBTFUL * size:
+        if rounding > max(TOO_DOUBTFUL * size, SECOND_TRIES.rounding * gap.total):
             # The same flow without its multipliers, whose sums are told more precisely.
             gap = min(gap, self._gap_of(w, point.u, values), key=lambda each: each.total)
         return gap

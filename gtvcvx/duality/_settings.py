@@ -113,6 +113,9 @@ class SecondTries:
     # Where moving the flow to be feasible may have cost this share of the gap, another repair is
     # tried.
     moved: float = 0.1
+    # Sums are told more precisely, which takes multipliers of their own, where what rounding may
+    # have done is this share of the gap.
+    rounding: float = 0.1
 
 
 REFINEMENT = Refinement()
