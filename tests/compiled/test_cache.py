@@ -9,6 +9,7 @@ from pathlib import Path
 import numba as nb
 import numpy as np
 import pytest
+from numba.core.caching import NullCache
 
 import gtvcvx
 import verify
@@ -227,6 +228,30 @@ def test_division_by_zero_is_infinite_unless_asked_otherwise():
     assert compiled(inverse)(0.0) == np.inf
     with pytest.raises(ZeroDivisionError):
         compiled(error_model="python")(inverse)(0.0)
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_inner_functions_are_optimized_and_translated_in_their_callers_only(small):
+    """At each level of calls it would be done again, and all but the last thrown away."""
+
+    @compiled(inner=True, small=small, allocates=False)
+    def square(x):
+        return x * x
+
+    @compiled(inner=True, small=small, allocates=False)
+    def fourth(x):
+        return square(x) * square(x)
+
+    @compiled
+    def outer(x):
+        return fourth(x) + 1.0
+
+    outer._cache = NullCache()
+    assert outer(3.0) == 82.0
+    engine = outer.overloads[outer.signatures[0]].library.codegen._engine
+    for function, whole in ((square, False), (fourth, False), (outer, True)):
+        (found,) = function.overloads.values()
+        assert engine.is_symbol_defined(found.fndesc.llvm_func_name) == whole
 
 
 def _names_numba_compiles(path: Path) -> list[str]:
