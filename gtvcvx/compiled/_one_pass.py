@@ -9,7 +9,8 @@ from __future__ import annotations
 from gtvcvx._arrays import FloatArray
 from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
-from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, edge_block, node_block
+from gtvcvx.compiled._edges import EdgeStep, edge_block
+from gtvcvx.compiled._primal_dual import NodeStep, node_block
 from gtvcvx.compiled._thin import ThinStep, thin_node_block
 from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep, weighted_edge_block
 

@@ -14,7 +14,8 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
-from gtvcvx.compiled._primal_dual import EdgeStep, Point, edge_block
+from gtvcvx.compiled._edges import EdgeStep, edge_block
+from gtvcvx.compiled._primal_dual import Point
 from gtvcvx.compiled._team import Share, meet
 from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep, weighted_edge_block
 

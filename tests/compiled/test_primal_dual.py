@@ -5,12 +5,13 @@ import pytest
 from _twins import alone, random_graph
 
 import gtvcvx as gtv
-from gtvcvx.compiled import _primal_dual, dims_of
+from gtvcvx.compiled import _edges, _primal_dual, dims_of
+from gtvcvx.compiled._edges import EdgeStep, edge_room
 from gtvcvx.compiled._one_pass import complete_nodes, pass_edges
-from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, edge_room
+from gtvcvx.compiled._primal_dual import NodeStep, Point
 from gtvcvx.compiled._team import run_together
 
-node_block, edge_block = alone(_primal_dual.node_block), alone(_primal_dual.edge_block)
+node_block, edge_block = alone(_primal_dual.node_block), alone(_edges.edge_block)
 PENALTIES = {"l2": gtv.L2Norm(), "l1": gtv.L1Norm(), "linf": gtv.LinfNorm()}
 PENALTIES["squared"] = gtv.SquaredNorm()
 
@@ -85,13 +86,13 @@ def test_edge_block_is_its_naive_twin(name, d, scale, measured):
 
 
 @pytest.mark.parametrize("name", PENALTIES)
-@pytest.mark.parametrize("d", [2, 5])
+@pytest.mark.parametrize("d", [1, 2, 5, 20])
 def test_edges_fill_several_blocks_and_part_of_one(name, d):
     penalty, n = PENALTIES[name], 45
     rng = np.random.default_rng(d)
     graph = random_graph(rng, n, 0.7)
     heads = graph.edges[:, 0]
-    assert graph.n_edges > 2 * _primal_dual._BLOCK
+    assert graph.n_edges > 2 * _edges._BLOCK
     u, bar = rng.standard_normal((graph.n_edges, d)), rng.standard_normal((n, d))
     nodes = np.hstack([bar, graph.divergence @ u])
     expected, _ = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)

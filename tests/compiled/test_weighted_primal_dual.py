@@ -7,7 +7,8 @@ from scipy.optimize import brentq
 
 import gtvcvx as gtv
 from gtvcvx.compiled import _primal_dual, _weighted_primal_dual
-from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, edge_room
+from gtvcvx.compiled._edges import EdgeStep, edge_room
+from gtvcvx.compiled._primal_dual import NodeStep, Point
 from gtvcvx.compiled._team import run_together
 from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.compiled import dims_of
+from gtvcvx.compiled._edges import EdgeStep, edge_room
 from gtvcvx.compiled._one_pass import (
     complete_nodes,
     pass_edges,
@@ -16,7 +17,7 @@ from gtvcvx.compiled._one_pass import (
     pass_thin_nodes,
     pass_weighted_edges,
 )
-from gtvcvx.compiled._primal_dual import EdgeStep, NodeStep, Point, edge_room, iterate
+from gtvcvx.compiled._primal_dual import NodeStep, Point, iterate
 from gtvcvx.compiled._team import run_together
 from gtvcvx.compiled._thin import ThinStep, iterate_thin, iterate_thin_weighted
 from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep, iterate_weighted
