@@ -31,7 +31,7 @@ def _triad(a: np.ndarray, b: np.ndarray, s: float, parts: int) -> None:
 
 
 def bytes_per_iteration(n: int, m: int, d: int) -> int:
-    """Least traffic of one iteration of the compiled loop (gtvcvx/compiled/_primal_dual.py).
+    """Least traffic of one iteration of the compiled loop (gtvcvx/compiled/_edges.py).
 
     Every array once in each pass that needs it, one thread's copy of the nodes, and no second read
     of a node by its other edges: more threads or a poorer order of the nodes only move more.

@@ -5,6 +5,11 @@ the iteration restarts as in PDLP [1]_, at the current point or at the average s
 restart, whichever moves less in one step; gamma, the primal weight, then follows what primal and
 dual have moved since.
 
+Late in a run a few clusters may be all that is not settled. If the weight is too small for them,
+they move towards their places at a constant speed, and the flow hardly moves at all; or the other
+way round. No residual falls meanwhile, which the rules of PDLP wait for. So the iteration restarts
+where it drifts, and the weight follows the last step.
+
 References
 ----------
 .. [1] D. Applegate et al., "Practical large-scale linear programming using primal-dual hybrid
@@ -20,7 +25,7 @@ import numpy as np
 from gtvcvx._logging import room_logger
 from gtvcvx.solvers.driver._method import Iteration
 from gtvcvx.solvers.driver._schedule import checked_ratio
-from gtvcvx.solvers.primal_dual._coordinates import Weight
+from gtvcvx.solvers.primal_dual._coordinates import Weight, one_weight
 from gtvcvx.solvers.primal_dual._settings import PrimalDualSettings
 from gtvcvx.solvers.primal_dual._state import Travelled
 
@@ -62,6 +67,8 @@ class Restarted(Iteration, Generic[S]):
     def __init__(self, state: S, settings: PrimalDualSettings) -> None:
         self.state, self._settings = state, settings
         self.n_iter = 0
+        self._tilt = 1.0  # how far the last step moved the point, over how far the flow
+        self._drifting = False
 
     def _begin_here(self) -> None:
         """Begin an epoch at the current point."""
@@ -96,13 +103,24 @@ class Restarted(Iteration, Generic[S]):
         """Add the current point to the average, and decide whether to restart."""
         self.state.add_sample()
         self._next_sample += self._settings.sample
-        self._due = self._restart_due()
+        self._drifting = self._is_drifting()
+        self._due = self._drifting or self._restart_due()
         self._previous = self._moved
 
     def _advance(self, n_iter: int) -> None:
         primal, dual = self.state.advance(n_iter)
         self._moved = float(np.sqrt(primal + dual))
+        self._tilt = float(np.sqrt(primal / dual)) if primal > 0.0 and dual > 0.0 else 1.0
         self.n_iter += n_iter
+
+    def _is_drifting(self) -> bool:
+        """Say whether point or flow moves on at a constant speed, and the other one hardly does."""
+        settings = self._settings
+        if isinstance(self.state.weight, list):
+            return False  # coordinates drift on their own
+        long = self.n_iter - self._epoch_start >= settings.shortest_epoch
+        tilted = max(self._tilt, 1.0 / self._tilt) >= settings.tilted
+        return long and tilted and self._moved >= settings.steady * self._previous
 
     def _restart_due(self) -> bool:
         settings, length = self._settings, self.n_iter - self._epoch_start
@@ -118,9 +136,13 @@ class Restarted(Iteration, Generic[S]):
     def _restart(self) -> None:
         """Go on from the average if it is the better point, and adapt the primal weight."""
         _LOG.debug("restart after %d iterations", self.n_iter)
-        if self.state.averages:
-            self._try_average()
-        self._adapt_weight()
+        if self._drifting:
+            # Half way, as below; the average of a drift is behind.
+            self._change_weight(one_weight(self.state.weight) * float(np.sqrt(self._tilt)))
+        else:
+            if self.state.averages:
+                self._try_average()
+            self._adapt_weight()
         self._start_epoch()
 
     def _try_average(self) -> None:
@@ -146,9 +168,13 @@ class Restarted(Iteration, Generic[S]):
             following = np.asarray(weight) * np.clip(factor, 1.0 / change, change)
             self.state.change_weights(following.tolist())
         elif primal > 0.0 and dual > 0.0:
-            one = float(np.sqrt(weight * float(primal) / float(dual)))
-            if np.isfinite(one) and one > 0.0:
-                self.state.weight = min(max(one, weight / change), weight * change)
+            self._change_weight(float(np.sqrt(weight * float(primal) / float(dual))))
+
+    def _change_weight(self, goal: float) -> None:
+        """Set the one weight to a goal, or as near to it as one restart may go."""
+        weight, change = one_weight(self.state.weight), self._settings.largest_change
+        if np.isfinite(goal) and goal > 0.0:
+            self.state.weight = min(max(goal, weight / change), weight * change)
 
     def residual(self) -> float:
         """Length of the last step in the method's own metric."""
