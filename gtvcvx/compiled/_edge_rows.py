@@ -16,6 +16,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 
 from verify._compiled import intrinsic
 
@@ -97,26 +98,58 @@ def begin_edge(
 
 
 @intrinsic
-def end_edge(
-    typing: Any, dims: Any, z: Any, c: Any, u: Any, e: Any, nodes: Any, i: Any, j: Any, share: Any
+def end_edges(
+    typing: Any,
+    dims: Any,
+    count: Any,
+    z: Any,
+    u: Any,
+    e: Any,
+    nodes: Any,
+    heads: Any,
+    tails: Any,
+    share: Any,
 ) -> tuple[Any, Code]:
-    """Move u[e] by a share of the way to column c of z, and the balances of both ends along."""
+    """Move u[e + c] by a share of the way to column c of z, and the balances of both ends along.
+
+    For the columns before count, at least one. What the edges of a head add up to is kept, and not
+    read again after each: that would wait for what was just stored. Heads are no edge's tail before
+    the last of their own edges.
+    """
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows = _Rows(context, builder, len(signature.args[0]))
-        _, z, c, u, e, nodes, i, j, share = arguments
-        goal = rows.all_of(ir.Constant(_DOUBLE, 0.0))
-        for k, entry in enumerate(rows.column(rows.array(signature.args[1], z), c)):
-            goal = builder.insert_element(goal, builder.load(entry), rows.index(k))
-        flow = rows.row(rows.array(signature.args[3], u), e)
-        before = rows.load(flow)
-        change = builder.fmul(rows.all_of(share), builder.fsub(goal, before))
-        rows.store(builder.fadd(before, change), flow)
-        balances = rows.array(signature.args[5], nodes)
-        head, tail = (rows.row(balances, node, 2, 1) for node in (i, j))
-        # One after the other: what the two hold is read again.
-        rows.store(builder.fadd(rows.load(head), change), head)
-        rows.store(builder.fsub(rows.load(tail), change), tail)
+        kinds, rows = signature.args, _Rows(context, builder, len(signature.args[0]))
+        _, count, z, u, e, nodes, heads, tails, share = arguments
+        z, u, nodes, heads, tails = (
+            rows.array(kind, value)
+            for kind, value in zip(
+                (kinds[2], kinds[3], *kinds[5:8]), (z, u, nodes, heads, tails), strict=True
+            )
+        )
+
+        def end_of(ends: Any, c: Any) -> Any:
+            return builder.zext(builder.load(builder.gep(ends.data, [c])), count.type)
+
+        first = end_of(heads, ir.Constant(count.type, 0))
+        last_head = cgutils.alloca_once_value(builder, first)
+        total = cgutils.alloca_once_value(builder, rows.load(rows.row(nodes, first, 2, 1)))
+        with cgutils.for_range(builder, count) as loop:
+            c, goal = loop.index, rows.all_of(ir.Constant(_DOUBLE, 0.0))
+            for k, entry in enumerate(rows.column(z, c)):
+                goal = builder.insert_element(goal, builder.load(entry), rows.index(k))
+            flow = rows.row(u, builder.add(e, c))
+            before = rows.load(flow)
+            change = builder.fmul(rows.all_of(share), builder.fsub(goal, before))
+            rows.store(builder.fadd(before, change), flow)
+            number = end_of(heads, c)
+            head, tail = (rows.row(nodes, node, 2, 1) for node in (number, end_of(tails, c)))
+            same = builder.icmp_unsigned("==", number, builder.load(last_head))
+            so_far = builder.select(same, builder.load(total), rows.load(head))
+            sum_ = builder.fadd(so_far, change)
+            builder.store(number, last_head)
+            builder.store(sum_, total)
+            rows.store(sum_, head)
+            rows.store(builder.fsub(rows.load(tail), change), tail)
         return context.get_dummy_value()
 
-    return types.void(dims, z, c, u, e, nodes, i, j, share), code
+    return types.void(dims, count, z, u, e, nodes, heads, tails, share), code

@@ -18,7 +18,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
-from gtvcvx.compiled._edge_rows import begin_edge, end_edge
+from gtvcvx.compiled._edge_rows import begin_edge, end_edges
 from gtvcvx.penalties import CompiledForm
 
 _L2 = int(CompiledForm.L2)
@@ -196,9 +196,7 @@ def _narrow_edges(
             for c in range(len(capacities)):
                 for k in range(d):
                     moved += (z[k, c] - u[at + c, k]) ** 2
-        for c in range(len(capacities)):
-            e, i, j = np.uint64(at + c), np.uint64(heads[c]), np.uint64(tails[c])
-            end_edge(dims, z, c, u, e, nodes, i, j, step.relaxation)
+        end_edges(dims, len(capacities), z, u, at, nodes, heads, tails, step.relaxation)
     return moved / sigma
 
 
