@@ -134,9 +134,13 @@ def iterate(
         last = k == n_iter - 1
         for t in range(share.first, share.last):
             begin, end = blocks[t], blocks[t + 1]
-            moved[0, t] = node_block(dims, begin, end, w, nodes, node_step, last)
+            change = node_block(dims, begin, end, w, nodes, node_step, last)
+            if last:
+                moved[0, t] = change
         meet(share, 2 * k + 1)
         for t in range(share.first, share.last):
             begin, end = blocks[t], blocks[t + 1]
-            moved[1, t] = edge_block(dims, begin, end, u, nodes[t], room[t], arcs, edge_step, last)
+            change = edge_block(dims, begin, end, u, nodes[t], room[t], arcs, edge_step, last)
+            if last:
+                moved[1, t] = change
         meet(share, 2 * k + 2)

@@ -152,10 +152,10 @@ def run_together(kernel: Callable[..., None], blocks: int, threads: int, *argume
         As many threads as blocks, or one.
     """
     assert threads in (1, blocks), "a thread of a team has one block"
-    come = np.zeros(2 * _LINE + 1, dtype=np.int64)
     if threads == 1:
-        kernel(Share(0, blocks, 1, come, _give_way()), *arguments)
+        kernel(_whole(blocks), *arguments)
         return
+    come = np.zeros(2 * _LINE + 1, dtype=np.int64)
 
     def work(t: int) -> None:
         try:
@@ -180,6 +180,12 @@ def run_together(kernel: Callable[..., None], blocks: int, threads: int, *argume
 
 
 _TEAMS = threading.Lock()
+
+
+@cache
+def _whole(blocks: int) -> Share:
+    """Return the share of one thread that does all: it meets nobody."""
+    return Share(0, blocks, 1, np.zeros(0, dtype=np.int64), 0)
 
 
 @cache

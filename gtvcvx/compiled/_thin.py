@@ -167,11 +167,15 @@ def iterate_thin(
         last = k == n_iter - 1
         for t in range(share.first, share.last):
             begin, end = blocks[t], blocks[t + 1]
-            moved[0, t] = thin_node_block(dims, begin, end, w, nodes, node_step)
+            change = thin_node_block(dims, begin, end, w, nodes, node_step)
+            if last:
+                moved[0, t] = change
         meet(share, 2 * k + 1)
         for t in range(share.first, share.last):
             begin, end = blocks[t], blocks[t + 1]
-            moved[1, t] = edge_block(dims, begin, end, u, nodes[t], room[t], arcs, edge_step, last)
+            change = edge_block(dims, begin, end, u, nodes[t], room[t], arcs, edge_step, last)
+            if last:
+                moved[1, t] = change
         meet(share, 2 * k + 2)
 
 
@@ -194,9 +198,13 @@ def iterate_thin_weighted(
         last = k == n_iter - 1
         for t in range(share.first, share.last):
             begin, end = blocks[t], blocks[t + 1]
-            moved[0, t] = thin_node_block(dims, begin, end, w, nodes, node_step)
+            change = thin_node_block(dims, begin, end, w, nodes, node_step)
+            if last:
+                moved[0, t] = change
         meet(share, 2 * k + 1)
         for t in range(share.first, share.last):
             begin, end = blocks[t], blocks[t + 1]
-            moved[1, t] = weighted_edge_block(dims, begin, end, u, nodes[t], arcs, edge_step, last)
+            change = weighted_edge_block(dims, begin, end, u, nodes[t], arcs, edge_step, last)
+            if last:
+                moved[1, t] = change
         meet(share, 2 * k + 2)

@@ -245,8 +245,8 @@ class State:
         moved = np.empty((2, blocks))
         arguments = (self._dims, self._blocks, point, self._room, self._arcs)
         run_together(kernel, blocks, threads, steps, *arguments, node_step, edge_step, moved)
-        primal, dual = moved.sum(axis=1).tolist()
-        return primal, dual
+        primal, dual = moved.tolist()
+        return sum(primal), sum(dual)
 
     def _node_step(self) -> NodeStep | ThinStep:
         """Return the update of the nodes, as compiled passes take it."""
