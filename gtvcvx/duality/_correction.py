@@ -195,7 +195,7 @@ class Correction:
         u = point.u
         w = np.ascontiguousarray(w)
         node = compiled.gaps(
-            parts.X, parts.rows, parts.indptr, parts.coordinates, w, point.a, point.t
+            parts.X, parts.centred, parts.indptr, parts.coordinates, w, point.a, point.t
         )
         node = np.where(parts.sums_right(w), node, np.inf)
         edge = self._penalty.fenchel_gap(differences(self._graph.edges, w), u, self._capacities)

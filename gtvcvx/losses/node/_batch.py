@@ -19,14 +19,16 @@ from gtvcvx.losses.node._conjugate import (
 )
 from gtvcvx.losses.node._minimize import minimize
 from gtvcvx.losses.node._problem import Node, Point
-from gtvcvx.losses.node._residuals import centred, residuals
+from gtvcvx.losses.node._residuals import Centred, residuals
 from gtvcvx.losses.node._scalar import row_conjugate, row_gap, row_slope, row_value
 from gtvcvx.losses.node._segments import images, sums
 
 
-def values(X: FloatArray, rows: Records, indptr: IntArray, w: FloatArray, out: FloatArray) -> None:
+def values(
+    X: FloatArray, centred: Centred, indptr: IntArray, w: FloatArray, out: FloatArray
+) -> None:
     """Add the rows' values at w (k, d) to out (k,)."""
-    out += sums(indptr, row_value(centred(rows), residuals(X, rows, indptr, w)))
+    out += sums(indptr, row_value(centred.rows, residuals(X, centred.targets, indptr, w)))
 
 
 def gradients(
@@ -111,7 +113,7 @@ def conjugates(
 
 def gaps(
     X: FloatArray,
-    rows: Records,
+    centred: Centred,
     indptr: IntArray,
     coordinates: Records,
     w: FloatArray,
@@ -119,7 +121,8 @@ def gaps(
     t: FloatArray,
 ) -> FloatArray:
     """Sum ``f(z) + f*(a) - a z`` over rows and coordinates, w (k, d) feasible: (k,), all >= 0."""
-    of_rows = sums(indptr, row_gap(centred(rows), residuals(X, rows, indptr, w), a))
+    r = residuals(X, centred.targets, indptr, w)
+    of_rows = sums(indptr, row_gap(centred.rows, r, a))
     return np.asarray(of_rows + coordinate_gap(coordinates, w, t).sum(axis=1))
 
 

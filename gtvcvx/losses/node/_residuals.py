@@ -17,6 +17,7 @@ References
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,16 +31,27 @@ OF_RESIDUALS = np.array([SQUARED, HUBER, PSEUDO_HUBER, KINK])
 SPLIT = 2.0**27 + 1.0
 
 
-def centred(rows: Records) -> Records:
-    """Return the rows as functions of what `residuals` gives: targets are zero there."""
-    out = rows.copy()
-    out["y"][np.isin(rows["kind"], OF_RESIDUALS)] = 0.0
-    return out
+class Centred(NamedTuple):
+    """Rows as functions of what `residuals` gives."""
+
+    rows: Records  # (N,), whose targets are zero where residuals count
+    targets: FloatArray  # (N,), what predictions lose to be residuals, zero where they count
+
+    @staticmethod
+    def of(rows: Records) -> Centred:
+        """Return the same functions as the rows (N,) are of predictions."""
+        out = rows.copy()
+        out["y"][np.isin(rows["kind"], OF_RESIDUALS)] = 0.0
+        return Centred(out, rows["y"] - out["y"])
+
+    def at(self, chosen: IntArray) -> Centred:
+        """Return some of the rows."""
+        return Centred(self.rows[chosen], self.targets[chosen])
 
 
-def residuals(X: FloatArray, rows: Records, indptr: IntArray, w: FloatArray) -> FloatArray:
-    """Return ``x^T w - y`` of all rows (N,) at w (k, d), or ``x^T w`` where that counts."""
-    out = np.where(np.isin(rows["kind"], OF_RESIDUALS), -rows["y"], 0.0)
+def residuals(X: FloatArray, targets: FloatArray, indptr: IntArray, w: FloatArray) -> FloatArray:
+    """Return ``x^T w - y`` of all rows at w (k, d), for targets (N,) of `Centred`: (N,)."""
+    out = -targets
     add_products(X, indptr, np.ascontiguousarray(w), out)
     return out
 

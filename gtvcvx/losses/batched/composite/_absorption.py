@@ -25,7 +25,7 @@ from gtvcvx.losses.batched._doubt import SUM_ULPS, uncertain
 from gtvcvx.losses.batched.composite._least_multipliers import LeastMultipliers
 from gtvcvx.losses.batched.composite._parts import EPS, Parts
 from gtvcvx.losses.node._conjugate import coordinate_domain, coordinate_gap
-from gtvcvx.losses.node._residuals import centred, residuals
+from gtvcvx.losses.node._residuals import residuals
 from gtvcvx.losses.node._scalar import DECIDED, KINK, LOGISTIC, POISSON, row_gap, row_slope
 from gtvcvx.losses.node._segments import images, sums
 
@@ -51,7 +51,7 @@ class Absorption:
     """
 
     def __init__(self, parts: Parts) -> None:
-        self._parts, self._centred = parts, centred(parts.rows)
+        self._parts = parts
         c = parts.coordinates
         self._low, self._high = coordinate_domain(c)
         # Where points are in a bounded set, a leak is worth its product with the set's width.
@@ -95,7 +95,8 @@ class Absorption:
         change, wide = images(least.rows, indptr, leak), images(np.abs(least.rows), indptr, doubt)
         found = sums(indptr, parts.X * change[:, None])
         ends = a + change - wide, a + change + wide
-        rows, r = self._centred, residuals(parts.X, parts.rows, indptr, w)
+        rows, targets = parts.centred
+        r = residuals(parts.X, targets, indptr, w)
         inside = (np.clip(end, rows["low"], rows["high"]) for end in ends)
         gaps = np.maximum(*(row_gap(rows, r, end) for end in inside))
         lost = np.maximum(gaps - row_gap(rows, r, a), 0.0)

@@ -176,7 +176,7 @@ class _Ascent:
     def of(parts: Parts, s: FloatArray, found: Found, lengths: FloatArray) -> _Ascent:
         """Begin at the points that are found, and at multipliers with which they are optimal."""
         first, size = found.z.copy(), np.zeros(len(s))
-        values(parts.X, parts.rows, parts.indptr, first, size)
+        values(parts.X, parts.centred, parts.indptr, first, size)
         size = np.abs(size) + np.abs(s * first).sum(axis=1)
         prox = ProximalPoints(parts)
         prox.points.z[:] = first
@@ -235,7 +235,9 @@ class _Ascent:
 
     def _gaps(self, w: FloatArray, at: Found) -> FloatArray:
         parts = self.parts
-        gap: FloatArray = gaps(parts.X, parts.rows, parts.indptr, parts.coordinates, w, at.a, at.t)
+        gap: FloatArray = gaps(
+            parts.X, parts.centred, parts.indptr, parts.coordinates, w, at.a, at.t
+        )
         return gap
 
     def _take(self, trial: Found, nodes: BoolArray) -> None:

@@ -82,7 +82,7 @@ class BatchedComposite(BatchedLoss):
         """Losses (k,), +inf outside the constraints."""
         parts = self._parts
         out = parts.separable_value(w)
-        compiled.values(parts.X, parts.rows, parts.indptr, np.ascontiguousarray(w), out)
+        compiled.values(parts.X, parts.centred, parts.indptr, np.ascontiguousarray(w), out)
         return out
 
     def gradient(self, w: FloatArray) -> FloatArray:
@@ -233,7 +233,7 @@ class BatchedComposite(BatchedLoss):
         parts, best = self._parts, self._multipliers(s, w, given)
         gap = compiled.gaps(
             parts.X,
-            parts.rows,
+            parts.centred,
             parts.indptr,
             parts.coordinates,
             np.ascontiguousarray(w),
@@ -248,7 +248,7 @@ class BatchedComposite(BatchedLoss):
         parts = self._parts
         gap: FloatArray = compiled.gaps(
             parts.X,
-            parts.rows,
+            parts.centred,
             parts.indptr,
             parts.coordinates,
             np.ascontiguousarray(w),

@@ -11,6 +11,7 @@ from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
 from gtvcvx._lazy import sp
 from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term, coefficients, row_counts
 from gtvcvx.losses.node._problem import COORDINATE
+from gtvcvx.losses.node._residuals import Centred
 from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, PSEUDO_HUBER, ROW, SQUARED
 
 EPS = float(np.finfo(np.float64).eps)
@@ -27,6 +28,7 @@ class Parts(NamedTuple):
 
     X: FloatArray  # (N, d)
     rows: Records  # (N,) of ROW
+    centred: Centred  # the same as functions of residuals
     indptr: IntArray  # (k + 1,)
     coordinates: Records  # (k, d) of COORDINATE
     totals: FloatArray  # (k,), NaN where the sum is free
@@ -74,9 +76,11 @@ class Parts(NamedTuple):
         summed = ~np.isnan(totals)
         lower = coordinates["lower"]
         lower[summed] = np.maximum(lower[summed], 0.0)
+        rows = rows[order]
         parts = Parts(
             np.ascontiguousarray(X[order]),
-            rows[order],
+            rows,
+            Centred.of(rows),
             indptr,
             coordinates,
             totals,
@@ -94,8 +98,8 @@ class Parts(NamedTuple):
         bounds["mu"] = bounds["linear"] = bounds["kappa"] = 0.0
         none, start = np.empty(0, ROW), np.zeros(k + 1, np.int64)
         return Parts(
-            np.empty((0, d)), none, start, bounds, self.totals[nodes], np.zeros((k, d)), [],
-            np.zeros(k),
+            np.empty((0, d)), none, Centred.of(none), start, bounds, self.totals[nodes],
+            np.zeros((k, d)), [], np.zeros(k),
         )  # fmt: skip
 
     def _check_sums(self) -> None:
@@ -148,6 +152,7 @@ class Parts(NamedTuple):
             self._replace(
                 X=self.X[rows],
                 rows=self.rows[rows],
+                centred=self.centred.at(rows),
                 indptr=indptr,
                 coordinates=self.coordinates[nodes],
                 totals=self.totals[nodes],
