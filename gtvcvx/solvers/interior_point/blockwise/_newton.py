@@ -178,8 +178,15 @@ class Newton:
         self._row_weights = row_weights
         self._system.factorize(self._P, row_weights, edge_weights)
 
+    @property
+    def _bends(self) -> bool:
+        """Whether there are rows whose slopes change by more than is linear."""
+        return len(self._terms.smooth.node) > 0 or not self._terms.classes.empty
+
     def _safe_length(self, step: FloatArray, length: float, curvatures: FloatArray) -> float:
         """Return the length of the step of w, shorter where smooth rows say so."""
+        if not self._bends:
+            return length
         images, change = self._residuals[self._curved], self._row_step[self._curved]
         of_classes = self._turn_of_classes(step)
 
@@ -235,7 +242,7 @@ class Newton:
         self._step(0.0, corrected=False)
         left = 1.0 - min(1.0, self._longest())
         aim = left**settings.power * self.gap
-        if len(images) or not self._terms.classes.empty:  # balance may take longer
+        if self._bends:  # balance may take longer
             aim = max(aim, min(settings.behind * self.imbalance, self.gap))
         step = self._step(aim / max(self._degree, 1.0), corrected=True)
         length = min(1.0, settings.inside * self._longest())
@@ -271,7 +278,8 @@ class Newton:
         if left is not None:
             move = self._refine(move, left)
         self._row_step, self._jump_step = move.rows, move.jumps
-        self._descent = self._bend(move)
+        if corrected and self._bends:  # nobody asks otherwise
+            self._descent = self._bend(move)
         return move.w
 
     def _move(self, step: FloatArray) -> Move:
@@ -331,8 +339,8 @@ class Newton:
 
     def _bend(self, move: Move) -> float:
         """Return the product of a step with its image, a sum of what is not negative."""
-        own = float(np.einsum("ni,nij,nj->", move.w, self._P, move.w))
-        edges = float(np.einsum("mi,mij,mj->", move.jumps, self._flow.weights, move.jumps))
+        own = _product(move.w, np.einsum("nij,nj->ni", self._P, move.w))
+        edges = _product(move.jumps, np.einsum("mij,mj->mi", self._flow.weights, move.jumps))
         return own + dot(self._row_weights, move.rows**2) + edges
 
     def _longest(self) -> float:
