@@ -121,8 +121,13 @@ class ConicForm:
         """Return an orthonormal basis (dim, r) of the directions along which f is affine.
 
         The cones hold no line, so that x moves freely along v exactly if A v = 0 and P v = 0.
+        They are found in coordinates whose columns are of one size: in units that differ by 1e5
+        they would be off by 1e-10, differently so for functions that have the same ones.
         """
         rows = sp.vstack([self.A, self.P]).toarray()
+        sizes = np.abs(rows).max(axis=0, initial=0.0)
+        units = np.exp2(-np.round(np.log2(np.where(sizes > 0.0, sizes, 1.0))))
+        rows = rows * units
         norms = np.linalg.norm(rows, axis=1)
         rows = rows[norms > 0.0] / norms[norms > 0.0, None]
         if not len(rows):
@@ -131,7 +136,7 @@ class ConicForm:
         rank = int(np.sum(sigma > RANK_TOLERANCE * sigma[0]))
         directions = basis[rank:, : self.dim].T
         left, sigma, _ = np.linalg.svd(directions, full_matrices=False)
-        return left[:, sigma > RANK_TOLERANCE]
+        return np.linalg.qr(units[: self.dim, None] * left[:, sigma > RANK_TOLERANCE])[0]
 
 
 def _cones(dims: Any) -> Iterator[Cone]:

@@ -28,6 +28,8 @@ NEXT_TO = 1e-8
 MARGIN = 4e-9
 # A unit vector with a longer part beside a subspace is not in it.
 BESIDE = 1e-14
+# So far out nothing is left of offsets, and squares can still be taken.
+OUT = 1e100
 NOWHERE = "build: no point satisfies the constraints"
 
 
@@ -231,6 +233,17 @@ class CvxpyFunction:
             if not upper < least - slack:
                 return upper
         return np.inf
+
+    def slope_far_out(self, direction: FloatArray) -> float:
+        """Return about how steep f is far out in a direction; infinity if that is not known.
+
+        Beyond all that matters where f grows faster than linearly. Where other variables are
+        minimized over it would take a solver, in numbers out of its range.
+        """
+        if self._auxiliary:
+            return np.inf
+        slope = abs(self._value(OUT * direction)) / OUT
+        return slope if np.isfinite(slope) else np.inf
 
     @cached_property
     def least(self) -> float:

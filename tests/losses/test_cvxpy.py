@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx.conic._function import CvxpyFunction
 from gtvcvx.conic._solver import ConicSolver, _Kept, _settings
 from gtvcvx.losses.batched import _cvxpy
 
@@ -212,6 +213,26 @@ def test_null_directions_are_left_out_up_to_a_tolerance():
     assert loss.conjugate([2.0, 2.0]) == pytest.approx(1.0)
     assert loss.conjugate([2.0, 2.001]) == np.inf
     assert loss.conjugate([2.0, 2.001], atol=1e-3) == pytest.approx(1.00025**2)
+
+
+def test_null_directions_are_the_same_where_columns_are_whatever_their_units():
+    """Those of neighbours that differ by 1e-10 leave no flow that both of them conserve."""
+    rng, exact = np.random.default_rng(0), np.zeros((5, 5))
+    exact[np.ix_([0, 3], [0, 3])] = [[0.5, -0.5], [-0.5, 0.5]]
+    for _ in range(5):
+        A = [1.0, 2e5, 0.05, 1.0, 2e3] + [0.0, 1e5, 0.02, 0.0, 20.0] * rng.standard_normal((9, 5))
+        function = CvxpyFunction(lambda w, A=A: cp.norm(A @ w - 1.0), 5)
+        np.testing.assert_allclose(function.null @ function.null.T, exact, atol=1e-14)
+
+
+def test_slopes_far_out_are_those_of_linear_growth():
+    def slope(build):
+        return CvxpyFunction(build, 3).slope_far_out(np.ones(3))
+
+    assert slope(lambda w: cp.norm1(X @ w - 1e6)) == pytest.approx(np.abs(X.sum(axis=1)).sum())
+    assert slope(BUILDS["squares"]) > 1e90
+    for build in (BUILDS["ball"], epigraph):
+        assert slope(build) == np.inf
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from gtvcvx.solvers.driver import Limits, Proposal, Requirement
 from gtvcvx.solvers.interior_point._losses import LOSS_KINDS, add_losses
 from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS, add_penalty
 from gtvcvx.solvers.interior_point._program import Program, Units
+from gtvcvx.solvers.interior_point._reach import within_flow
 from gtvcvx.solvers.interior_point._units import choices_of_units
 from gtvcvx.solvers.interior_point._written import add_written_losses, losses_written
 from verify._interrupts import noticed
@@ -134,8 +135,19 @@ class InteriorPoint:
         rtol: float = 0.0,
         settings: InteriorPointSettings = DEFAULTS,
     ) -> None:
-        self._problem, self._settings, self._rtol = problem, settings, rtol
+        self._settings, self._rtol = settings, rtol
         self._goal = min(max(settings.accuracy * rtol, settings.least), settings.most)
+        self._pose(problem)
+        self._centre = np.zeros(self._program.size)  # a point that is good already
+        self._found: Proposal | None = None
+        self._round = 0
+        self.most_check = np.inf
+        self.n_iter = 0
+        self.finished = False
+
+    def _pose(self, problem: GTVProblem) -> None:
+        """Write the program of a problem."""
+        self._problem = problem
         shape = problem.graph.n_nodes, problem.dim
         self._program = Program(shape[0] * shape[1])
         self._terms = problem.losses.plain
@@ -144,12 +156,17 @@ class InteriorPoint:
         add_written_losses(self._program, problem.losses, coordinates)
         self._read_flow = add_penalty(self._program, problem)
         self._choices = choices_of_units(problem)
-        self._centre = np.zeros(self._program.size)  # a point that is good already
-        self._found: Proposal | None = None
-        self._round = 0
-        self.most_check = np.inf
-        self.n_iter = 0
-        self.finished = False
+
+    def _narrow(self, flow: FloatArray) -> None:
+        """Go on with less room where the flow uses next to none, in the units that are first then.
+
+        In the middle of far too large capacities, flows that should cancel do so by few digits.
+        """
+        narrower, rounds = within_flow(self._problem, flow), len(self._choices)
+        if narrower is not self._problem:
+            self._pose(narrower)
+            before = self._choices[:1] * self._round
+            self._choices = [*before, *self._choices][:rounds]
 
     @cached_property
     def _first(self) -> clarabel.DefaultSolver:
@@ -196,6 +213,7 @@ class InteriorPoint:
         w = x[: shape[0] * shape[1]].reshape(shape)
         slopes = self._slopes(multipliers)
         flow = self._read_flow(w, multipliers)
+        self._narrow(flow)
         return Proposal(w, flow, goal, slopes, Allowance(self.most_check))
 
     @property

@@ -1,10 +1,11 @@
 """Capacities far beyond what can flow are not what an interior-point method goes by."""
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers.interior_point._reach import within_reach
+from gtvcvx.solvers.interior_point._reach import within_flow, within_reach
 
 
 def instance(kind, features, lam):
@@ -44,3 +45,36 @@ def test_capacities_are_smaller_only_where_they_are_far_too_large():
     squared, with_zeros = instance(gtv.SquaredLoss, 1e-5, 1e3), instance(gtv.SquaredLoss, 0.0, 1e3)
     for other in (instance(gtv.AbsoluteLoss, 1.0, 1.0), squared, with_zeros):
         assert within_reach(other) is other
+
+
+def written(lam):
+    """Norms of two residuals each, on a complete graph, with tiny features."""
+    rng = np.random.default_rng(1)
+    n = 16
+    graph = gtv.EmpiricalGraph(n, np.column_stack(np.triu_indices(n, 1)))
+    X, y = 4e-6 * rng.standard_normal((n, 2, 5)), rng.standard_normal((n, 2))
+
+    def loss(i):
+        return gtv.CvxpyLoss(lambda w: cp.norm(X[i] @ w - y[i]), 5)
+
+    return gtv.GTVProblem(graph, [loss(i) for i in range(n)], "l1", lam)
+
+
+def test_slopes_of_losses_by_cvxpy_bound_capacities_too():
+    problem = written(50.0)
+    assert 1e-5 < within_reach(problem).capacities.max() < 1e-2
+    plain = written(1e-6)
+    assert within_reach(plain) is plain
+
+
+def test_capacities_far_beyond_the_flow_that_was_found_are_lowered():
+    problem, flow = instance(gtv.AbsoluteLoss, 1.0, 1e3), np.full((19, 3), 0.01)
+    within = within_flow(problem, flow)
+    np.testing.assert_allclose(within.capacities, 4.0 * np.sqrt(3.0) * 0.01)
+    assert within_flow(problem, 1e3 * flow) is problem
+
+
+def test_losses_by_cvxpy_that_agree_are_proved_to_agree():
+    solution = written(50.0).solve(rtol=1e-6)
+    assert solution.status == "optimal"
+    assert solution.n_iter <= 100
