@@ -18,7 +18,7 @@ from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._losses import KINKED
 from gtvcvx.solvers.interior_point._reach import within_reach
 from gtvcvx.solvers.interior_point._stalling import DEFAULTS as STALLING
-from gtvcvx.solvers.interior_point._units import feature_sizes
+from gtvcvx.solvers.interior_point._units import units_differ
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise, planned
 from gtvcvx.solvers.interior_point.blockwise._node_terms import SMOOTH
 
@@ -247,8 +247,7 @@ class Alternative:
     @cached_property
     def _raw(self) -> bool:
         """Whether features have different units."""
-        sizes = feature_sizes(self._problem.losses.plain, self._problem.dim)
-        return float(sizes.max() / sizes.min()) > STALLING.raw
+        return units_differ(self._problem.losses.plain, self._problem.dim)
 
     @property
     def _fewest(self) -> int:

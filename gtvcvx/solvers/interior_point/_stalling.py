@@ -38,10 +38,8 @@ class StallingSettings:
     fewest_modelled : int
         The same with Huber functions, replaced by models: of 30 random ones 2 took more, and most
         half as many; but models and checks took as long as twice the iterations.
-    raw : float
-        Sizes of features that differ by more than that are those of different units.
     fewest_raw : int
-        Then losses take so many times as many iterations.
+        Where features have different units losses take so many times as many iterations.
     share : float
         An iteration has time for this share of what the other method costs.
     factor : float
@@ -61,7 +59,6 @@ class StallingSettings:
     fewest_kinked: int = 500
     fewest_shrunk: int = 300
     fewest_modelled: int = 1000
-    raw: float = 100.0
     fewest_raw: int = 10
     share: float = 0.5
     factor: float = 0.7

@@ -19,6 +19,8 @@ from gtvcvx.solvers.interior_point._losses import KINKED
 
 # Sizes of features, and capacities, up to which the data's own units are good.
 GOOD = 30.0
+# Sizes of features that differ by more than that are those of different units.
+RAW = 100.0
 # Choices beside those for losses that are known by CVXPY's rules.
 ROUNDS = 3
 
@@ -27,6 +29,12 @@ def feature_sizes(terms: list[Term], dim: int) -> FloatArray:
     """Return the largest entry of each column of all features (d,); 1 where there is none."""
     sizes = _largest_features(terms, dim)
     return np.where(sizes > 0.0, sizes, 1.0)
+
+
+def units_differ(terms: list[Term], dim: int) -> bool:
+    """Say whether features have different units."""
+    sizes = feature_sizes(terms, dim)
+    return float(sizes.max() / sizes.min()) > RAW
 
 
 def _largest_features(terms: list[Term], dim: int) -> FloatArray:

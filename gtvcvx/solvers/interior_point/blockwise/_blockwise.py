@@ -18,6 +18,7 @@ from gtvcvx.block_cholesky._plan import Plan, plan
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Requirement
 from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS
+from gtvcvx.solvers.interior_point._units import units_differ
 from gtvcvx.solvers.interior_point.blockwise._newton import Newton
 from gtvcvx.solvers.interior_point.blockwise._node_terms import TERM_KINDS, NodeTerms
 
@@ -124,7 +125,8 @@ class Blockwise:
     @cached_property
     def _newton(self) -> Newton:
         n, d = self._problem.graph.n_nodes, self._problem.dim
-        terms = NodeTerms(self._problem.losses.plain, n, d)
+        plain = self._problem.losses.plain
+        terms = NodeTerms(plain, n, d, units_differ(plain, d))
         return Newton(self._problem, terms, self._plan)
 
     def begin(self, limits: Limits, rel_gap: float) -> None:

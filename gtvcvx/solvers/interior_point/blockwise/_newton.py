@@ -20,9 +20,10 @@ from gtvcvx.block_cholesky._factor import BlockCholesky
 from gtvcvx.block_cholesky._plan import Plan
 from gtvcvx.block_cholesky._residuals import ConjugateResiduals
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, dot
+from gtvcvx.solvers.interior_point.blockwise._duals import dot
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import edge_duals
 from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms, rows_matrix
+from gtvcvx.solvers.interior_point.blockwise._row_duals import RowDuals
 from gtvcvx.solvers.interior_point.blockwise._smooth_rows import safe_length
 
 
@@ -111,7 +112,7 @@ class Newton:
         self._rows = rows_matrix(X, node, graph.n_nodes)
         self._columns = self._rows.T.tocsr()
         self._system = BlockCholesky(plan, graph.edges, node, X)
-        self._slopes = Intervals(slopes.low, slopes.high, slopes.rate)
+        self._slopes = RowDuals(slopes.low, slopes.high, slopes.rate)
         self._flow = edge_duals(problem)
         self._degree = self._slopes.degree + self._flow.degree
         self.length, self.goal = 1.0, 0.0
@@ -149,6 +150,7 @@ class Newton:
         half, scale = 0.5 * (slopes.high - slopes.low), self._terms.residual_scale()
         each, first = np.eye(self._problem.dim), smooth.start
         row_weights = 1.0 / (slopes.rate + scale / half)
+        half = np.where(np.isinf(half), 0.0, half)
         edge_weights = (capacities / scale)[:, None, None] * each
         curvatures = smooth.curvatures(first)
         self.w = np.zeros_like(self._terms.q)

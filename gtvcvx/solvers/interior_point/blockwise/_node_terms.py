@@ -18,7 +18,7 @@ from gtvcvx.solvers.interior_point.blockwise._smooth_rows import SmoothRows
 class Slopes(NamedTuple):
     """Rows ``max_y y r - rate y^2 / 2`` of residuals ``r = x^T w - b``, low <= y <= high.
 
-    With rate 0 they have a kink, otherwise a curvature of 1 / rate there.
+    With rate 0 they have a kink, otherwise a curvature of 1 / rate there. Squares have no ends.
     """
 
     X: FloatArray  # (N, d)
@@ -59,6 +59,9 @@ class NodeTerms:
         Of `TERM_KINDS`.
     n, d : int
         Nodes and coordinates.
+    raw : bool
+        Whether features are of units so different that gradients of squares would be rounding:
+        then these are rows with slopes of their own, not folded into quadratic functions.
 
     Attributes
     ----------
@@ -70,24 +73,25 @@ class NodeTerms:
     classes : ClassRows
     """
 
-    def __init__(self, terms: Iterable[Term], n: int, d: int) -> None:
+    def __init__(self, terms: Iterable[Term], n: int, d: int, raw: bool = False) -> None:
         self.P, self.q, self.constant = np.zeros((n, d, d)), np.zeros((n, d)), 0.0
         parts, smooth, classes = [], [], []
+        sloping = {**_SLOPES, "squared": _free_squares} if raw else _SLOPES
         # For each row of data whether its slope is among the others, and for those if it is.
         self._sloping, self._of_data = [np.empty(0, bool)], [np.empty(0, bool)]
         for term in terms:
             kind = term["kind"]
-            if kind in _QUADRATIC:
+            if kind in _QUADRATIC and kind not in sloping:
                 _QUADRATIC[kind](self, term, d)
             elif kind in SMOOTH:
                 smooth.append(term)
             elif kind == MULTINOMIAL:
                 classes.append(term)
             else:
-                parts.append(_SLOPES[kind](term, d))
+                parts.append(sloping[kind](term, d))
                 self._of_data.append(np.full(len(parts[-1].b), kind in ROW_KINDS))
             if kind in ROW_KINDS:
-                self._sloping.append(np.full(len(term["node"]), kind in _SLOPES))
+                self._sloping.append(np.full(len(term["node"]), kind in sloping))
         self.slopes, self.smooth = Slopes.together(parts, d), SmoothRows.of(smooth, d)
         self.classes = ClassRows(classes, n, d)
 
@@ -161,6 +165,12 @@ def _huber(term: Term, d: int) -> Slopes:
     weight = coefficients(term)
     most = 2.0 * weight * term["delta"]
     return Slopes(term["X"], term["y"], -most, most, 0.5 / weight, term["node"])
+
+
+def _free_squares(term: Term, d: int) -> Slopes:
+    """Return rows of weights c: their slopes are ``2 c r``."""
+    weight, ends = coefficients(term), np.full(len(term["y"]), np.inf)
+    return Slopes(term["X"], term["y"], -ends, ends, 0.5 / weight, term["node"])
 
 
 def _l1(term: Term, d: int) -> Slopes:

@@ -260,7 +260,7 @@ def test_what_it_cannot_solve_is_declared(monkeypatch):
 RAW = np.array([(1.0, 0.0), (1985.0, 20.0), (3e4, 1e4), (0.05, 0.02), (2e5, 1e5), (-8.0, 3.0)])
 
 
-def in_raw_units(kind, seed, n=12, m=5, d=12):
+def in_raw_units(kind, seed, n=12, m=5, d=12, penalty="l2"):
     """More columns than rows, nearly collinear, at every other node of a ring."""
     rng = np.random.default_rng(seed)
     mean, std = RAW[np.arange(d) % len(RAW)].T
@@ -269,9 +269,13 @@ def in_raw_units(kind, seed, n=12, m=5, d=12):
         z = rng.standard_normal((m, d))
         y = 1e5 + 9e4 * (z.sum(axis=1) / 4.0 + 0.3 * rng.standard_normal(m))
         X = mean + std * z
-        each[i] = gtv.QuantileLoss(X, y, 0.7) if kind == "quantile" else gtv.HuberLoss(X, y, 4e4)
+        each[i] = {
+            "quantile": lambda X, y: gtv.QuantileLoss(X, y, 0.7),
+            "huber": lambda X, y: gtv.HuberLoss(X, y, 4e4),
+            "lasso": lambda X, y: gtv.LassoLoss(X, y, 1.0),
+        }[kind](X, y)
     graph = gtv.EmpiricalGraph(n, [(i, (i + 1) % n) for i in range(n)])
-    return gtv.GTVProblem(graph, each, "l2", 0.1)
+    return gtv.GTVProblem(graph, each, penalty, 0.1)
 
 
 @pytest.mark.parametrize("kind", ["quantile", "huber"])
@@ -280,6 +284,16 @@ def test_steps_are_refined_where_columns_are_collinear(kind):
         run = driven(in_raw_units(kind, seed), rtol=1e-6)
         assert run.satisfied
         assert run.n_iter < 40
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_squares_in_raw_units_balance_beside_l1_terms(monkeypatch, penalty):
+    """Gradients of squares are rounding there, and multipliers of l1 terms had to make it up."""
+    monkeypatch.setattr(Newton, "_refine", lambda *_: pytest.fail("it was refined"))
+    problem = in_raw_units("lasso", 0, penalty=penalty)
+    run = driven(problem, rtol=1e-8)
+    assert run.satisfied
+    assert run.n_iter < 30
 
 
 def test_nothing_is_refined_where_data_are_well_scaled(monkeypatch):

@@ -6,6 +6,7 @@ import pytest
 from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, longest
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import LargestEntries, Moduli, Springs
 from gtvcvx.solvers.interior_point.blockwise._lengths import Lengths, Scaling, Vectors
+from gtvcvx.solvers.interior_point.blockwise._row_duals import RowDuals
 
 CAPACITIES = np.array([0.5, 1.0, 3.0])
 D = 3
@@ -15,8 +16,14 @@ def intervals():
     return Intervals(-np.array([1.0, 2.0, 0.5]), np.array([1.0, 0.5, 4.0]), np.array([0.0, 1.0, 0]))
 
 
+def some_without_bounds():
+    ends = np.array([1.0, np.inf, 4.0])
+    return RowDuals(-ends, ends, np.array([0.0, 0.5, 1.0]))
+
+
 KINDS = {
     "intervals": intervals,
+    "rows": some_without_bounds,
     "l1": lambda: Moduli(CAPACITIES, D),
     "l2": lambda: Lengths(CAPACITIES, D),
     "linf": lambda: LargestEntries(CAPACITIES, D),
@@ -26,7 +33,7 @@ KINDS = {
 
 def jumps(kind, seed=0):
     rng = np.random.default_rng(seed)
-    return rng.standard_normal(3 if kind == "intervals" else (3, D))
+    return rng.standard_normal(3 if kind in ("intervals", "rows") else (3, D))
 
 
 def weighted(duals, dx):
@@ -130,6 +137,19 @@ def test_the_corrector_gets_nearer_to_what_it_aims_at(kind):
         return np.abs(found - duals.y).max()
 
     assert left(True) < 0.3 * left(False)
+
+
+def test_slopes_without_bounds_do_not_follow_what_is_rounding_in_x():
+    duals, x = some_without_bounds(), np.array([0.3, 5.0, -1.0])
+    duals.begin(x, 0.1)
+    before = duals.y[1]
+    assert before == pytest.approx(10.0)
+    duals.linearize(x + 1e-3)
+    duals.offset(0.1, corrected=False)
+    duals.step(np.array([0.0, 0.25, 0.0]))
+    duals.move(0.5)
+    # The step says what it takes, so that the balance can count on it.
+    assert duals.y[1] - before == pytest.approx(0.5 * (0.5 + 2e-3))
 
 
 def test_the_scaling_takes_both_vectors_to_the_same_image():

@@ -1,0 +1,126 @@
+"""Slopes of rows as dual variables: some have bounds, those of squares have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.solvers.interior_point.blockwise._duals import Duals, Intervals
+
+
+class FreeNumbers:
+    """Numbers without bounds, of the functions ``max_y y x - rate y^2 / 2``: squares.
+
+    They follow x, but are not told by it: where x is a small difference of large numbers, so that
+    it is known by few digits, these still balance to the last one.
+
+    Parameters
+    ----------
+    rate : ndarray, shape (N,)
+        > 0.
+    """
+
+    degree = 0.0
+
+    def __init__(self, rate: FloatArray) -> None:
+        self._rate, self.y, self.weights = rate, np.zeros(len(rate)), 1.0 / rate
+
+    def begin(self, x: FloatArray, mu: float) -> None:
+        """Start from the slopes at x."""
+        self.y = x * self.weights
+
+    def complementarity(self) -> float:
+        """Return zero: there are no bounds."""
+        return 0.0
+
+    def linearize(self, x: FloatArray) -> None:
+        """Take note of what y misses of the slopes at x: rounding."""
+        self._offset = x * self.weights - self.y
+
+    def offset(self, mu: float, corrected: bool) -> FloatArray:
+        """Return the step of y when x rests."""
+        return self._offset
+
+    def step(self, dx: FloatArray) -> FloatArray:
+        """Return the step of y."""
+        self._step = self.weights * dx + self._offset
+        return self._step
+
+    def longest(self) -> float:
+        """Return infinity."""
+        return np.inf
+
+    def move(self, length: float) -> None:
+        """Move y."""
+        self.y = self.y + length * self._step
+
+
+class RowDuals:
+    """Numbers some of which have bounds, and others none.
+
+    Parameters
+    ----------
+    low, high, rate : ndarray, shape (N,)
+        Both ends are finite, or none.
+    """
+
+    def __init__(self, low: FloatArray, high: FloatArray, rate: FloatArray) -> None:
+        free = np.isinf(high)
+        self._parts: list[tuple[IntArray, Duals]] = []
+        for some, kind in (
+            (~free, Intervals(low[~free], high[~free], rate[~free])),
+            (free, FreeNumbers(rate[free])),
+        ):
+            if some.any():
+                self._parts.append((np.flatnonzero(some), kind))
+        self._size = len(low)
+        self.degree = sum(part.degree for _, part in self._parts)
+
+    def _joined(self, of: Callable[[Duals, IntArray], FloatArray]) -> FloatArray:
+        out = np.zeros(self._size)
+        for at, part in self._parts:
+            out[at] = of(part, at)
+        return out
+
+    @property
+    def y(self) -> FloatArray:
+        """The numbers."""
+        return self._joined(lambda part, at: part.y)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Their derivatives by x."""
+        return self._joined(lambda part, at: part.weights)
+
+    def begin(self, x: FloatArray, mu: float) -> None:
+        """Start from the middle, or from the slopes at x."""
+        for at, part in self._parts:
+            part.begin(x[at], mu)
+
+    def complementarity(self) -> float:
+        """Return the sum of slacks times multipliers."""
+        return sum(part.complementarity() for _, part in self._parts)
+
+    def linearize(self, x: FloatArray) -> None:
+        """Take x as it is now."""
+        for at, part in self._parts:
+            part.linearize(x[at])
+
+    def offset(self, mu: float, corrected: bool) -> FloatArray:
+        """Return the step of y when x rests."""
+        return self._joined(lambda part, at: part.offset(mu, corrected))
+
+    def step(self, dx: FloatArray) -> FloatArray:
+        """Return the step of y that goes with that of x."""
+        return self._joined(lambda part, at: part.step(dx[at]))
+
+    def longest(self) -> float:
+        """Return how many times the last step can be taken."""
+        return min((part.longest() for _, part in self._parts), default=np.inf)
+
+    def move(self, length: float) -> None:
+        """Take the last step so many times."""
+        for _, part in self._parts:
+            part.move(length)
