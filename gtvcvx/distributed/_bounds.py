@@ -192,7 +192,7 @@ class ShardedBounds:
         reach = self._reach(w)
         gap = self._node_by_node(w, flow, reach)
         near = gap.total <= NEAR * (self._size(w) + self._variation(w))
-        if not near and gap.total > NEAR:
+        if not near:
             reach = np.maximum(reach, self._lengths.alone)
             gap = self._node_by_node(w, flow, reach)
         rounding = gap.rounding + self._rounding(w, flow.u, reach, near)

@@ -32,7 +32,6 @@ from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import GENERIC, SECOND_TRIES
 from gtvcvx.duality._terms import (
-    NEAR,
     TOO_DOUBTFUL,
     Gap,
     GapTerms,
@@ -240,7 +239,7 @@ class DualBounds:
         assert known.values is not None
         terms = self._terms
         near = terms.near(w, gap.total, known.values)
-        if not near and gap.total > NEAR:  # as tolerances are absolute below 1
+        if not near:
             # Solutions may be as large as targets ask for, whatever the point.
             reach = np.maximum(reach, terms.alone)
             gap = terms.certain_gap(w, flow, reach, known=known)

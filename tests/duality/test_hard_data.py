@@ -17,7 +17,7 @@ import gtvcvx as gtv
 import verify
 from gtvcvx._arrays import FloatArray
 from gtvcvx.duality._conservation import FlowConservation
-from gtvcvx.duality._terms import Lengths
+from gtvcvx.duality._terms import GapTerms, Lengths
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._stacked import stacked_from_terms
 from gtvcvx.losses.batched.composite._absorption import Absorption
@@ -173,3 +173,22 @@ def test_a_point_far_from_all_solutions_does_not_say_how_far():
     assert np.all(bounds._terms.alone[0] > 100.0 * bounds._terms.reach(w)[0])
     bounds._terms.__dict__["_lengths"] = Lengths(np.zeros(3 + p.dim))
     assert gap.rounding > 10.0 * bounds.gap_of(w, flow).rounding
+
+
+def test_far_from_the_optimum_rounding_counts_whatever_the_size_of_the_objective(monkeypatch):
+    """Solutions may be as long as targets ask for; gaps below 1e-3 were taken for small ones."""
+    rng = np.random.default_rng(4)
+    X, y = features(rng, "raw", (5, 2, 3)), rng.standard_normal((5, 2))
+    graph = gtv.EmpiricalGraph(5, [(0, 1), (1, 2), (2, 0), (3, 4)])
+    u = np.zeros((4, 3))
+    u[:3] = 1e-3 * rng.standard_normal(3)  # round a cycle
+    w = 1e-3 * rng.standard_normal((5, 3))
+
+    def rounding(unit: float, length: float) -> float:
+        monkeypatch.setattr(GapTerms, "alone", np.full(3, unit * length))
+        p = gtv.GTVProblem(graph, LOSSES["squared"](X, unit * y), "squared", 1.0)
+        gap, _ = p.bounds.gap(unit * w, unit * u)
+        return gap.rounding / unit**2
+
+    for unit in (1.0, 2.0**-30):
+        assert rounding(unit, 1e12) > 1e3 * rounding(unit, 1.0)
