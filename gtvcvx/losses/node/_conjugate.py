@@ -66,7 +66,7 @@ def coordinate_gap(coordinate: Records, w: FloatArray, t: FloatArray) -> FloatAr
 
 
 class _Shares(NamedTuple):
-    """What is shared, and where; the last five are room for one node's work."""
+    """What is shared, and where; the last six are room for one node's work."""
 
     X: FloatArray  # (N, d)
     rows: Records  # (N,) of ROW
@@ -78,10 +78,11 @@ class _Shares(NamedTuple):
     t: FloatArray  # (k, d)
     nu: FloatArray  # (k, 1)
     leak: FloatArray  # (k, d)
-    H: FloatArray  # (d, d)
+    H: FloatArray  # (d, d), or (m, m) if that is smaller
     y: FloatArray  # (d,)
     unit: FloatArray  # (d,)
     room: FloatArray  # (m,)
+    step: FloatArray  # (m,)
     before: FloatArray  # (m,)
 
 
@@ -96,7 +97,8 @@ def share(
     sizes (k,) of what adds up to s (k, d). Leaks below this share of them stay as they are.
     """
     d, most = X.shape[1], int(np.diff(indptr).max(initial=0))
-    room = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(most), np.empty(most)
+    least = min(d, most)
+    room = np.empty((least, least)), np.empty(d), np.empty(d), *(np.empty(most) for _ in range(3))
     shares = _Shares(X, rows, indptr, *coordinate_domain(coordinates), s, a, t, nu, leak, *room)
     parts = np.abs(s) + sums(indptr, np.abs(X * a[:, None]))
     scale[nodes] = parts.max(axis=1)[nodes]
@@ -138,59 +140,115 @@ def _room(row: Any, a: float) -> float:
 
 
 @compiled(small=True, allocates=False, inner=True)
-def _directions(i: int, shares: _Shares) -> bool:
-    """Write y, along which the leak is shared by the rooms of the rows; say whether there is any.
+def _rooms(i: int, shares: _Shares) -> float:
+    """Write how freely rows move, and the units of columns in which that is alike.
 
-    Coordinates without a leak take what comes.
+    Returns the largest of what the rows give a coordinate with a leak.
     """
+    X, unit, first, largest = shares.X, shares.unit, shares.indptr[i], 0.0
+    for j in range(X.shape[1]):
+        unit[j] = 0.0
+    for r in range(first, shares.indptr[i + 1]):
+        square = 0.0
+        for j in range(X.shape[1]):
+            square += X[r, j] * X[r, j]
+        room = _room(shares.rows[r], shares.a[r]) / square if square > 0.0 else 0.0
+        shares.room[r - first] = room
+        for j in range(X.shape[1]):
+            if shares.leak[i, j] != 0.0:
+                unit[j] += room * X[r, j] * X[r, j]
+    for j in range(X.shape[1]):
+        largest = max(largest, unit[j])
+        unit[j] = 1.0 / math.sqrt(unit[j]) if unit[j] > 0.0 else 1.0
+    return largest
+
+
+@compiled(small=True, allocates=False, inner=True)
+def _by_columns(i: int, shares: _Shares, largest: float) -> None:
+    """Write the steps of the rows, by a system of the coordinates: ``room X y``, H y = leak."""
     X, H, y, unit, room = shares.X, shares.H, shares.y, shares.unit, shares.room
     d, first = X.shape[1], shares.indptr[i]
     for j in range(d):
-        y[j] = shares.leak[i, j]
+        # Equilibrated, since columns may be in different units.
+        y[j] = shares.leak[i, j] * unit[j]
         for k in range(j + 1):
             H[j, k] = 0.0
-    for r in range(first, shares.indptr[i + 1]):
-        square = 0.0
-        for j in range(d):
-            square += X[r, j] * X[r, j]
-        room[r - first] = _room(shares.rows[r], shares.a[r]) / square if square > 0.0 else 0.0
-        for j in range(d):
-            scaled = room[r - first] * X[r, j] if y[j] != 0.0 else 0.0
-            for k in range(j + 1):
-                if y[k] != 0.0:
-                    H[j, k] += scaled * X[r, k]
-    largest = 0.0
-    for j in range(d):
-        largest = max(largest, H[j, j])
-    # Equilibrated, since columns may be in different units.
-    for j in range(d):
         if y[j] == 0.0:
             H[j, j] = largest
-        unit[j] = 1.0 / math.sqrt(H[j, j]) if H[j, j] > 0.0 else 1.0
-        for k in range(j + 1):
-            H[j, k] *= unit[j] * unit[k]
-    for j in range(d):
-        y[j] *= unit[j]
+    for r in range(first, shares.indptr[i + 1]):
+        for j in range(d):
+            scaled = room[r - first] * X[r, j] * unit[j] if y[j] != 0.0 else 0.0
+            for k in range(j + 1):
+                if y[k] != 0.0:
+                    H[j, k] += scaled * X[r, k] * unit[k]
     factorize(H, d, LEAST_PIVOT)
     substitute(H, d, y)
-    for j in range(d):
-        y[j] *= unit[j]
+    for r in range(first, shares.indptr[i + 1]):
+        change = 0.0
+        for j in range(d):
+            change += X[r, j] * unit[j] * y[j]
+        shares.step[r - first] = room[r - first] * change
+
+
+@compiled(small=True, allocates=False, inner=True)
+def _by_rows(i: int, shares: _Shares) -> None:
+    """Write the same by a system of the rows, which are fewer: the step that leaves the least."""
+    X, H, unit, room, step = shares.X, shares.H, shares.unit, shares.room, shares.step
+    first, m = shares.indptr[i], shares.indptr[i + 1] - shares.indptr[i]
+    for r in range(m):
+        step[r] = 0.0
+        for q in range(r + 1):
+            H[r, q] = 0.0
+    for j in range(X.shape[1]):
+        leak, square = shares.leak[i, j], unit[j] * unit[j]
+        if leak != 0.0:
+            for r in range(m):
+                scaled = X[first + r, j] * square
+                step[r] += scaled * leak
+                for q in range(r + 1):
+                    H[r, q] += scaled * X[first + q, j]
+    largest = 0.0
+    for r in range(m):
+        largest = max(largest, room[r] * H[r, r])
+    if largest == 0.0:
+        return
+    # In units of their rooms: those that depend on each other share by these.
+    for r in range(m):
+        shares.y[r] = math.sqrt(room[r] / largest)
+        step[r] *= shares.y[r]
+        for q in range(r + 1):
+            H[r, q] *= shares.y[r] * shares.y[q]
+        H[r, r] += LEAST_PIVOT
+    factorize(H, m, LEAST_PIVOT)
+    substitute(H, m, step)
+    for r in range(m):
+        step[r] *= shares.y[r]
+
+
+@compiled(small=True, allocates=False, inner=True)
+def _directions(i: int, shares: _Shares) -> bool:
+    """Write the steps by which rows share the leak, by their rooms; say whether there is any.
+
+    Coordinates without a leak take what comes.
+    """
+    largest = _rooms(i, shares)
+    if shares.indptr[i + 1] - shares.indptr[i] < shares.X.shape[1]:
+        _by_rows(i, shares)
+    else:
+        _by_columns(i, shares, largest)
     return largest > 0.0
 
 
 @compiled(small=True, allocates=False, inner=True)
 def _move(i: int, shares: _Shares, back: bool) -> None:
-    """Move the multipliers of a node's rows along y, or back to where they were."""
-    X, a, first = shares.X, shares.a, shares.indptr[i]
+    """Move the multipliers of a node's rows by their steps, or back to where they were."""
+    a, first = shares.a, shares.indptr[i]
     for r in range(first, shares.indptr[i + 1]):
         if back:
             a[r] = shares.before[r - first]
             continue
-        change = 0.0
-        for j in range(X.shape[1]):
-            change += X[r, j] * shares.y[j]
         shares.before[r - first] = a[r]
-        moved = a[r] + shares.room[r - first] * change
+        moved = a[r] + shares.step[r - first]
         a[r] = min(max(moved, shares.rows[r].low), shares.rows[r].high)
 
 

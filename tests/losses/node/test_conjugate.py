@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gtvcvx import AbsoluteLoss, HingeLoss, LogisticLoss, PoissonLoss
 from gtvcvx.losses.batched.composite._ascent import best_multipliers
+from gtvcvx.losses.node import _conjugate
 
 seeds = given(seed=st.integers(0, 2**32 - 1))
 per_case = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
@@ -132,3 +133,23 @@ def test_slopes_at_the_vertices_of_the_domain():
     assert loss.conjugate(s) == pytest.approx(-loss.value(np.zeros(5)))
     assert loss.conjugate(s * (1.0 + 1e-6)) == np.inf
     assert np.isfinite(loss.conjugate(s * (1.0 - 1e-6)))
+
+
+def test_few_rows_share_by_a_system_of_their_own(monkeypatch):
+    """One of all coordinates took seconds a node at d = 1,000."""
+    rng, d = np.random.default_rng(3), 600
+    X = np.repeat([1.0, 1985.0, 1e4, 0.05], d // 4) * rng.standard_normal((3, 3, d))
+    X[2, 2] = X[2, 1]  # of full rank at two nodes
+    shapes, share_all = set(), _conjugate._share_all
+
+    def watched(nodes, shares, *rest):
+        shapes.add(shares.H.shape)
+        share_all(nodes, shares, *rest)
+
+    monkeypatch.setattr(_conjugate, "_share_all", watched)
+    batch = AbsoluteLoss.stack(X, rng.standard_normal((3, 3))).parts[0][1]
+    a = rng.uniform(-0.3, 0.3, (3, 3))
+    found = batch._multipliers(np.einsum("nmd,nm->nd", X, a), np.zeros((3, d)))
+    assert shapes == {(3, 3)}
+    assert (found.leak <= 1e-12 * found.size).all()
+    np.testing.assert_allclose(found.a.reshape(3, 3)[:2], a[:2], rtol=1e-9)
