@@ -82,7 +82,7 @@ class Instance:
     def exact(self) -> bool:
         """Whether the exact kernel has rules for everything in it."""
         kinds = {rows.kind for rows in self.rows}
-        return "custom" not in kinds and self.penalty_name not in ("pnorm", "custom")
+        return "custom" not in kinds and self.penalty_name != "custom"
 
     def problem(self) -> gtv.GTVProblem:
         """Return the instance as a user of gtvcvx writes it."""

@@ -237,13 +237,12 @@ def test_interrupt_writes_the_incumbent(files, run, monkeypatch):
     assert np.isfinite(solution.rel_gap)
 
 
-def test_penalty_without_exact_rule_is_not_called_proved(files, run):
+def test_penalty_with_powers_is_proved(files, run):
     outcome = run(*files.fit("--penalty", "pnorm:3"))
-    assert outcome.status == 1
+    assert outcome.status == 0
     assert "pnorm with p = 3" in outcome.out
-    assert "UNPROVED" in outcome.out
-    assert "gap about" in outcome.out
-    assert (files.folder / "s.npz").exists()
+    assert "CERTIFIED" in outcome.out
+    assert "gap at most" in outcome.out
 
 
 def test_quiet_prints_nothing_but_json(files, run):

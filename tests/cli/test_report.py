@@ -229,22 +229,26 @@ def test_rows_beyond_the_limit_are_counted(fitted, run):
     assert shown == list("abcd")
 
 
-@pytest.mark.parametrize("penalty", ["l1", "squared", "pnorm"])
+@pytest.mark.parametrize("penalty", ["l1", "squared", "indefinite"])
 def test_kinds_of_problems(tmp_path, run, penalty):
-    """Exact solutions, no capacities, no rule in the kernel; isolated nodes, one coefficient."""
+    """Exact solutions, no capacities, no witness; isolated nodes, one coefficient."""
     graph = gtv.EmpiricalGraph(4, [[0, 1], [1, 2]])
     losses = [gtv.PointLoss([0.0]), gtv.ZeroLoss(), gtv.PointLoss([3.0]), gtv.PointLoss([1.0])]
-    phi = gtv.PNorm(3) if penalty == "pnorm" else penalty
+    phi, near = penalty, 1 + 2.0**-52
+    if penalty == "indefinite":  # by less than floats can tell, so that nothing proves it convex
+        phi = gtv.Quadratic([[1.0, near], [near, 1.0]])
+        losses = [gtv.ZeroLoss() if i == 1 else gtv.PointLoss([i, i]) for i in range(4)]
     problem = gtv.GTVProblem(graph, losses, phi, 0.25)
     problem.save(tmp_path / "s.problem.npz")
     problem.solve("EXACT" if penalty == "l1" else "AUTO", verbose=False).save(tmp_path / "s.npz")
     outcome = run("report", tmp_path / "s.npz")
     page = read(tmp_path / "s.html")
     assert_self_contained(page)
-    assert page.facts["Parameters"] == "1 coefficient a node: w0"
+    one = penalty != "indefinite"
+    assert (page.facts["Parameters"] == "1 coefficient a node: w0") == one
     assert page.facts["Graph"].endswith("2 connected components, 1 isolated node")
-    assert ("Saturated edges" in page.facts) == (penalty != "squared")
-    if penalty == "pnorm":
+    assert ("Saturated edges" in page.facts) == (penalty == "l1")
+    if penalty == "indefinite":
         assert outcome.status == 1
         assert page.verdict == "UNPROVED"
         assert page.facts["Bounds"] == "float estimates, not proved"

@@ -115,12 +115,16 @@ def _largest_factors(point: ExactPoint, component: IntArray) -> FloatArray:
         lam, k_lam = integers.dyadic(np.array([float.fromhex(inst.plain["lam"])]))
         weights, k_weights = integers.dyadic(floats(inst.plain["weights"]))
         cap, k_cap = weights * lam[0], k_lam + k_weights
-        power = 2 if inst.penalty.q == 2 else 1
+        power, powers = 2 if inst.penalty.q == 2 else 1, inst.penalty.powers
 
         def above(e: IntArray) -> Exact:
-            flow = np.abs(point.u[e] * (1 << k_cap)) ** power
+            flow, limit = point.u[e] * (1 << k_cap), cap[e] * (1 << point.k)
+            if powers is not None:
+                pairs = zip(flow.tolist(), limit.tolist(), strict=True)
+                return np.array([not powers.is_within(*pair) for pair in pairs])
+            flow = np.abs(flow) ** power
             norm = flow.max(axis=1) if inst.penalty.q == np.inf else flow.sum(axis=1)
-            return norm > (cap[e] * (1 << point.k)) ** power
+            return norm > limit**power
 
         size = inst.penalty.dual_norm(integers.to_floats(point.u, point.k))
         _lower_where_above(out, size, inst.cap, above, component[inst.edges[:, 0]])

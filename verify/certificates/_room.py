@@ -11,7 +11,7 @@ import numpy as np
 
 from verify._arrays import FloatArray
 from verify.instance._blocks import Part
-from verify.instance._penalties import Penalty, QuadraticPenalty, RescaledPenalty
+from verify.instance._penalties import Penalty, QuadraticPenalty, RescaledPenalty, norms
 
 LARGE, LEAST = 1e150, 1e-135  # instead of infinity and zero, where their squares are taken
 
@@ -81,7 +81,10 @@ def _precisions(
     cap = np.maximum(cap, LEAST)
     if not penalty.bounded:
         return np.broadcast_to(1 / cap[:, None], u.shape), np.zeros(u.shape)
-    a, v = {np.inf: _box, 1.0: _octahedron}.get(penalty.q, _ball)(u, cap, least)
+    if penalty.q in (1, np.inf):
+        a, v = (_box if penalty.q == np.inf else _octahedron)(u, cap, least)
+    else:
+        a, v = _ball(u, cap, least, penalty.q)
     return barrier * a, np.sqrt(barrier) * v
 
 
@@ -91,12 +94,15 @@ def _box(u: FloatArray, cap: FloatArray, least: float) -> tuple[FloatArray, Floa
     return 1 / np.square(room), np.zeros(u.shape)
 
 
-def _ball(u: FloatArray, cap: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
-    """Room along the sphere grows with the root of that across."""
-    length = np.linalg.norm(u, axis=1)
+def _ball(u: FloatArray, cap: FloatArray, least: float, q: float) -> tuple[FloatArray, FloatArray]:
+    """Room along the sphere of a q-norm grows with the root of that across."""
+    length = norms(u, q)
     across = np.maximum(cap - length, least * cap)
     along = across * cap
     unit = u / np.maximum(length, np.finfo(np.float64).tiny)[:, None]
+    if q != 2:  # the normal of the sphere, of length 1
+        unit = np.sign(unit) * np.abs(unit) ** (q - 1)
+        unit /= np.maximum(np.linalg.norm(unit, axis=1), np.finfo(np.float64).tiny)[:, None]
     rest = np.sqrt(np.maximum(1 / across**2 - 1 / along, 0))
     return np.broadcast_to(1 / along[:, None], u.shape), rest[:, None] * unit
 

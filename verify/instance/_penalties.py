@@ -14,29 +14,33 @@ import numpy as np
 
 from verify._arrays import FloatArray
 from verify.instance._roots import Semidefinite, semidefinite
+from verify.kernel.powers import PowerNorm
 
 
 class Penalty:
     """A penalty with a capacity: phi = ||.||_p, whose dual norm is ||.||_q, 1/p + 1/q = 1.
 
     `matrix` is how a flow moves most readily with a potential, (d, d); None is the identity.
+    `powers` is the kernel's rule where p is neither 1 nor 2 nor infinite, else None.
     """
 
     bounded = True
     matrix: FloatArray | None = None
+    powers: PowerNorm | None = None
 
     def __init__(self, p: float) -> None:
         self.p = p
         self.q = np.inf if p == 1 else (1.0 if np.isinf(p) else p / (p - 1))
-        self.exact = p in (1, 2, np.inf)
+        self.exact = not np.isnan(p)
+        self.powers = None if p in (1, 2, np.inf) or np.isnan(p) else PowerNorm(p)
 
     def value(self, v: FloatArray) -> FloatArray:
         """Return phi of each row, (m,)."""
-        return _norms(v, self.p)
+        return norms(v, self.p)
 
     def dual_norm(self, u: FloatArray) -> FloatArray:
         """Return the dual norm of each row, (m,)."""
-        return _norms(u, self.q)
+        return norms(u, self.q)
 
     def clip(self, u: FloatArray, cap: FloatArray) -> FloatArray:
         """Return rows moved into their capacities (the projection for l1 and l2)."""
@@ -175,7 +179,7 @@ def _times(a: FloatArray, b: FloatArray) -> FloatArray:
         return np.where((a == 0) | (b == 0), 0.0, a * b)
 
 
-def _norms(v: FloatArray, p: float) -> FloatArray:
+def norms(v: FloatArray, p: float) -> FloatArray:
     """Return p-norms of rows, scaled by the largest entry so that nothing over- or underflows."""
     size = np.abs(v).max(axis=1, initial=0.0)
     scale = np.where(size > 0, size, 1.0)

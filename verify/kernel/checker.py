@@ -29,6 +29,7 @@ from verify.kernel.data import NORM_OF_P, keys, stated
 from verify.kernel.losses import Table, dot
 from verify.kernel.matrices import Semidefinite
 from verify.kernel.numbers import Bounds, Number, by_denominator, exactly, quotients
+from verify.kernel.powers import PowerNorm
 from verify.kernel.result import Result
 from verify.kernel.verdict import Verdict, false, malformed, shown
 
@@ -191,7 +192,7 @@ class Problem:
             # In one dimension every p-norm is the absolute value.
             self.phi = "l1" if self.d == 1 else NORM_OF_P.get(data["penalty"]["p"], "pnorm")
             if self.phi == "pnorm":
-                raise Verdict("UNPROVED", "no exact rule for the p-norm unless p is 1, 2 or inf")
+                self.norm = PowerNorm(data["penalty"]["p"])
         if self.phi == "quadratic":
             self.q, self.k_q = numbers.table(data["penalty"]["Q"], self.d, self.d, "Q")
         self.terms = [losses.term_of(t, self.d) for t in data["terms"]]
@@ -226,6 +227,8 @@ class Problem:
         rows = ([a - b for a, b in zip(w[i], w[j], strict=True)] for i, j in self.edges)
         if self.phi == "l2" and self.d > 1:
             return numbers.roots([sum(x * x for x in v) for v in rows], self.caps, k + self.k_caps)
+        if self.phi == "pnorm":
+            return self.norm.total(rows, self.caps, k + self.k_caps)
         if self.phi == "quadratic":
             forms = (sum(x * dot(q, v) for x, q in zip(v, self.q, strict=True)) for v in rows)
             return exactly(dot(self.caps, forms), self.k_caps + self.k_q + 2 * k + 1)
@@ -285,6 +288,11 @@ class Problem:
             squares = ((cap, dot(v, v)) for cap, v in zip(self.caps, u, strict=True))
             return quotients(by_denominator(squares), 2 * k - self.k_caps + 1).hi
         scale, more = 1 << max(0, self.k_caps - k), max(0, k - self.k_caps)
+        if self.phi == "pnorm":
+            for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
+                edge = f"edge {e} {self.edges[e]}"
+                self.norm.check([x * scale for x in flow], cap << more, edge)
+            return Fraction(0)
         size, power = DUAL_NORMS[self.phi]
         for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
             if size(flow) * scale**power > (cap << more) ** power:

@@ -175,6 +175,18 @@ def root(v: Number, k: int) -> tuple[int, int]:
     return low, low + (rest != 0 or low * low != square)
 
 
+def integer_root(n: int, b: int) -> int:
+    """Return the largest integer whose b-th power is at most n >= 0."""
+    if b == 2 or n == 0:
+        return math.isqrt(n)
+    x = 1 << -(-n.bit_length() // b)  # above the root, from where Newton's method descends
+    while True:
+        y = ((b - 1) * x + n // x ** (b - 1)) // b
+        if y >= x:
+            return x
+        x = y
+
+
 # Correctly rounded to 60 digits and handed on in units of 10^-50 with a margin of one unit, which
 # covers the rounding of the argument (each function says why).
 _TRAPS = [InvalidOperation, DivisionByZero, Overflow]
@@ -231,6 +243,11 @@ def exponential(z: Number) -> tuple[int, int]:
     lo, hi = _units(_DECIMAL.exp(_decimal(z)))
     slack = hi // 10**54
     return lo - slack, hi + slack
+
+
+def logarithm(x: Number) -> Fraction:
+    """Return ln(x) for x > 0, off by at most 1e-59 (1 + |ln(x)|): x and ln(x) are rounded."""
+    return Fraction(_DECIMAL.ln(_decimal(x)))
 
 
 def x_log_x(x: Number) -> tuple[Number, Number]:

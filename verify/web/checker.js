@@ -726,6 +726,29 @@
     return { lower: z.add(rest.lower), upper: z.add(rest.upper) };
   }
 
+  /** Integer exponents up to this one are multiplied out. */
+  const SHORT_EXPONENT = Rational.of(16);
+
+  /** Enclosure of x^s for 0 <= x <= 1 and s > 0, or for x >= 1 and 0 < s <= 1. */
+  function powerOf(x, s) {
+    if (x.n === 0n || x.equals(ONE)) return { lower: x, upper: x };
+    if (!s.above(SHORT_EXPONENT) && s.floor(0) === s.ceil(0)) {
+      let exact = ONE;
+      for (let i = s.floor(0); i > 0n; i -= 1n) exact = exact.mul(x);
+      return { lower: exact, upper: exact };
+    }
+    const { lower, upper } = logarithmOf(x);
+    const top = x.below(ONE) ? smaller(s.mul(upper), ZERO) : s.mul(upper);
+    const above = exponentialOf(top).upper;
+    return { lower: larger(exponentialOf(s.mul(lower)).lower, ZERO), upper: above };
+  }
+
+  /** Enclosure of the sum of the powers x^s, for x from 0 to 1. */
+  function sumOfPowers(list, s) {
+    const powers = list.map((x) => powerOf(x, s));
+    return { lower: sum(powers.map((x) => x.lower)), upper: sum(powers.map((x) => x.upper)) };
+  }
+
   /** Upper bound on p ln p for p >= 0, with 0 ln 0 = 0. */
   function entropyAbove(p) {
     if (p.n === 0n) return ZERO;
@@ -1110,7 +1133,7 @@
    * @property {Capacities} capacities - c_e = lam A_e.
    * @property {Rational[]|DoubleList} weights
    * @property {Rational} lam
-   * @property {{kind: string, Q: ?Rational[][]}} penalty - With p-norms by their own names.
+   * @property {{kind: string, Q: ?Rational[][], p: ?Rational}} penalty - With p-norms that are l1, l2 or linf by these names.
    * @property {object[]} terms
    * @property {?string} noRule - Why nothing can be proved, if so.
    * @property {Map} canonical - What is hashed.
@@ -1216,7 +1239,7 @@
   function readPenalty(value, d) {
     const kind = value instanceof Map ? value.get("kind") : null;
     const canonical = new Map([["kind", kind]]);
-    const penalty = { kind, canonical, noRule: null, Q: null };
+    const penalty = { kind, canonical, noRule: null, Q: null, p: null };
     if (kind === "l1" || kind === "l2" || kind === "linf" || kind === "squared") {
       objectWith(value, "penalty", ["kind"]);
     } else if (kind === "quadratic") {
@@ -1228,7 +1251,7 @@
       const p = real(objectWith(value, "penalty", ["kind", "p"]).get("p"), "penalty.p", "inf");
       canonical.set("p", p);
       penalty.kind = pnormKind(p, d);
-      if (penalty.kind === null) penalty.noRule = `no exact rule for the p-norm with p = ${p.text}`;
+      penalty.p = p.value;
     } else if (kind === "opaque") {
       const name = objectWith(value, "penalty", ["kind", "name"]).get("name");
       canonical.set("name", textOf(name, "penalty.name"));
@@ -1247,12 +1270,12 @@
     );
   }
 
-  /** The norm among l1, l2 and linf that a p-norm is: all are the absolute value if d = 1. */
+  /** The norm among l1, l2 and linf that a p-norm is, if it is one: all are |v| if d = 1. */
   function pnormKind(p, d) {
     if (p.value === Infinity) return "linf";
     if (p.value.below(ONE)) throw malformed(`penalty.p must be at least 1, got ${p.text}`);
     if (p.value.equals(ONE) || d === 1) return "l1";
-    return p.value.equals(Rational.of(2)) ? "l2" : null;
+    return p.value.equals(Rational.of(2)) ? "l2" : "pnorm";
   }
 
   function textOf(value, where) {
@@ -1655,6 +1678,18 @@
     }
   }
 
+  /** ||v||_p from both sides, as t (sum of (|v_j|/t)^p)^(1/p) with t the largest |v_j|. */
+  function powerNorm(v, p) {
+    const sizes = v.map((x) => x.abs());
+    const most = sizes.reduce(larger);
+    if (most.n === 0n) return exactly(ZERO);
+    const { lower, upper } = sumOfPowers(sizes.map((x) => x.div(most)), p);
+    return {
+      lower: most.mul(powerOf(larger(lower, ONE), p.inverse()).lower),
+      upper: most.mul(powerOf(upper, p.inverse()).upper),
+    };
+  }
+
   /** Norms as bounds: exact but for l2. */
   const NORM_OF = {
     l1: (v) => exactly(sum(v.map((x) => x.abs()))),
@@ -1665,8 +1700,9 @@
   const exactly = (q) => ({ lower: q, upper: q });
 
   function addVariation(total, problem, z, c) {
-    const { kind, Q } = problem.penalty;
-    if (kind === "squared") total.add(c.mul(dot(z, z)).half());
+    const { kind, Q, p } = problem.penalty;
+    if (kind === "pnorm") total.addBetween(powerNorm(z, p), c);
+    else if (kind === "squared") total.add(c.mul(dot(z, z)).half());
     else if (kind === "quadratic")
       total.add(
         c
@@ -1883,7 +1919,7 @@
         const u = dual.u.at(e);
         const c = problem.capacities.at(e);
         if (kind === "squared") conjugates.add(dot(u, u).div(c.times(2)));
-        else requireCapacity(kind, u, c, e);
+        else requireCapacity(problem.penalty, u, c, e);
       }
     }
     return conjugates.total().neg();
@@ -1897,12 +1933,25 @@
     return ROW_CONJUGATES[term.kind](r, term.m.at(k), term.y.at(k), number);
   }
 
-  function requireCapacity(kind, u, c, e) {
+  function requireCapacity({ kind, p }, u, c, e) {
     let holds;
-    if (kind === "l1") holds = u.every((x) => !x.abs().above(c));
+    if (kind === "pnorm") holds = isWithinPowers(u, c, p, e);
+    else if (kind === "l1") holds = u.every((x) => !x.abs().above(c));
     else if (kind === "l2") holds = !dot(u, u).above(c.square());
     else holds = !sum(u.map((x) => x.abs())).above(c);
     if (!holds) throw falseDocument(`the flow on edge ${e} is above its capacity`);
+  }
+
+  /** Whether ||u||_q <= c with q = p/(p - 1), which is between the largest |u_j| and their sum. */
+  function isWithinPowers(u, c, p, e) {
+    const sizes = u.map((x) => x.abs());
+    if (!sum(sizes).above(c)) return true;
+    if (sizes.some((x) => x.above(c))) return false;
+    const q = p.div(p.sub(ONE));
+    const { lower, upper } = sumOfPowers(sizes.map((x) => x.div(c)), q);
+    if (!upper.above(ONE)) return true;
+    if (lower.above(ONE)) return false;
+    throw unproved(`the flow on edge ${e} is too close to its capacity for powers to be compared`);
   }
 
   /** Conjugates of (c/2) z^T Q z from above: what was eliminated is in the witness. */

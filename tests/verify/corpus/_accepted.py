@@ -10,6 +10,7 @@ from typing import Any
 from _cases import Case, case, changed, encoded, put, text_with, without
 from _numbers import Document, double, hashed, number
 from _plants import AT_NODES, CLASSES, KINDS, PENALTIES, ROWS, Plant
+from _powers import powers
 
 
 def every_kind() -> Iterator[Case]:
@@ -239,11 +240,6 @@ def unproved() -> Iterator[Case]:
     yield case("opaque-penalty", "no exact rule", changed(base, ["penalty"], opaque))
     loss = changed(base, ["terms"], lambda terms: [*terms, {**opaque, "node": [0]}])
     yield case("opaque-loss", "no exact rule", loss)
-    three = {"kind": "pnorm", "p": double(3)}
-    yield case("p-norm-3", "no exact rule", changed(base, ["penalty"], three))
-    yield case(
-        "p-norm-between", "no exact rule", changed(base, ["penalty"], {**three, "p": double(1.5)})
-    )
     for penalty in ("quadratic", "singular"):
         plant = Plant("squared", penalty).document()
         yield case(f"{penalty}-alone", "quadratic", without(plant, ["dual", "quadratic"]))
@@ -274,5 +270,5 @@ def far_exponential(document: Document, key: str) -> Document:
 def accepted() -> Iterator[Case]:
     """All of them."""
     for part in (every_kind, weights, three_classes, forms, number_forms, claims_and_tolerances,
-                 better_points, small_problems, unproved):  # fmt: skip
+                 better_points, small_problems, unproved, powers):  # fmt: skip
         yield from part()

@@ -15,6 +15,7 @@ from _cases import Case, case, encoded
 from _numbers import Document
 from _partitions import parsed
 from _plants import CLASSES, Plant
+from _powers import circulation
 
 BAD, LIE = "malformed", "false document"
 FIELDS = {
@@ -189,6 +190,10 @@ def arrays() -> Iterator[Case]:
     yield case("data-given.gtvc", "certified", good.zipped(), data=given)
     other = encoded({**document["data"], "lam": "0x1.0000000000000p+0"})
     yield case("data-given-differ.gtvc", LIE, good.zipped(), data=other)
+    for name, more, answer in (("", F(0), "certified"), ("-above", F(1), LIE)):
+        made = Arrays(circulation("1.5", [3, 4, 5], F(6), more))
+        yield case(f"power{name}.gtvc", answer, made.zipped(), rtol=0.0)
+    yield case("power-3.gtvc", "certified", Arrays(Plant("huber", "pnorm3").document()).zipped())
     classes = Arrays(Plant(CLASSES, "l2", 2).document())
     yield case("multinomial.gtvc", "no exact rule", classes.zipped())
     yield from broken_files(good)

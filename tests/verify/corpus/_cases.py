@@ -27,6 +27,7 @@ STATUSES = {
     "quadratic": 3,
     "too large to be enclosed": 3,
     "budget": 3,
+    "too close": 3,
     "direction": 3,
     "strong convexity": 3,
     "root": 3,

@@ -3,13 +3,14 @@
 w is chosen, then a flow u in the subdifferential of the penalty at w and multipliers r in those of
 the losses; what is missing in flow conservation is the slope of a point term, whose point a is
 chosen last. All numbers are short, so that every a is a double. The gap is zero but for rounded
-slopes of logistic, Poisson and multinomial losses.
+slopes of logistic, Poisson and multinomial losses, and of p-norms with powers.
 """
 
 from __future__ import annotations
 
 import math
 import random
+from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction as F
 from typing import Any
 
@@ -17,6 +18,7 @@ from _numbers import Document, double, doubles, hashed, number, numbers
 
 Vector = list[F]
 PENALTIES = ("l1", "l2", "linf", "squared", "quadratic", "singular", "pnorm1", "pnorm2", "pnorminf")
+POWERS = ("pnorm1.5", "pnorm3", "pnorm1.1", "pnorm17.3")
 ROWS = ("squared", "huber", "pseudohuber", "absolute", "quantile", "hinge", "logistic", "poisson")
 AT_NODES = ("point", "ridge", "ridges", "l1", "l1s", "box", "simplex")
 CLASSES = "multinomial"  # of an even dimension: 2 classes in 2, and 3 in 6
@@ -31,6 +33,25 @@ def sign(x: F) -> int:
 
 def dot(a: Vector, b: Vector) -> F:
     return sum((x * y for x, y in zip(a, b, strict=True)), F(0))
+
+
+def power(x: Decimal, s: Decimal) -> Decimal:
+    """Return x^s, x > 0, to 50 digits: of exp and ln, which every library rounds correctly."""
+    digits = Context(50)
+    return digits.exp(digits.multiply(s, digits.ln(x)))
+
+
+def slope_of_power(z: Vector, p: str) -> Vector:
+    """Return a subgradient of the p-norm at z, rounded to 2^-30 so that it is one no more."""
+    sizes = [Decimal(str(float(abs(x)))) for x in z if x]
+    exponent = Decimal(p)
+    length = power(sum(power(x, exponent) for x in sizes), 1 / exponent)
+    found = []
+    for x in z:
+        exact = power(abs(Decimal(str(float(x)))) / length, exponent - 1) if x else Decimal(0)
+        units = (exact * 2**30).to_integral_value(ROUND_DOWN)
+        found.append(F(sign(x) * int(units), 2**30))
+    return found
 
 
 class Plant:
@@ -93,6 +114,8 @@ class Plant:
             length = F(math.isqrt(int(4 * dot(z, z))), 2)
             assert length**2 == dot(z, z)
             return [c * x / length for x in z]
+        if name in POWERS and self.d > 1:
+            return [c * x for x in slope_of_power(z, name.removeprefix("pnorm"))]
         top = max(range(self.d), key=lambda j: abs(z[j]))
         return [c * sign(x) if j == top else F(0) for j, x in enumerate(z)]
 
@@ -245,7 +268,7 @@ class Plant:
             penalty = {"kind": "quadratic", "Q": doubles(rows)}
         elif self.penalty.startswith("pnorm"):
             p = self.penalty.removeprefix("pnorm")
-            penalty = {"kind": "pnorm", "p": p if p == "inf" else double(int(p))}
+            penalty = {"kind": "pnorm", "p": p if p == "inf" else float(p).hex()}
         return {
             "schema": "gtv-problem/1",
             "n_nodes": self.n,

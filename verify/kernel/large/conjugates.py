@@ -16,6 +16,7 @@ from verify.kernel import numbers, work
 from verify.kernel.large.tables import Columns, Table
 from verify.kernel.matrices import Semidefinite
 from verify.kernel.numbers import Bounds, Number
+from verify.kernel.powers import PowerNorm
 from verify.kernel.verdict import false
 
 # Different denominators that are kept apart until they are enclosed, more than `numbers.quotients`
@@ -130,6 +131,24 @@ class Capacities(Conjugate):
             if size * (1 << down) > limit:
                 ends, number = [piece.heads[e], piece.tails[e]], piece.start + e
                 raise false(f"the flow on edge {number} {ends} is above its capacity")
+
+
+class PowerCapacities(Conjugate):
+    """Zero, where no flow is above its capacity, whose dual norm has powers."""
+
+    def __init__(self, norm: PowerNorm, k_caps: int, k: int) -> None:
+        self.norm = norm
+        self.scale, self.up = 1 << max(0, k_caps - k), max(0, k - k_caps)
+
+    def upper(self) -> Fraction:
+        """Return zero."""
+        return Fraction(0)
+
+    def add(self, columns: Columns, piece: Piece) -> None:
+        """Compare with the capacities."""
+        for e, (flow, cap) in enumerate(zip(zip(*columns, strict=True), piece.caps, strict=True)):
+            edge = f"edge {piece.start + e} {[piece.heads[e], piece.tails[e]]}"
+            self.norm.check([x * self.scale for x in flow], cap << self.up, edge)
 
 
 def squares_of(columns: Columns) -> list[Number]:

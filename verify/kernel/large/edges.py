@@ -18,6 +18,7 @@ from verify.kernel.large.conjugates import (
     Capacities,
     Conjugate,
     Piece,
+    PowerCapacities,
     QuadraticConjugate,
     SquaredConjugate,
     sizes_of,
@@ -29,6 +30,7 @@ from verify.kernel.large.ratios import RatioBalance
 from verify.kernel.large.tables import Columns, Table, integers
 from verify.kernel.matrices import Semidefinite
 from verify.kernel.numbers import Bounds, Number
+from verify.kernel.powers import PowerNorm
 from verify.kernel.verdict import Verdict
 
 PIECE = 1 << 17  # numbers looked at together
@@ -46,6 +48,8 @@ class Edges:
         self.weights = content.scales["weights"]
         self.k_caps = self.k_lam + self.weights.exponent
         self.phi = _norm_of(head.plain["penalty"], head.d)
+        if self.phi == "pnorm":
+            self.norm = PowerNorm(head.plain["penalty"]["p"])
         if self.phi == "quadratic":
             q = head.plain["penalty"]["Q"]
             self.q, self.k_q = numbers.table(q, head.d, head.d, "Q")
@@ -96,6 +100,8 @@ class Edges:
         if self.phi == "squared":
             total = sum(map(operator.mul, caps, squares_of(rows)))
             return numbers.exactly(total, self.k_caps + 2 * k + 1)
+        if self.phi == "pnorm":
+            return self.norm.total(list(zip(*rows, strict=True)), caps, k + self.k_caps)
         if self.phi == "quadratic":
             forms = _forms(rows, self.q)
             total = sum(map(operator.mul, caps, forms))
@@ -129,6 +135,8 @@ class Edges:
     def _conjugate(self, u: Table, witness: Quadratic | None) -> Conjugate:
         if self.phi == "squared":
             return SquaredConjugate(2 * u.k - self.k_caps + 1)
+        if self.phi == "pnorm":
+            return PowerCapacities(self.norm, self.k_caps, u.k)
         if self.phi != "quadratic":
             return Capacities(self.phi, self.k_caps, u.k)
         if witness is None:
@@ -152,11 +160,9 @@ def _norm_of(penalty: dict[str, Any], d: int) -> str:
     if kind == "opaque":
         raise Verdict("UNPROVED", f"no exact rule for the penalty {penalty['name']!r}")
     if kind == "pnorm":
-        kind = NORM_OF_P.get(penalty["p"], "l1" if d == 1 else "")
-        if not kind:
-            raise Verdict("UNPROVED", "no exact rule for the p-norm unless p is 1, 2 or inf")
+        kind = NORM_OF_P.get(penalty["p"], kind)
     # In one dimension every norm is the absolute value.
-    return "l1" if d == 1 and kind in ("l2", "linf") else kind
+    return "l1" if d == 1 and kind in ("l2", "linf", "pnorm") else kind
 
 
 def _differences(column: list[Number], piece: Piece) -> list[Number]:

@@ -61,9 +61,8 @@ def test_losses_and_penalties(loss: str, phi: str, d: int, tmp_path: Path) -> No
         assert_same(*both(bad, tmp_path))
 
 
-@pytest.mark.parametrize("penalty", [{"kind": "pnorm", "p": 3.0}, {"kind": "opaque", "name": "é"}])
-def test_what_has_no_rule(penalty: dict[str, Any], tmp_path: Path) -> None:
-    data = {**instance(1, "point"), "penalty": penalty}
+def test_what_has_no_rule(tmp_path: Path) -> None:
+    data = {**instance(1, "point"), "penalty": {"kind": "opaque", "name": "é"}}
     one, other = both(dict(verify.certify(data, np.zeros((12, 2))).document), tmp_path)
     assert (one.status, other.status) == ("UNPROVED", "UNPROVED")
     assert one.reason == other.reason
