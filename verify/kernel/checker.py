@@ -258,7 +258,8 @@ class Problem:
     ) -> None:
         """Check  sum_k B_k^T r_k + D^T u = 0  at every node, in every coordinate."""
         k = max([k_u, *(k for _, k in images)])
-        self._charge_sums(u, images)
+        rows = 2 * len(self.edges) + sum(len(image) for image, _ in images)
+        work.operations(2 * self.d * rows)
         one = 1 << (k - k_u)
         into = ((i, flow, one) for (i, _), flow in zip(self.edges, u, strict=True))
         out = ((j, flow, -one) for (_, j), flow in zip(self.edges, u, strict=True))
@@ -267,18 +268,11 @@ class Problem:
         for i, row, scale in chain(into, out, own):
             total = sums[i]
             for c, x in enumerate(row):
-                total[c] += x * scale
+                total[c] = work.plus(total[c], x * scale)
         for i, total in sums.items():
             if any(total):
                 c = next(c for c, x in enumerate(total) if x)
                 raise false(f"the flow is not conserved at node {i}, coordinate {c}")
-
-    def _charge_sums(self, u: Table, images: list[tuple[dict[int, list[Number]], int]]) -> None:
-        """Count the work of adding up what enters and leaves the nodes."""
-        rational = sum(work.rational_rows(image.values()) for image, _ in images)
-        rows = 2 * len(self.edges) + sum(len(image) for image, _ in images)
-        work.operations(2 * self.d * rows)
-        work.fractions(2 * self.d * (rational + 2 * work.rational_rows(u)))
 
     def _upper_conjugate(self, u: Table, k: int, quadratic: object) -> Fraction:
         """Return an upper bound of sum_e (lam A_e phi)*(u_e); a flow above capacity is refused."""

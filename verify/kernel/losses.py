@@ -229,7 +229,8 @@ class RuleTerm(Term):
         super().charge(rational, width, sums)
         if self.c is not None:
             work.operations(16 * len(self.c))
-            work.fractions(2 * len(self.c))
+            work.divisions(2 * len(self.c))
+            work.rows(min(rational, len(self.node)), width)
 
     def images(self, w: Table) -> list[Number]:
         """Return the numbers B w_i."""
@@ -301,7 +302,7 @@ class RowTerm(RuleTerm):
         work.operations(16 * rows)
         if self.kind in ENCLOSED:
             work.charge(800 * rows)
-            work.fractions(2 * rows)
+            work.divisions(2 * rows)
             work.operations(16 * rows)
             work.rows(4 * min(rational, rows), width)
 
@@ -317,7 +318,7 @@ class RowTerm(RuleTerm):
         for i, v, x in zip(self.node, r, self.x, strict=True):
             total = image[i]
             for c in range(self.d):
-                total[c] += x[c] * v
+                total[c] = work.plus(total[c], x[c] * v)
         return self.upper_sum(r, k, name), image, k + self.k_x
 
 
@@ -345,7 +346,7 @@ class MultinomialTerm(Term):
         super().charge(rational, width, sums)
         each = len(self.node) * self.classes
         work.charge(800 * each)
-        work.fractions(2 * each)
+        work.divisions(2 * each)
         work.operations(32 * each)
         work.rows(4 * min(rational, len(self.node)) * self.classes, width)
 
@@ -368,7 +369,7 @@ class MultinomialTerm(Term):
             slopes, total = [*others[:y], -sum(others), *others[y:]], image[i]
             for j, v in enumerate(x):
                 for c, s in enumerate(slopes, j * self.classes):
-                    total[c] += v * s
+                    total[c] = work.plus(total[c], v * s)
         return self.upper_conjugate(r, k, name), image, k + self.k_x
 
     def upper_conjugate(self, r: Table, k: int, name: str) -> Fraction:
@@ -418,11 +419,12 @@ class BoxTerm(Term):
 
     def charge(self, rational: int, width: int, sums: int) -> None:
         """Count the work of one pass over the bounds, which are compared as rationals."""
-        work.fractions(4 * self.size)
+        super().charge(rational, width, sums)
+        work.divisions(4 * self.size)
 
     def violation(self, w: Table, k: int) -> str | None:
         """Compare with every finite entry."""
-        self.charge(len(self.node), self.d, 0)
+        self.charge(work.rational_rows(w[i] for i in self.node), self.d, 0)
         for i, ends in zip(self.node, self.ends, strict=True):
             for c, (x, (low, high)) in enumerate(zip(w[i], ends, strict=True)):
                 v = x * numbers.unit(k)

@@ -135,6 +135,24 @@ def fractions(count: int) -> None:
         charge(count * fraction(meter.bits + meter.long + meter.common.bit_length()))
 
 
+def divisions(count: int) -> None:
+    """Count divisions of products of two integers that have been read; rationals count apart."""
+    meter = _METER.get()
+    if meter is not None:
+        charge(count * fraction(2 * meter.bits))
+
+
+def plus(a: int | Fraction, b: int | Fraction) -> int | Fraction:
+    """Return a + b, counted by the lengths of these two where one of them is a rational.
+
+    Sums at a node have the denominators of its own rationals, and not those of all others.
+    """
+    if type(a) is Fraction or type(b) is Fraction:
+        one, other = length(a), length(b)
+        charge(2 * addition(max(one, other), min(one, other)))
+    return a + b
+
+
 def rational_rows(table: Iterable[Iterable[int | Fraction]]) -> int:
     """Return how many rows of a table have a rational; 0 if nothing is counted."""
     meter = _METER.get()

@@ -422,3 +422,21 @@ def test_honest_documents_are_far_from_the_budget(kind: str) -> None:
     proof = verify.certify(data, np.tile(w, (n, 1)), u, search=False)
     assert proof.status == "CERTIFIED"
     assert verify.check(proof.document, budget=STEPS // 3).status == "CERTIFIED"
+
+
+def test_ratios_of_many_components_are_far_from_the_budget() -> None:
+    """Each component has denominators of its own, which only its own sums have."""
+    rng = np.random.default_rng(0)
+    n, d, count = 150, 4, 6
+    x, y = rng.standard_normal((n, count, d)), rng.standard_normal((n, count))
+    term = {
+        "kind": "squared",
+        "node": np.repeat(np.arange(n), count),
+        "X": x.reshape(-1, d),
+        "y": y.ravel(),
+        "weight": np.full(n * count, 0.3),
+    }
+    w = np.array([np.linalg.lstsq(a, b, rcond=None)[0] for a, b in zip(x, y, strict=True)])
+    proof = verify.certify(problem(n, d, [], [term]), w, np.zeros((0, d)), search=False)
+    assert sum("/" in r for r in proof.document["dual"]["r"][0]) > n
+    assert verify.check(proof.document, budget=STEPS // 3).status == "CERTIFIED"

@@ -111,7 +111,7 @@ class LargeTerm:
             part.term.charge(0, 0, 0)
             self._add_image(part, columns, balance, ratios.k - r.k)
             for b in r.rows_of_ratios(part.start, part.rows):
-                work.charge(12 * r.cost(b))
+                work.charge(20 * r.cost(b))
                 ratios.add(self.node[b], r.ratios[b], self._factors(part, b, ratios.k - r.k))
             columns = r.with_ratios(columns, part.start)
             name = f"dual.r[{self.number}][{part.start}:]"
