@@ -108,12 +108,15 @@ class Candidate:
         Edges that residuals may be routed along.
     lower : float
         Float estimate of the bound: P(point) less the gap and what is not conserved.
+    hope : float
+        The same, were all of it conserved.
     """
 
     flow: FloatFlow
     point: FloatArray
     active: BoolArray
     lower: float
+    hope: float
 
 
 class DualSearch:
@@ -192,9 +195,11 @@ class DualSearch:
 
     def _candidate(self, flow: FloatFlow, point: FloatArray, active: BoolArray) -> Candidate:
         with overflowing():
-            lower = self.inst.value(point) - flow.gap - flow.missing
+            hope = self.inst.value(point) - flow.gap
+            lower = hope - flow.missing
         # Infinity minus infinity estimates nothing, so any other candidate is to be preferred.
-        return Candidate(flow, point, active, -np.inf if np.isnan(lower) else lower)
+        hope, lower = (-np.inf if np.isnan(x) else x for x in (hope, lower))
+        return Candidate(flow, point, active, lower, hope)
 
     def _flows(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield flows, each with the point that goes with it.

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from _plain_instances import Data, instance, solve
 
 import verify
 from verify.certificates import _entry, _limits
+from verify.certificates._dual_points import Candidate, DualSearch
 from verify.certificates._limits import Clock
 
 
@@ -123,3 +125,24 @@ def test_the_advised_tolerance_is_enough() -> None:
     assert rough.status == "UNPROVED"
     rtol = float(rough.reason.rpartition("rtol=")[2].rstrip(")"))
     assert verify.certify(data, w + 1e-4, u, rtol=rtol, search=False).status == "CERTIFIED"
+
+
+def test_a_flow_is_tried_before_solving_again_though_much_of_it_seems_to_be_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In raw units the estimate of what rounding costs is far above what it does cost."""
+    data = instance(11, "mixed", "l2")
+    w, u = solve(data)
+    made = DualSearch._candidate
+    tried = []
+
+    def pessimistic(self: DualSearch, *arguments: Any) -> Candidate:
+        return replace(made(self, *arguments), lower=-1e9)
+
+    def solver(rtol: float) -> Any:
+        tried.append(rtol)
+        return SimpleNamespace(w=w, u=u)
+
+    monkeypatch.setattr(DualSearch, "_candidate", pessimistic)
+    assert verify.certify(_Problem(data=data, solve=solver), w, u).status == "CERTIFIED"
+    assert not tried
