@@ -74,6 +74,8 @@ def penalty(kind: str, d: int, rng: np.random.Generator) -> Data:
     if kind == "quadratic":
         root = rng.integers(-2, 3, (d, d)) + 3.0 * np.eye(d)
         return {"kind": kind, "Q": root @ root.T + np.eye(d)}
+    if kind.startswith("pnorm"):
+        return {"kind": "pnorm", "p": float(kind.removeprefix("pnorm"))}
     return {"kind": kind}
 
 

@@ -53,6 +53,8 @@ def certified(
         ("few_rows", "l1", "path"),  # rows of several nodes take what arrives at a root
         ("unlabelled", "linf", "components"),
         ("point", "l2", "complete"),  # every node absorbs
+        ("unlabelled", "pnorm1.5", "connected"),
+        ("unlabelled", "pnorm1.1", "connected"),
         ("mixed", "l2", "path"),  # few nodes absorb, and others are routed to them
         ("ridge", "l1", "empty"),
         ("quantile", "l2", "connected"),  # multipliers at the ends of their intervals
