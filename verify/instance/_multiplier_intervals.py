@@ -10,7 +10,7 @@ import numpy as np
 from verify._arrays import BoolArray, FloatArray, IntArray
 from verify.instance import _integers as integers
 from verify.instance._integers import Exact
-from verify.kernel.losses import SLOPES
+from verify.kernel.rules import SLOPES
 
 
 @dataclass(frozen=True)

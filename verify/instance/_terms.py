@@ -26,7 +26,7 @@ from verify.instance._functions import (
 from verify.instance._integers import Exact
 from verify.instance._multiplier_intervals import Domain, domain, row_domain
 from verify.kernel.data import CLASSES, ROWS
-from verify.kernel.losses import CURVED
+from verify.kernel.rules import CURVED
 
 INF = np.inf
 

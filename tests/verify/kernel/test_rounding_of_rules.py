@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 
 from verify.kernel import numbers
-from verify.kernel.losses import RULES, term_of
+from verify.kernel.losses import term_of
 from verify.kernel.numbers import TEN50
+from verify.kernel.rules import RULES
 
 
 @pytest.mark.parametrize("kind", ["logistic", "poisson"])

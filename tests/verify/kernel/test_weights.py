@@ -12,8 +12,9 @@ from _plain_instances import instance, solve
 
 import verify
 from verify.kernel.data import ROWS, TERMS, WEIGHTED, canonical, digest
-from verify.kernel.losses import ENCLOSED, Term, term_of
+from verify.kernel.losses import Term, term_of
 from verify.kernel.numbers import table, unit
+from verify.kernel.rules import ENCLOSED
 from verify.kernel.verdict import Verdict
 
 Data = dict[str, Any]
