@@ -10,6 +10,7 @@ from verify.certificates._limits import Clock
 from verify.instance._instance import plain_data
 
 LARGE = 20_000  # numbers in w and u; from there on texts take half a second and more
+LARGE_DATA = 60_000  # numbers in them and in the data rows; the same
 
 
 def certify(
@@ -77,10 +78,11 @@ def certify(
 
 
 def _is_large(problem: Any) -> bool:
-    """Whether a witness has so many numbers that arrays are worth it."""
+    """Whether witness and data have so many numbers that arrays are worth it."""
     data = plain_data(problem)
     try:
         count = (data["n_nodes"] + len(data["edges"])) * data["dim"]
-        return bool(count >= LARGE)
-    except (KeyError, TypeError):
+        rows = sum(getattr(term.get("X"), "size", 0) for term in data["terms"])
+        return bool(count >= LARGE or count + rows >= LARGE_DATA)
+    except (AttributeError, KeyError, TypeError):
         return False

@@ -57,6 +57,16 @@ def test_five_thousand_nodes(tmp_path: Path) -> None:
     assert np.abs(certificate.u - solution.u).max() < 1e-8
 
 
+@pytest.mark.parametrize(("most", "in_arrays"), [(800, False), (100, True)])
+def test_data_rows_count_too(most: int, in_arrays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_entry, "LARGE", 10**9)
+    monkeypatch.setattr(_entry, "LARGE_DATA", most)
+    problem, solution = geometric(20)
+    certificate = verify.certify(problem, solution.w, solution.u)
+    assert certificate.status == "CERTIFIED"
+    assert isinstance(certificate.document, ArraysDocument) == in_arrays
+
+
 def test_the_same_document_as_json(tmp_path: Path) -> None:
     problem, solution = geometric(300)
     certificate = verify.certify(problem, solution.w, solution.u)
