@@ -284,8 +284,7 @@ class Problem:
         scale, more = 1 << max(0, self.k_caps - k), max(0, k - self.k_caps)
         if self.phi == "pnorm":
             for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):
-                edge = f"edge {e} {self.edges[e]}"
-                self.norm.check([x * scale for x in flow], cap << more, edge)
+                self.norm.check(flow, scale, cap << more, f"edge {e} {self.edges[e]}")
             return Fraction(0)
         size, power = DUAL_NORMS[self.phi]
         for e, (flow, cap) in enumerate(zip(u, self.caps, strict=True)):

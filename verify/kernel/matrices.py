@@ -28,7 +28,7 @@ def lower_diagonal(matrix: Sequence[Sequence[Number]], root: Root, plus: Root = 
     """
     d, rows = len(matrix), len(root[0]) + len(plus[0])
     work.operations(d * d * rows)
-    work.fractions(8 * d * d)
+    work.divisions(8 * d * d)
     work.charge(8 * d * d * work.fraction(2 * max(root[1], plus[1])))
     work.rows(d * d if work.rational_rows([*root[0], *plus[0]]) else 0, rows)
     grams = [(numbers.unit(2 * k), list(zip(*r, strict=True)) or [()] * d) for r, k in (plus, root)]

@@ -115,7 +115,9 @@ def table(
     """Read a rows x columns table of witness numbers on one power of two, as `scaled` does."""
     parts = [as_list(row, columns, f"a row of {name}") for row in as_list(value, rows, name)]
     v, k = scaled([x for row in parts for x in row])
-    return [v[i * columns : (i + 1) * columns] for i in range(len(parts))], k
+    found = [v[i * columns : (i + 1) * columns] for i in range(len(parts))]
+    work.read_rows(found)
+    return found, k
 
 
 class Bounds(NamedTuple):

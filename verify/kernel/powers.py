@@ -70,9 +70,9 @@ class PowerNorm:
             return True
         return False if sum(low for low, _ in parts) > most else None
 
-    def check(self, u: Sequence[Number], cap: int, edge: str) -> None:
-        """Raise `Verdict` unless ||u||_q <= cap is proved."""
-        within = self.is_within(u, cap)
+    def check(self, u: Sequence[Number], scale: int, cap: int, edge: str) -> None:
+        """Raise `Verdict` unless scale ||u||_q <= cap is proved."""
+        within = self.is_within([x * scale for x in u], cap)
         if within is None:
             reason = f"the flow on {edge} is too close to its capacity for powers to be compared"
             raise Verdict("UNPROVED", reason)

@@ -30,12 +30,13 @@ class _Meter:
     """What has been done, and how long the numbers are that have been read.
 
     ``bits`` are those of the integers, ``long`` those of numerators and denominators of rationals
-    that are none over a power of two, and ``common`` is a common denominator of them.
+    that are none over a power of two, and ``common`` is a common denominator of them. Over one of
+    its own the rationals of a row of a table are at most as long as ``row``, 0 without any.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit, self.done = limit, 0
-        self.bits, self.long, self.common = 0, 0, 1
+        self.bits, self.long, self.common, self.row = 0, 0, 1, 0
 
 
 _METER: ContextVar[_Meter | None] = ContextVar("_METER", default=None)
@@ -99,6 +100,21 @@ def read(count: int, bits: int, rationals: Sequence[Fraction], shift: int) -> No
         charge(fraction(size))
 
 
+def read_rows(table: Iterable[Sequence[int | Fraction]]) -> None:
+    """Look how long the rows of a table are over a common denominator each."""
+    meter = _METER.get()
+    if meter is None or meter.common == 1:
+        return
+    for row in table:
+        common = 1
+        for x in row:
+            if common % x.denominator:
+                charge(2 * addition(common.bit_length(), x.denominator.bit_length()))
+                common = lcm(common, x.denominator)
+        if common > 1:
+            meter.row = max(meter.row, common.bit_length() + meter.long)
+
+
 def operations(count: int) -> None:
     """Count operations with integers as long as any that has been read, or products of two."""
     meter = _METER.get()
@@ -109,13 +125,15 @@ def operations(count: int) -> None:
 def rows(count: int, width: int) -> None:
     """Count rows that so many rationals each take part in: sums of products, squared and added up.
 
-    Unlike integers, rationals grow when they are added, until they have a common denominator.
+    Unlike integers, rationals grow when they are added, until they have a common denominator:
+    that of a row of a table, or of two, or of all.
     """
     meter = _METER.get()
     if meter is None or not count:
         return
     common = meter.common.bit_length()
-    size = min(width * meter.long, meter.long + common) + meter.bits
+    whole = meter.long + common
+    size = min(width * meter.long, 2 * meter.row or whole, whole) + meter.bits
     each = width * addition(size, meter.long + meter.bits) + 6 * fraction(2 * size)
     charge(count * (each + 2 * addition(2 * (common + size), 2 * size)))
 

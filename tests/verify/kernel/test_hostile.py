@@ -440,3 +440,23 @@ def test_ratios_of_many_components_are_far_from_the_budget() -> None:
     proof = verify.certify(problem(n, d, [], [term]), w, np.zeros((0, d)), search=False)
     assert sum("/" in r for r in proof.document["dual"]["r"][0]) > n
     assert verify.check(proof.document, budget=STEPS // 3).status == "CERTIFIED"
+
+
+def test_ratios_of_flows_are_far_from_the_budget() -> None:
+    """The entries of a flow have one denominator, and not as many as there are coordinates."""
+    rng = np.random.default_rng(0)
+    n, d, length = 40, 15, 5  # paths; no node has as many rows as coordinates
+    ends = [[i, i + 1] for i in range(n - 1) if (i + 1) % length]
+    node = np.repeat(np.arange(n), 8)
+    term = {
+        "kind": "absolute",
+        "node": node,
+        "X": rng.standard_normal((len(node), d)),
+        "y": rng.standard_normal(len(node)),
+    }
+    root = rng.standard_normal((d, d))
+    penalty = {"kind": "quadratic", "Q": root @ root.T / d}
+    data = problem(n, d, ends, [term]) | {"penalty": penalty}
+    proof = verify.certify(data, np.zeros((n, d)))
+    assert sum("/" in x for row in proof.document["dual"]["u"] for x in row) > n
+    assert verify.check(proof.document, budget=STEPS // 2).status == "REFUTED"

@@ -148,7 +148,7 @@ class PowerCapacities(Conjugate):
         """Compare with the capacities."""
         for e, (flow, cap) in enumerate(zip(zip(*columns, strict=True), piece.caps, strict=True)):
             edge = f"edge {piece.start + e} {[piece.heads[e], piece.tails[e]]}"
-            self.norm.check([x * self.scale for x in flow], cap << self.up, edge)
+            self.norm.check(flow, self.scale, cap << self.up, edge)
 
 
 def squares_of(columns: Columns) -> list[Number]:
