@@ -279,7 +279,21 @@ class Correction:
         curvature = np.where(self._curved, c["mu"], np.inf)
         t = np.where(self._touched, own.weights(point.t, curvature, barrier, least), 0.0)
         reach = np.abs(point.nu) + np.abs(point.t).max(axis=1, initial=0.0)
-        return Metric(edges, rows, t, np.where(self._summed, reach**2 / barrier, 0.0))
+        nu = np.where(self._summed, reach**2 / barrier, 0.0)
+        return Metric(self._held(edges, rows, t), rows, t, nu)
+
+    def _held(self, edges: FloatArray, rows: FloatArray, t: FloatArray) -> FloatArray:
+        """Return blocks W (m, d, d) of edges that are not too loose beside rows and coordinates.
+
+        What clusters of nodes have to balance among themselves would be rounding in the factor.
+        """
+        own = t.copy()
+        np.add.at(own, self._parts.owner, rows[:, None] * self._parts.X**2)
+        most = CORRECTION.loosest * own.max(axis=0, initial=0.0)
+        with np.errstate(divide="ignore"):
+            least = np.where(most > 0.0, 1.0 / most, 0.0)
+        held = np.linalg.solve(np.eye(len(most)) + edges * least, edges)
+        return np.asarray(0.5 * (held + held.transpose(0, 2, 1)))
 
     def _limits(self, point: DualPoint) -> FloatArray:
         """Return the capacities, or less where that is more than whatever can flow.

@@ -76,6 +76,9 @@ class CorrectionSettings:
     # ones leave alone what has met an end.
     first_room: float = 1e-5
     least_room: float = 1e-11
+    # No edge counts as more than so many times as loose, in a coordinate, as the loosest node's
+    # rows: from 1e8 on, clusters that hardly anything flows into lost what they had to make up.
+    loosest: float = 1e4
     # Steps on what rounding has left of a step, with the same factors.
     refinements: int = 3
     # Added to the diagonal, of ones: what rounding makes of it, so that pivots stay positive.

@@ -15,6 +15,7 @@ from gtvcvx.losses.node._scalar import KINK, row_slope
 from gtvcvx.solvers.driver import Limits
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._reach import within_reach
+from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise, planned
 
 NODES, DIM, ROWS = 14, 3, 4
 LOSSES = {
@@ -145,6 +146,26 @@ def test_capacities_far_beyond_what_flows_do_not_hide_what_rows_take():
     w, u, a = found(within_reach(far))
     gap, _ = far.bounds.corrected(w, u, a)
     assert gap.total <= 1e-5 * far.value(w)
+
+
+def test_clusters_that_hardly_anything_flows_into_are_balanced():
+    """Unlabelled nodes far from the labels: beside their edges, what rows take was rounding."""
+    rng = np.random.default_rng(1)
+    places = rng.random((120, 2))
+    X = np.ones((120, 3, 3))  # intercept, year, income
+    X[:, :, 1], X[:, :, 2] = rng.uniform(1990, 2020, (120, 3)), rng.uniform(2e4, 2e5, (120, 3))
+    slopes = np.where(places[:, :1] < 0.5, [1.0, 0.01, 1e-4], [3.0, -0.01, 2e-4])
+    score = np.einsum("nrd,nd->nr", X, slopes) + 0.1 * rng.standard_normal((120, 3))
+    y, labelled = 1.0 * (score > np.median(score)), rng.random(120) < 0.2
+    losses = gtv.LogisticLoss.stack(X, y, labelled=labelled)
+    problem = gtv.GTVProblem(generators.nearest_neighbours(places, 5), losses, "l2", 100.0)
+    method = Blockwise(problem, planned(problem))
+    method.begin(Limits(1e-6, 200), np.inf)
+    while not method.due():
+        method.run(1)
+    pair = method.proposal()
+    gap, _ = problem.bounds.corrected(pair.w, pair.u, pair.a)
+    assert gap.total <= 1e-6 * problem.value(pair.w)
 
 
 def test_what_a_balance_misses_is_no_bound_at_small_points():

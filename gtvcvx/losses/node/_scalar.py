@@ -189,6 +189,35 @@ _SLOPES = (
 )
 
 
+def row_point(rows: Records, a: FloatArray) -> FloatArray:
+    """Return z with f'(z) = a, a inside [low, high], for rows without kinks."""
+    return by_kind(_POINTS, rows, a)
+
+
+def _logistic_point(rows: Records, a: FloatArray) -> FloatArray:
+    p = _signed(rows, a) / rows["c"]
+    return _signed(rows, np.log(p) - np.log1p(-p))
+
+
+def _pseudo_huber_point(rows: Records, a: FloatArray) -> FloatArray:
+    b, delta = a / rows["c"], rows["delta"]
+    return np.asarray(rows["y"] + delta * b / np.sqrt((delta - b) * (delta + b)))
+
+
+def _square_point(rows: Records, a: FloatArray) -> FloatArray:
+    return np.asarray(rows["y"] + 0.5 * a / rows["c"])
+
+
+_POINTS = (
+    _square_point,
+    _logistic_point,
+    lambda rows, a: np.log(a / rows["c"] + rows["y"]),
+    _square_point,
+    _pseudo_huber_point,
+    lambda rows, a: rows["y"],
+)
+
+
 def row_curvature(rows: Records, z: FloatArray) -> FloatArray:
     """Return f''(z), zero for a kink."""
     return by_kind(_CURVATURES, rows, z)

@@ -49,6 +49,10 @@ class NewtonSettings:
         Share of the diagonal that is added to it once steps have to be refined: variables that are
         lost to rounding do not rest then, and what they miss is found. Not before, since what only
         weak edges determine is lost in it.
+    short, steeper : float, int
+        Where smooth rows shorten a step below this share, it is found again from steeper curvatures
+        of those that rise by more than theirs say, so many times at most: rows far on the right
+        side of logistic losses have next to none, and steps knew no end.
     """
 
     inside: float = 0.99
@@ -58,6 +62,8 @@ class NewtonSettings:
     negligible: float = 0.05
     refinements: int = 40
     shift: float = 3e-14
+    short: float = 0.5
+    steeper: int = 3
 
 
 DEFAULTS = NewtonSettings()
@@ -235,20 +241,10 @@ class Newton:
 
     def iterate(self) -> None:
         """Do one iteration."""
-        slopes, flow, settings = self._slopes, self._flow, self._settings
+        slopes, flow = self._slopes, self._flow
         slopes.linearize(self._residuals[self._bounded])
         flow.linearize(self._jumps)
-        images = self._residuals[self._curved]
-        curvatures = self._terms.smooth.curvatures(images)
-        self._factorize(np.concatenate([slopes.weights, curvatures]), flow.weights)
-        self._step(0.0, corrected=False)
-        left = 1.0 - min(1.0, self._longest())
-        aim = left**settings.power * self.gap
-        if self._bends:  # balance may take longer
-            aim = max(aim, min(settings.behind * self.imbalance, self.gap))
-        step = self._step(aim / max(self._degree, 1.0), corrected=True)
-        length = min(1.0, settings.inside * self._longest())
-        self.length = self._safe_length(step, length, curvatures)
+        step = self._safe_step()
         self.w = self.w + self.length * step
         slopes.move(self.length)
         flow.move(self.length)
@@ -257,6 +253,36 @@ class Newton:
         self._balance()
         if not self._doubtful and self.imbalance > expected + self._enough:
             self._doubtful, self._system.shift = True, self._settings.shift
+
+    def _safe_step(self) -> FloatArray:
+        """Return the step of w, and note its length.
+
+        Where smooth rows shorten it by much, they are modelled as steeper, and it is found again.
+        """
+        smooth, settings = self._terms.smooth, self._settings
+        images = self._residuals[self._curved]
+        curvatures = smooth.curvatures(images)
+        step, length = self._direction(curvatures)
+        self.length = self._safe_length(step, length, curvatures)
+        for _ in range(settings.steeper if len(images) else 0):
+            if self.length >= settings.short * length:
+                break
+            curvatures = smooth.steeper(images, self._row_step[self._curved], curvatures)
+            step, length = self._direction(curvatures)
+            self.length = self._safe_length(step, length, curvatures)
+        return step
+
+    def _direction(self, curvatures: FloatArray) -> tuple[FloatArray, float]:
+        """Return the step of w with smooth rows of these curvatures, and how long it may be."""
+        slopes, flow, settings = self._slopes, self._flow, self._settings
+        self._factorize(np.concatenate([slopes.weights, curvatures]), flow.weights)
+        self._step(0.0, corrected=False)
+        left = 1.0 - min(1.0, self._longest())
+        aim = left**settings.power * self.gap
+        if self._bends:  # balance may take longer
+            aim = max(aim, min(settings.behind * self.imbalance, self.gap))
+        step = self._step(aim / max(self._degree, 1.0), corrected=True)
+        return step, min(1.0, settings.inside * self._longest())
 
     def _follow(self) -> None:
         """Take residuals and jumps after a step.

@@ -15,6 +15,7 @@ from gtvcvx.losses.node._scalar import (
     PSEUDO_HUBER,
     ROW,
     row_curvature,
+    row_point,
     row_slope,
     row_value,
 )
@@ -83,6 +84,26 @@ class SmoothRows(NamedTuple):
         """Return how much more the slope along a step from x (N,) changes than curvatures say."""
         change = self.slopes(x + length * step) - self.slopes(x)
         return dot(step, change) - length * dot(step, curvatures * step)
+
+    def steeper(self, x: FloatArray, step: FloatArray, curvatures: FloatArray) -> FloatArray:
+        """Return curvatures (N,) where slopes rise by more than those say, as a step would have it.
+
+        What a step wants of a slope is more to be trusted than where it takes the point for that.
+        """
+        slope, wanted = self.slopes(x), curvatures * step
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            risen = self.slopes(x + step) - slope
+            short = np.abs(risen) > 2.0 * np.abs(wanted)
+            end = np.where(step > 0.0, self.table["high"], self.table["low"])
+            goal = wanted.copy()
+            room = 0.9 * (end - slope)
+            goal = np.where(np.abs(goal) > np.abs(room), room, goal)
+            there = row_point(self.table, slope + goal)
+            chord = np.where(np.isfinite(risen), risen, 0.0) / step
+            secant = goal / (there - x)
+            good = np.isfinite(secant) & (secant > curvatures)
+            found = np.where(good, secant, np.where(np.isfinite(chord), chord, curvatures))
+        return np.where(short, np.maximum(found, curvatures), curvatures)
 
 
 def safe_length(
