@@ -190,8 +190,12 @@ _SLOPES = (
 
 
 def row_point(rows: Records, a: FloatArray) -> FloatArray:
-    """Return z with f'(z) = a, a inside [low, high], for rows without kinks."""
+    """Return z with f'(z) = a, for smooth rows and a in ]low, high[."""
     return by_kind(_POINTS, rows, a)
+
+
+def _square_point(rows: Records, a: FloatArray) -> FloatArray:
+    return np.asarray(rows["y"] + 0.5 * a / rows["c"])
 
 
 def _logistic_point(rows: Records, a: FloatArray) -> FloatArray:
@@ -202,10 +206,6 @@ def _logistic_point(rows: Records, a: FloatArray) -> FloatArray:
 def _pseudo_huber_point(rows: Records, a: FloatArray) -> FloatArray:
     b, delta = a / rows["c"], rows["delta"]
     return np.asarray(rows["y"] + delta * b / np.sqrt((delta - b) * (delta + b)))
-
-
-def _square_point(rows: Records, a: FloatArray) -> FloatArray:
-    return np.asarray(rows["y"] + 0.5 * a / rows["c"])
 
 
 _POINTS = (

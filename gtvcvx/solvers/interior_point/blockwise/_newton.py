@@ -63,7 +63,7 @@ class NewtonSettings:
     refinements: int = 40
     shift: float = 3e-14
     short: float = 0.5
-    steeper: int = 3
+    steeper: int = 6
 
 
 DEFAULTS = NewtonSettings()

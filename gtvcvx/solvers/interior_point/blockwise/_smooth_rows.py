@@ -33,10 +33,13 @@ class SmoothSettings:
         change by more than was expected where curvatures grow.
     shortest : float
         No step is made shorter than that.
+    steep : float
+        A row is steep where its slope changes by so many times as much as its curvature says.
     """
 
     overshoot: float = 0.5
     shortest: float = 2.0**-40
+    steep: float = 2.0
 
 
 DEFAULTS = SmoothSettings()
@@ -86,24 +89,20 @@ class SmoothRows(NamedTuple):
         return dot(step, change) - length * dot(step, curvatures * step)
 
     def steeper(self, x: FloatArray, step: FloatArray, curvatures: FloatArray) -> FloatArray:
-        """Return curvatures (N,) where slopes rise by more than those say, as a step would have it.
+        """Return curvatures (N,), larger where a step from x (N,) turns slopes by more than these.
 
-        What a step wants of a slope is more to be trusted than where it takes the point for that.
+        What such a step wants of a slope is what others press with; only where it takes the point
+        for that is wrong. So curvatures are those of chords to where slopes are as wanted, and
+        where that tells nothing, to where the step leads.
         """
         slope, wanted = self.slopes(x), curvatures * step
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            risen = self.slopes(x + step) - slope
-            short = np.abs(risen) > 2.0 * np.abs(wanted)
-            end = np.where(step > 0.0, self.table["high"], self.table["low"])
-            goal = wanted.copy()
-            room = 0.9 * (end - slope)
-            goal = np.where(np.abs(goal) > np.abs(room), room, goal)
-            there = row_point(self.table, slope + goal)
-            chord = np.where(np.isfinite(risen), risen, 0.0) / step
-            secant = goal / (there - x)
-            good = np.isfinite(secant) & (secant > curvatures)
-            found = np.where(good, secant, np.where(np.isfinite(chord), chord, curvatures))
-        return np.where(short, np.maximum(found, curvatures), curvatures)
+            change = self.slopes(x + step) - slope
+            # Slopes that change by more than is wanted have room for that.
+            steep = np.abs(change) > DEFAULTS.steep * np.abs(wanted)
+            found = wanted / (row_point(self.table, slope + wanted) - x)
+            found = np.where(found > curvatures, found, change / step)
+        return np.where(steep & np.isfinite(found), np.maximum(found, curvatures), curvatures)
 
 
 def safe_length(

@@ -296,6 +296,26 @@ def test_squares_in_raw_units_balance_beside_l1_terms(monkeypatch, penalty):
     assert run.n_iter < 30
 
 
+def separable_in_raw_units(seed, n=120):
+    """Nearly separable classes by intercept, year and income at a fifth of the nodes."""
+    rng = np.random.default_rng(seed)
+    places = rng.random((n, 2))
+    X = np.ones((n, 3, 3))
+    X[:, :, 1], X[:, :, 2] = rng.uniform(1990, 2020, (n, 3)), rng.uniform(2e4, 2e5, (n, 3))
+    slopes = np.where(places[:, :1] < 0.5, [1.0, 0.01, 1e-4], [3.0, -0.01, 2e-4])
+    score = np.einsum("nrd,nd->nr", X, slopes) + 0.1 * rng.standard_normal((n, 3))
+    y, labelled = 1.0 * (score > np.median(score)), rng.random(n) < 0.2
+    losses = gtv.LogisticLoss.stack(X, y, labelled=labelled)
+    return gtv.GTVProblem(gtv.generators.nearest_neighbours(places, 5), losses, "l2", 1.0)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_steps_of_rows_without_curvature_are_found_again(seed):
+    run = driven(separable_in_raw_units(seed), rtol=1e-6)
+    assert run.satisfied
+    assert run.n_iter < 80
+
+
 def test_nothing_is_refined_where_data_are_well_scaled(monkeypatch):
     monkeypatch.setattr(Newton, "_refine", lambda *_: pytest.fail("it was refined"))
     for penalty in PENALTIES:

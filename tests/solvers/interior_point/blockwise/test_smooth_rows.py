@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gtvcvx.losses.node._scalar import row_point
 from gtvcvx.solvers.interior_point.blockwise._smooth_rows import SmoothRows, safe_length
 
 KINDS = ("logistic", "poisson", "pseudohuber")
@@ -34,6 +35,28 @@ def test_no_rows_are_no_limit():
     assert none.value(np.empty(0)) == 0.0
     turn = none.turn(np.empty(0), np.empty(0), np.empty(0), 0.75)
     assert safe_length(lambda length: turn, 0.75, 1.0) == 0.75
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_have_the_slopes_that_were_asked_for(kind):
+    found, x = rows(kind), np.linspace(-2.0, 2.0, 6)
+    np.testing.assert_allclose(row_point(found.table, found.slopes(x)), x, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_steeper_curvatures_lead_to_the_slopes_that_a_step_wants(kind):
+    found = rows(kind)
+    # Far out curvatures are next to none, on the side from which rows have to come back.
+    side = np.where(found.table["y"] > 0.5, 1.0, -1.0) if kind == "logistic" else -np.ones(6)
+    x = 20.0 * side
+    curvatures = found.curvatures(x)
+    step = np.where(np.arange(6) % 2 == 0, -1e4, 1e-3) * side
+    steeper = found.steeper(x, step, curvatures)
+    np.testing.assert_array_equal(steeper[1::2], curvatures[1::2])
+    assert (steeper[::2] > 2.0 * curvatures[::2]).all()
+    wanted = (curvatures * step)[::2]
+    reached = (found.slopes(x + curvatures * step / steeper) - found.slopes(x))[::2]
+    np.testing.assert_allclose(reached, wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("step", "shorter"), [(-3.0, False), (0.1, False), (40.0, True)])
