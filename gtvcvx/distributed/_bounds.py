@@ -25,12 +25,12 @@ from gtvcvx.distributed._conservation import (
 from gtvcvx.distributed._domains import ShardedDomains
 from gtvcvx.distributed._parts import Parts, Rows
 from gtvcvx.duality._flow import Flow
+from gtvcvx.duality._lengths import Lengths
 from gtvcvx.duality._settings import SECOND_TRIES
 from gtvcvx.duality._terms import (
     NEAR,
     Gap,
     GapTerms,
-    Lengths,
     Noise,
     best_scale,
     conductance_of,

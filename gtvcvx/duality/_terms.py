@@ -14,13 +14,13 @@ from gtvcvx._lazy import sp
 from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
 from gtvcvx._pieces import rows_at_once, rowwise
 from gtvcvx.duality._flow import Flow
+from gtvcvx.duality._lengths import Lengths, pooled_lengths
 from gtvcvx.duality._settings import GENERIC
 from gtvcvx.duality._value_rounding import ValueRounding
 from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._doubt import SUM_ULPS, Doubt
 from gtvcvx.losses.batched._terms import Term
-from gtvcvx.losses.node._scalar import DECIDED
 from gtvcvx.penalties import Penalty
 
 #: Rows that fall without end in one direction, so that there may be no solution.
@@ -61,36 +61,6 @@ class Noise(NamedTuple):
     def total(self) -> float:
         """A few units in the last place of every term."""
         return float(4.0 * EPS * (self.work + self.values)) + self.own
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """How large solutions may be, by sums over all rows.
-
-    Parameters
-    ----------
-    totals : ndarray, shape (3 + d,)
-        Number of terms that fall without end, number of rows, sum of the squares of all targets,
-        and of each feature.
-    """
-
-    totals: FloatArray
-
-    @cached_property
-    def _squares(self) -> FloatArray:
-        """Sums of the squares of the features, (d,); infinite where there are none."""
-        return np.where(self.totals[3:] > 0.0, self.totals[3:], np.inf)
-
-    @cached_property
-    def alone(self) -> FloatArray:
-        """How large each coordinate would be if it had to make up the targets alone, (d,)."""
-        return np.asarray(np.sqrt(self.totals[2] / self._squares))
-
-    @cached_property
-    def longest(self) -> FloatArray:
-        """How long solutions may be where losses fall without end, (d,); zero where none does."""
-        rows = self.totals[1] if self.totals[0] else 0.0
-        return np.asarray(DECIDED * np.sqrt(rows / self._squares))
 
 
 class Known(NamedTuple):
@@ -230,10 +200,12 @@ class GapTerms:
         spread = np.abs(w - w.mean(axis=0)).max(axis=0)
         return np.asarray(np.maximum(spread, self._long))
 
-    @property
+    @cached_property
     def alone(self) -> FloatArray:
-        """How large each coordinate would be if it had to make up the targets alone, (d,)."""
-        return self._lengths.alone
+        """How large each coordinate may be that alone, or with others, makes up targets, (d,)."""
+        lengths, d = self._lengths, self._losses.dim
+        pooled = pooled_lengths((table["X"] for table in self._tables), d)
+        return np.maximum(lengths.alone, lengths.predictions * pooled)
 
     @cached_property
     def _long(self) -> FloatArray:

@@ -16,8 +16,10 @@ from cvxpy.error import SolverError
 import gtvcvx as gtv
 import verify
 from gtvcvx._arrays import FloatArray
+from gtvcvx.duality import _lengths
 from gtvcvx.duality._conservation import FlowConservation
-from gtvcvx.duality._terms import GapTerms, Lengths
+from gtvcvx.duality._lengths import Lengths, pooled_lengths
+from gtvcvx.duality._terms import GapTerms
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._stacked import stacked_from_terms
 from gtvcvx.losses.batched.composite._absorption import Absorption
@@ -171,7 +173,7 @@ def test_a_point_far_from_all_solutions_does_not_say_how_far():
     gap = bounds.gap_of(w, flow)
     assert gap.total > 1e-3 * p.value(w)
     assert np.all(bounds._terms.alone[0] > 100.0 * bounds._terms.reach(w)[0])
-    bounds._terms.__dict__["_lengths"] = Lengths(np.zeros(3 + p.dim))
+    bounds._terms.__dict__ |= {"_lengths": Lengths(np.zeros(3 + p.dim)), "alone": np.zeros(p.dim)}
     assert gap.rounding > 10.0 * bounds.gap_of(w, flow).rounding
 
 
@@ -192,3 +194,31 @@ def test_far_from_the_optimum_rounding_counts_whatever_the_size_of_the_objective
 
     for unit in (1.0, 2.0**-30):
         assert rounding(unit, 1e12) > 1e3 * rounding(unit, 1.0)
+
+
+@pytest.mark.parametrize("seed", [3, 23, 26])
+def test_columns_that_are_dependent_together_let_solutions_be_far(seed):
+    """Fewer rows than columns at each node: how large the intercept is all nodes tell together."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((4, 3, 5)) + 10.0 ** rng.uniform(1.0, 5.0, 5)
+    X[:, :, 0] = 1.0
+    losses = gtv.PseudoHuberLoss.stack(X, 1.0 + rng.standard_normal((4, 3)), delta=0.5)
+    p = gtv.GTVProblem(gtv.EmpiricalGraph(4, [(0, 1), (1, 2), (2, 3)]), losses, "squared", 10.0)
+    ours = p.solve(rtol=1e-9, max_iter=150)
+    assert at_most(p.lower_bound(ours.u)[0], least_known(p, ours.w))
+    assert (np.abs(ours.w) <= p.bounds._reach).all()
+
+
+def test_lengths_of_columns_together(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.array([0.0, 1e3, 1e4, 1e5]) + rng.standard_normal((40, 4))
+    exact = np.linalg.norm(np.linalg.pinv(X), axis=1)
+    np.testing.assert_allclose(pooled_lengths([X], 4), exact, rtol=1e-9)
+    monkeypatch.setattr(_lengths, "PIECE", 20)
+    np.testing.assert_allclose(pooled_lengths([X[:13], X[13:]], 4), exact, rtol=1e-9)
+    # Columns that add up to another one, and one of zeros: nothing changes along that.
+    several = np.column_stack([X[:, :2], X[:, 0] + X[:, 1], np.zeros(40)])
+    found = pooled_lengths([several], 4)
+    assert (found[:3] <= 1.0).all()
+    assert found[3] == 0.0
+    np.testing.assert_array_equal(pooled_lengths([], 2), [0.0, 0.0])
