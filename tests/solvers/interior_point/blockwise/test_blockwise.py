@@ -195,8 +195,9 @@ def test_it_gives_up_where_hardly_anything_gets_better(monkeypatch):
     assert method.n_iter == 21
 
 
-def test_it_gives_up_where_nothing_gets_better(monkeypatch):
-    problem = instance("absolute", "l2")
+@pytest.mark.parametrize(("kind", "iterations"), [("absolute", 21), ("logistic", 41)])
+def test_it_gives_up_where_nothing_gets_better(kind, iterations, monkeypatch):
+    problem = instance(kind, "l2")
     method = Blockwise(problem, planned(problem))
     method.begin(Limits(1e-6, 1000), np.inf)
     method.run(1)
@@ -204,7 +205,7 @@ def test_it_gives_up_where_nothing_gets_better(monkeypatch):
     monkeypatch.setattr(Newton, "iterate", lambda self: setattr(self, "gap", 2.0 * self.gap))
     while not method.finished:
         method.run(1)
-    assert method.n_iter == 21
+    assert method.n_iter == iterations
     assert method.proposal().w is best.w
     monkeypatch.setattr(Newton, "iterate", lambda self: setattr(self, "gap", np.nan))
     other = Blockwise(problem, planned(problem))
