@@ -73,7 +73,7 @@ def pooled_lengths(tables: Iterable[FloatArray], d: int) -> FloatArray:
         for start in range(0, len(X), step):
             look()
             stacked = np.concatenate([upper, X[start : start + step] / units])
-            upper = np.linalg.qr(stacked, mode="r")
+            upper = np.asarray(np.linalg.qr(stacked, mode="r"))
     _, sigma, basis = np.linalg.svd(upper, full_matrices=False)
     some = sigma > DEPENDENT * sigma.max(initial=0.0)
     return np.asarray(np.linalg.norm(basis[some] / sigma[some, None], axis=0) / units)
