@@ -16,7 +16,7 @@ from gtvcvx.estimators._clusterpath import ClusteringPath, PathBuilder, cluster_
 from gtvcvx.estimators._grouping import Grouping
 from gtvcvx.estimators._linkage import linkage
 from gtvcvx.estimators._point_graph import point_graph, spread_of
-from gtvcvx.estimators._search import Found, Wanted, found_clusters
+from gtvcvx.estimators._search import COVERED, Found, Wanted, found_clusters
 from gtvcvx.estimators._solving import Solving
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import PointLoss
@@ -89,7 +89,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         Cluster of each point.
     n_clusters_ : int
     converged_ : bool
-        Whether there are ``n_clusters`` clusters and the gap is small enough.
+        Whether there are ``n_clusters`` clusters, or a stable number, and the gap is small enough.
     min_cluster_size_ : int
         The one that was used.
     outliers_ : ndarray of bool, shape (n,)
@@ -117,7 +117,8 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        The gap is larger than rtol allows, or no lambda with ``n_clusters`` clusters was found.
+        The gap is larger than rtol allows, or no lambda with ``n_clusters`` clusters was found; or,
+        without ``n_clusters`` and ``lam``, no number above 1 is stable, and there is one cluster.
 
     Notes
     -----
@@ -204,9 +205,11 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         self.dual_gap_ = self.solution_.gap
         self.n_iter_ = max(self.solution_.n_iter, 1)
         as_wanted = self.n_clusters in (None, self.n_clusters_)
-        self.converged_ = as_wanted and solving.is_met(self.solution_)
+        self.converged_ = as_wanted and found.stable and solving.is_met(self.solution_)
         if not as_wanted:
             self._warn_of_number()
+        if not found.stable:
+            self._warn_of_stability()
         solving.warn(self.solution_, type(self).__name__, stacklevel=2)
         return self
 
@@ -334,6 +337,15 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         warnings.warn(
             f"{type(self).__name__}: found no lambda with n_clusters={self.n_clusters} clusters; "
             f"took {self.n_clusters_}: {why}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def _warn_of_stability(self) -> None:
+        warnings.warn(
+            f"{type(self).__name__}: no number of clusters is stable: none above 1 lasts with "
+            f"{COVERED:.0%} of the points in clusters of min_cluster_size={self.min_cluster_size_}"
+            f"; took {self.n_clusters_}: give n_clusters, or lower min_cluster_size",
             ConvergenceWarning,
             stacklevel=3,
         )

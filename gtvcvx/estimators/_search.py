@@ -45,12 +45,24 @@ SHARE_OF_ALL, FEW = 20, 5
 
 
 class Found(NamedTuple):
-    """A lambda, its solution, fused points (n,), and the size from which on they are a cluster."""
+    """A lambda, its solution, fused points (n,), and the size from which on they are a cluster.
+
+    Whether the number of clusters is stable is said where it was looked for.
+    """
 
     lam: float
     solution: Solution
     partition: IntArray
     least: int
+    stable: bool = True
+
+
+class Choice(NamedTuple):
+    """The position of a lambda in a search, the least size, and whether the number is stable."""
+
+    position: int
+    least: int
+    stable: bool = True
 
 
 @dataclass(frozen=True)
@@ -101,11 +113,12 @@ def found_clusters(
     for goal in dict.fromkeys((max(rtol, SEARCH_RTOL), rtol)):
         rough = solving if goal == rtol else make_solving(goal)
         search = Search(problem, rough, partition, least_lam, unit)
-        i, least = search.best(wanted)
+        i, least, stable = search.best(wanted)
         lam, solution = search.lams[i], search.solutions[i]
         if goal > rtol:
             solution = solving.solve(problem.with_lam(lam), solution)
-        found = Found(lam, solution, partition(solution), least)
+        # Of equal points there is one cluster, and no other number to look for.
+        found = Found(lam, solution, partition(solution), least, stable or spread == 0.0)
         expected = Counts.of(search.partitions[i], least).clusters
         if Counts.of(found.partition, least).clusters == expected or not solving.is_met(solution):
             break
@@ -147,16 +160,19 @@ class Search:
         self.partitions: list[IntArray] = []
         self._visit(START * unit)
 
-    def best(self, wanted: Wanted) -> tuple[int, int]:
-        """Position of the lambda that is looked for, or the nearest to it, and the least size."""
+    def best(self, wanted: Wanted) -> Choice:
+        """Return the lambda that is looked for, or the nearest to it."""
         if wanted.k is None:
-            return self.stable(wanted.sizes[0]), wanted.sizes[0]
+            i, least = self.stable(wanted.sizes[0]), wanted.sizes[0]
+            # Connected components never fuse: several of them are a number that lasts.
+            top = self._counts(least)[0].clusters
+            return Choice(0, least, top > 1) if i is None else Choice(i, least)
         attempts = [(least, BRIEF) for least in wanted.sizes[:TRIED]]
         for least, finest in [*attempts, *((least, FINEST) for least in wanted.sizes)]:
             i = self.numbered(wanted.k, least, finest)
             if i is not None:
-                return i, least
-        return self.nearest(wanted.k, wanted.sizes)
+                return Choice(i, least)
+        return Choice(*self.nearest(wanted.k, wanted.sizes))
 
     def numbered(self, k: int, least: int, finest: float = FINEST) -> int | None:
         """Position of a lambda with k clusters of at least ``least`` points, if there is one.
@@ -193,8 +209,8 @@ class Search:
         row, i = divmod(int(np.argmin(away)), len(self.lams))
         return i, sizes[row]
 
-    def stable(self, least: int) -> int:
-        """Position of the largest lambda with the most stable number of clusters.
+    def stable(self, least: int) -> int | None:
+        """Position of the largest lambda with the most stable number of clusters, if there is one.
 
         Longest is the life of k clusters on the scale of log lambda, over the square root of
         log((k + 1) / k). If fusions followed each other at powers of 1 / k, lives would be
@@ -214,7 +230,7 @@ class Search:
         total = np.bincount(number, np.where(covered >= COVERED, covered * life, 0.0))
         total[: max(number[0], 1) + 1] = 0.0
         if not total.any():
-            return 0
+            return None
         sizes = np.arange(1, len(total))
         best = 1 + int(np.argmax(total[1:] / np.sqrt(np.log1p(1.0 / sizes))))
         return int(np.argmax(number == best))
