@@ -12,8 +12,9 @@ EPS = float(np.finfo(np.float64).eps)
 _SAFE_LOW, _SAFE_HIGH = 1e-280, 1e300
 
 
-# Rows of at most this length are gone through column by column.
-_FEW = 8
+# Rows of at most this length are gone through column by column: NumPy's sums along short rows take
+# several times as long; largest entries do up to the other length.
+_FEW, _FEW_LARGEST = 3, 8
 
 
 def row_norm_2(v: FloatArray) -> FloatArray:
@@ -21,12 +22,12 @@ def row_norm_2(v: FloatArray) -> FloatArray:
     if v.shape[1] == 1:
         return np.abs(v[:, 0])
     with np.errstate(over="ignore"):
-        squares = np.einsum("ij,ij->i", v, v)
+        squares = row_squares(v)
     norms = np.sqrt(squares)
     if squares.size and squares.min() > _SAFE_LOW and squares.max() < _SAFE_HIGH:
         return norms
-    unsafe = np.flatnonzero(~((squares > _SAFE_LOW) & (squares < _SAFE_HIGH)))
-    unsafe = unsafe[v[unsafe].any(axis=1)]  # many rows are zero, and the rest is slow
+    lost = ~((squares > _SAFE_LOW) & (squares < _SAFE_HIGH))
+    unsafe = np.flatnonzero(lost & (row_norm_inf(v) != 0.0))  # many rows are zero
     if unsafe.size:
         norms[unsafe] = _scaled_row_norm(v[unsafe], 2.0)
     return norms
@@ -34,27 +35,37 @@ def row_norm_2(v: FloatArray) -> FloatArray:
 
 def row_squares(v: FloatArray) -> FloatArray:
     """||v_e||_2^2 for every row of v (m, d): (m,)."""
-    if v.shape[1] == 1:  # along rows of one entry NumPy takes ten times as long
-        return np.square(v[:, 0])
-    squares: FloatArray = np.sum(v**2, axis=1)
+    if not 0 < v.shape[1] <= _FEW:
+        squares: FloatArray = np.einsum("ij,ij->i", v, v)
+        return squares
+    squares = np.square(v[:, 0])
+    for k in range(1, v.shape[1]):
+        squares += np.square(v[:, k])
     return squares
+
+
+def row_sums(v: FloatArray) -> FloatArray:
+    """Sum of every row of v (m, d): (m,)."""
+    if not 0 < v.shape[1] <= _FEW:
+        sums: FloatArray = v.sum(axis=1)
+        return sums
+    sums = v[:, 0].copy()
+    for k in range(1, v.shape[1]):
+        sums += v[:, k]
+    return sums
 
 
 def row_norm_1(v: FloatArray) -> FloatArray:
     """||v_e||_1 for every row of v (m, d): (m,)."""
-    if v.shape[1] == 1:
-        return np.abs(v[:, 0])
     with np.errstate(over="ignore"):
-        norms: FloatArray = np.abs(v).sum(axis=1)
-    return norms
+        return row_sums(np.abs(v))
 
 
 def row_norm_inf(v: FloatArray) -> FloatArray:
     """||v_e||_inf for every row of v (m, d): (m,)."""
-    if not 0 < v.shape[1] <= _FEW:
+    if not 0 < v.shape[1] <= _FEW_LARGEST:
         norms: FloatArray = np.abs(v).max(axis=1)
         return norms
-    # Column by column NumPy is several times faster than along short rows.
     norms = np.abs(v[:, 0])
     for k in range(1, v.shape[1]):
         np.maximum(norms, np.abs(v[:, k]), out=norms)

@@ -17,7 +17,11 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import FloatArray, IntArray, finite_array, integer_array, real_array
 from gtvcvx._spatial_weights import read_spatial_weights
 from gtvcvx.compiled._arcs import Arcs
+from gtvcvx.compiled._components import label_components
 from gtvcvx.files._tables import read_edges
+
+# With fewer edges SciPy is as fast, and there is nothing to compile.
+COMPILED_EDGES = 1000
 
 
 class DoubledEdgesWarning(UserWarning):
@@ -270,6 +274,10 @@ class EmpiricalGraph:
 
 def connected_components(n_nodes: int, edges: IntArray) -> IntArray:
     """Return the component (n,), numbered from 0, of each node when only these edges are there."""
+    if len(edges) >= COMPILED_EDGES:
+        labels = np.empty(n_nodes, dtype=np.int64)
+        label_components(np.ascontiguousarray(edges, dtype=np.int64), labels)
+        return labels
     ends = edges[:, 0], edges[:, 1]
     links = sp.coo_array((np.ones(len(edges)), ends), shape=(n_nodes, n_nodes))
     return sp.csgraph.connected_components(links, directed=False)[1].astype(np.int64)

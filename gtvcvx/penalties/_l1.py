@@ -8,7 +8,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._lazy import cp
-from gtvcvx._norms import row_norm_1, row_norm_inf
+from gtvcvx._norms import row_norm_1, row_norm_inf, row_sums
 from gtvcvx.penalties._base import CompiledForm, Norm
 
 
@@ -40,8 +40,7 @@ class L1Norm(Norm):
     def _feasible_gap(self, D: FloatArray, u: FloatArray, cap: FloatArray) -> FloatArray:
         # Entry by entry (cap - sign(D) u) |D|: no term is negative, so nothing cancels.
         slack = np.maximum(cap[:, None] - np.sign(D) * u, 0.0)
-        gap: FloatArray = (slack * np.abs(D)).sum(axis=1)
-        return gap
+        return row_sums(slack * np.abs(D))
 
     def _weighted_rows(self, V: cp.Expression, weights: FloatArray) -> cp.Expression:
         return cp.sum(cp.multiply(np.repeat(weights[:, None], V.shape[1], axis=1), cp.abs(V)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._lazy import cp
-from gtvcvx._norms import row_norm_2, unit_rows
+from gtvcvx._norms import row_norm_2, row_squares, unit_rows
 from gtvcvx.penalties._base import CompiledForm, Norm
 from gtvcvx.penalties._projections import project_l2_ball
 
@@ -49,7 +49,7 @@ class L2Norm(Norm):
         # 1 - cos is half the squared distance of the directions: its error is of second order.
         norm_D, norm_u = row_norm_2(D), row_norm_2(u)
         turn = unit_rows(u, norm_u) - unit_rows(D, norm_D)
-        misalignment = norm_u * (0.5 * np.einsum("ij,ij->i", turn, turn)) * norm_D
+        misalignment = norm_u * (0.5 * row_squares(turn)) * norm_D
         gap: FloatArray = np.maximum(cap - norm_u, 0.0) * norm_D + misalignment
         return gap
 

@@ -211,3 +211,23 @@ class TestRefused:
             gtv.SquaredLoss.from_rows(np.ones((2, 1)), np.ones(3), [0, 1])
         with pytest.raises(ValueError, match="X: at least one feature column"):
             gtv.SquaredLoss.from_rows(np.ones((2, 0)), np.ones(2), [0, 1])
+
+
+def test_proximal_maps_for_changing_steps(monkeypatch):
+    """Products of singular vectors are kept where they take little room: the maps are the same."""
+    rng = np.random.default_rng(5)
+    X, y, tau = rng.standard_normal((6, 3, 2)), rng.standard_normal((6, 3)), rng.random((3, 6))
+    X[2, :, 1] = X[2, :, 0]
+    kept = gtv.SquaredLoss.stack(X, y)
+    assert kept.parts[0][1]._products is not None
+    monkeypatch.setattr("gtvcvx.losses.batched._squared.PIECE", 6 * 2 * 4 - 1)
+    plain = gtv.SquaredLoss.stack(X, y)
+    for steps in tau:
+        matrix, offset = kept.affine_prox(steps)
+        expected = plain.affine_prox(steps)
+        np.testing.assert_allclose(matrix, expected.matrix, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(offset, expected.offset, rtol=1e-12, atol=1e-15)
+        v = rng.standard_normal((6, 2))
+        point = np.einsum("kij,kj->ki", matrix, v) + offset
+        np.testing.assert_allclose(point, kept.prox(v, steps), rtol=1e-12)
+    assert plain.parts[0][1]._products is None

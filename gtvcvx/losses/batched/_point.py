@@ -71,7 +71,7 @@ class BatchedPoint(BatchedLoss):
 
     def rise(self, w: FloatArray, before: FloatArray) -> FloatArray:
         """Weighted squared lengths of the steps."""
-        return self._weighted(np.sum((w - before) ** 2, axis=1))
+        return self._weighted(row_squares(w - before))
 
     def scalar(self) -> ScalarForm:
         """Second derivatives, and their multiples of the points."""
@@ -119,7 +119,7 @@ class BatchedPoint(BatchedLoss):
         return np.sum(s * self.a, axis=1) + self._quarters(s)
 
     def _quarters(self, s: FloatArray) -> FloatArray:
-        quarters = 0.25 * np.sum(s**2, axis=1)
+        quarters = 0.25 * row_squares(s)
         return np.asarray(quarters if self._weight is None else quarters / self._weight)
 
     def fenchel_gap(
@@ -129,7 +129,7 @@ class BatchedPoint(BatchedLoss):
         c, a = np.broadcast_to(self._curvature, (len(w), 1)), self.a
 
         def squares(at: slice) -> FloatArray:
-            return np.asarray(np.sum((s[at] - c[at] * (w[at] - a[at])) ** 2, axis=1))
+            return row_squares(s[at] - c[at] * (w[at] - a[at]))
 
         quarters = 0.25 * rowwise(squares, *w.shape)
         return np.asarray(quarters if self._weight is None else quarters / self._weight)

@@ -241,14 +241,29 @@ class BatchedSquared(BatchedLoss):
 
     def _less_products(self, factor: FloatArray) -> FloatArray:
         """Return the identities less the sums of factors (M,) times ``v v^T``, (k, d, d)."""
-        spectrum, d = self._spectrum, self.dim
-        matrix, ranks = np.empty((self.n_nodes, d, d)), np.diff(self._spectrum.indptr)
+        spectrum, k, d = self._spectrum, self.n_nodes, self.dim
+        matrix, ranks = np.empty((k, d, d)), np.diff(spectrum.indptr)
+        if self._products is not None:
+            sums = np.einsum("kr,krp->kp", factor.reshape(k, -1), self._products)
+            return np.asarray(np.eye(d) - sums.reshape(k, d, d))
         for rank in np.unique(ranks):
             nodes = np.flatnonzero(ranks == rank)
             at = spectrum.indptr[nodes][:, None] + np.arange(rank)
             V = spectrum.vectors[at]
             matrix[nodes] = np.eye(d) - np.einsum("krd,kre->kde", factor[at][:, :, None] * V, V)
         return matrix
+
+    @cached_property
+    def _products(self) -> FloatArray | None:
+        """Products ``v v^T``, (k, r, d^2), where all nodes have r of them that take little room.
+
+        Primal weights change often, and each change asks for sums of them.
+        """
+        vectors, k, d = self._spectrum.vectors, self.n_nodes, self.dim
+        ranks = np.diff(self._spectrum.indptr)
+        if (ranks != ranks[0]).any() or len(vectors) * d**2 > PIECE:
+            return None
+        return np.einsum("md,me->mde", vectors, vectors).reshape(k, -1, d**2)
 
     def minimizer(self) -> FloatArray:
         """Least-squares solutions of least norm."""

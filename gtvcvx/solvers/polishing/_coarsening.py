@@ -159,8 +159,8 @@ class Coarsening:
         coarse = self.coarser(labels, edges, losses)
         z = grouped(w, labels) / np.bincount(labels)[:, None]
         flow = edges.joined(u)
-        method = PrimalDual(coarse)
-        method.move_to(z, flow, weight)
+        method = PrimalDual(coarse, weight=weight)
+        method.move_to(z, flow)
         # What an iteration here costs in iterations of the problem.
         relative = max(coarse.graph.n_edges, 1) / problem.graph.n_edges
         n_iter = int(min(settings.iterations, settings.iteration_share * allowed / relative))

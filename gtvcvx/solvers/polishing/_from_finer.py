@@ -199,10 +199,10 @@ class FromFiner:
     def _iterated(self, clusters: Clusters) -> Incumbent:
         problem, limits = clusters.problem, self._limits
         inner = self._inner_limits(clusters)
-        iteration = PrimalDual(problem)
+        iteration = PrimalDual(problem, weight=self._weight)
         z = grouped(self._start.w, clusters.labels) / np.bincount(clusters.labels)[:, None]
         iteration.warm = True
-        iteration.move_to(z, clusters.edges.joined(self._start.u), self._weight)
+        iteration.move_to(z, clusters.edges.joined(self._start.u))
         iteration.gap_ratio = checked_ratio(self._info.get(RATIO))
         method = Polished(problem, iteration, Coarsening(problem, inner.rtol))
         method.begin(inner, np.inf)

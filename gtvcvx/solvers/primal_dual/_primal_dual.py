@@ -35,6 +35,8 @@ class PrimalDual(Restarted[State]):
     warm_start : Solution, optional
         Start from its w, u and primal weight.
     settings : PrimalDualSettings
+    weight : float or list of float, optional
+        Primal weight to start with. Default: that of the warm start, or what the losses tell.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class PrimalDual(Restarted[State]):
         problem: GTVProblem,
         warm_start: Solution | None = None,
         settings: PrimalDualSettings = DEFAULTS,
+        weight: Weight | None = None,
     ) -> None:
         whole = Whole.of(problem)
         coordinates = Coordinates.of_parts(whole)[0]
@@ -50,9 +53,11 @@ class PrimalDual(Restarted[State]):
         self._problem = problem
         self.warm = warm_start is not None
         self._detours = problem.losses.detours  # of others, before
-        first = first_weight(whole) if coordinates is None else 1.0
-        known = {} if warm_start is None else warm_start.info
-        self.state.weight = known.get("primal_weight", first)
+        if weight is None and warm_start is not None:
+            weight = warm_start.info.get("primal_weight")
+        if weight is None:
+            weight = first_weight(whole) if coordinates is None else 1.0
+        self.state.weight = weight
         if warm_start is not None:
             self.w = problem.checked_w(warm_start.w, "warm_start.w")
             self.u = problem.checked_u(warm_start.u, "warm_start.u")
@@ -77,10 +82,8 @@ class PrimalDual(Restarted[State]):
     def u(self, u: FloatArray) -> None:
         self.state.u = u
 
-    def move_to(self, w: FloatArray, u: FloatArray, weight: Weight | None = None) -> None:
-        """Go on from another point, with the primal weight as it is unless it is given."""
-        if weight is not None:
-            self.state.weight = weight
+    def move_to(self, w: FloatArray, u: FloatArray) -> None:
+        """Go on from another point, with the primal weight as it is."""
         self.w, self.u = w, u
         self._begin_here()
 

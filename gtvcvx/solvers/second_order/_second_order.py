@@ -137,8 +137,9 @@ class SecondOrder(Iteration):
             w[self._isolated] = self._resting[self._isolated]
         losses = problem.losses.model(w, self._losses)
         assert losses is not None, "only losses that have models are replaced by them"
-        inner = PrimalDual(GTVProblem(problem.graph, losses, problem.penalty, problem.lam))
-        inner.move_to(w, u, weight)
+        model = GTVProblem(problem.graph, losses, problem.penalty, problem.lam)
+        inner = PrimalDual(model, weight=weight)
+        inner.move_to(w, u)
         self._losses, self._inner = losses, inner
         self._w, self._u = w, u
         self._first = np.inf
@@ -146,8 +147,8 @@ class SecondOrder(Iteration):
 
     def _give_up(self) -> None:
         """Go on with the losses' own proximal points."""
-        inner = PrimalDual(self._problem)
-        inner.move_to(self._w, self._u, self._inner.weight)
+        inner = PrimalDual(self._problem, weight=self._inner.weight)
+        inner.move_to(self._w, self._u)
         self._losses, self._inner = None, inner
 
     @property
