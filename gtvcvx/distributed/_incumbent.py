@@ -132,9 +132,11 @@ class ShardedIncumbent(BestPair[Rows, ShardedGap]):
         ]
         return Groups(parts, below).means(w)
 
-    def _checked(self, w: Rows, u: Rows, as_it_is: bool) -> tuple[Rows, float, ShardedGap, Rows]:
+    def _checked(
+        self, w: Rows, u: Rows, as_it_is: bool, enough: float
+    ) -> tuple[Rows, float, ShardedGap, Rows]:
         repaired = self.bounds.repaired(u, w)
-        w, value = self._best_of(w, repaired.u, as_it_is)
+        w, value = self._best_of(w, self._value(w), repaired.u, as_it_is)
         return (w, value, *self.bounds.gap(w, u, repaired))
 
     def _gap_against(self, w: Rows, against: Against[Rows]) -> ShardedGap:

@@ -30,7 +30,7 @@ from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.duality._correction import Certain, Correction, FeasiblePoint, correctable
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
-from gtvcvx.duality._settings import GENERIC, SECOND_TRIES
+from gtvcvx.duality._settings import COMPILED, GENERIC, SECOND_TRIES
 from gtvcvx.duality._terms import (
     TOO_DOUBTFUL,
     Gap,
@@ -81,8 +81,11 @@ class DualBounds:
         """
         return self.repaired(u, w).u
 
-    def repaired(self, u: FloatArray, w: FloatArray | None = None) -> Flow:
-        """Do the same; return the multipliers of the flow, too."""
+    def repaired(self, u: FloatArray, w: FloatArray | None = None, enough: float = 0.0) -> Flow:
+        """Do the same; return the multipliers of the flow, too.
+
+        Where a gap to w of so much is enough, the repair may cost a small share of that.
+        """
         conservation, penalty = self._conservation, self._penalty
         b, moved = np.empty(0), 0.0
         grounded = self._domains is not None and self._domains.needed
@@ -93,7 +96,8 @@ class DualBounds:
         elif free:
             u = self._terms.inside(conservation.admissible(u))
         elif penalty.compiled_form in _projections.CODES:
-            u = conservation.alternate(u, self._capacities, conductance)
+            excess = self._affordable_excess(w, enough)
+            u = conservation.alternate(u, self._capacities, conductance, excess)
         else:
             u = self._alternate(u, conductance)
         # What rounding leaves off the range of a quadratic would be scaled to zero.
@@ -101,6 +105,16 @@ class DualBounds:
         flow = Flow(u, b, moved).scaled(self._terms.scale(u))
         theta = self._terms.loss_scale(flow.u)
         return flow if theta >= 1.0 else flow.scaled(theta)
+
+    def _affordable_excess(self, w: FloatArray | None, enough: float) -> float:
+        """Return by what share of the capacities a flow may exceed them: scaling makes up for it.
+
+        A pair's gap then grows by that share of the total variation, if w is a good one.
+        """
+        if w is None or not 0.0 < enough < np.inf:
+            return 0.0
+        variation = float(np.sum(self._terms.variation(w)))
+        return COMPILED.spare * enough / variation if variation > enough else COMPILED.spare
 
     def _alternate(self, u: FloatArray, conductance: FloatArray | None) -> FloatArray:
         """Over-relaxed alternating projections for penalties beyond the compiled sweep."""

@@ -249,12 +249,17 @@ class FlowConservation(LocalConservation):
         return refine(u, self.residual, corrected, rtol, lambda _: floor, norm)
 
     def alternate(
-        self, u: FloatArray, capacities: FloatArray, conductance: FloatArray | None
+        self,
+        u: FloatArray,
+        capacities: FloatArray,
+        conductance: FloatArray | None,
+        excess: float = 0.0,
     ) -> FloatArray:
         """Over-relaxed alternating projections of u (m, d) on conservation and capacities (m,).
 
         For norms that the compiled sweep knows. They aim a little inside the capacities, and end
-        when a projection on conservation stays within capacity.
+        when a projection on conservation stays within capacity, or exceeds it by no more than a
+        share of it, the excess.
         """
         exponent = exponent_of(u)
         state = self.alternation(u, capacities, exponent)
@@ -266,7 +271,7 @@ class FlowConservation(LocalConservation):
             residual = state.residual()
             goal = max(COMPILED.accuracy * norm(residual), self._floor(norm(u)))
             potential = self._potential(system, residual, goal)
-            if state.sweep(c, potential) <= COMPILED.shrink:
+            if state.sweep(c, potential) <= max(COMPILED.shrink, excess):
                 return np.ldexp(on, exponent)
         return np.ldexp(u, exponent)
 

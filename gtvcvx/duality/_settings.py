@@ -32,6 +32,9 @@ class Alternation:
     relaxation: float = 1.9
     # Jumps below this share of the largest one count little when flow is changed.
     jump_share: float = 1e-2
+    # They end as soon as what the capacities are exceeded by costs this share of the gap that is
+    # asked for, once the whole flow is scaled: that is the share of the total variation.
+    spare: float = 0.05
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ class SecondTries:
 
 REFINEMENT = Refinement()
 # The compiled sweeps keep account of what is missing: the next projection makes up what one leaves.
-COMPILED = Alternation(sweeps=10, accuracy=1e-2)
+COMPILED = Alternation(sweeps=10, accuracy=0.1)
 GENERIC = Alternation(sweeps=10, accuracy=1e-3)
 # Capacities and the intervals of multipliers together take more sweeps than capacities alone.
 # Projections that leave a tenth lead as far in as many sweeps, and cost half.

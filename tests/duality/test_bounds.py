@@ -8,7 +8,7 @@ from _instances import PENALTIES, Case, cases, reference
 
 import gtvcvx as gtv
 from gtvcvx.duality._bounds import DualBounds
-from gtvcvx.duality._conservation import FlowConservation
+from gtvcvx.duality._conservation import Alternation, FlowConservation
 from gtvcvx.duality._flow import Flow
 from gtvcvx.solvers.algorithm1._algorithm1 import Algorithm1
 
@@ -103,6 +103,31 @@ def test_repaired_flows_are_dual_feasible(penalty):
         assert problem.dual_value(problem.bounds.repair(u), tol=1e-9) > -np.inf
 
 
+@pytest.mark.parametrize("penalty", ["l1", "l2", "linf"])
+def test_repairs_take_no_more_care_than_the_gap_asks_for(penalty, monkeypatch):
+    """They end a little outside the capacities, and are scaled: a share of the gap, no more."""
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((80, 3, 2)), rng.standard_normal((80, 3))
+    losses = gtv.SquaredLoss.stack(X, y, rng.random(80) < 0.4)
+    problem = gtv.GTVProblem(
+        gtv.generators.geometric(rng.random((80, 2)), 6), losses, penalty, 0.05
+    )
+    ref = problem.solve(rtol=1e-8)
+    u = ref.u * (1.0 + 0.05 * rng.standard_normal((len(ref.u), 1)))
+    sweeps, sweep = [], Alternation.sweep
+    monkeypatch.setattr(Alternation, "sweep", lambda *a: sweeps.append(a) or sweep(*a))
+    counts, gaps = [], []
+    for enough in (0.0, 0.1, np.inf):
+        sweeps.clear()
+        flow = problem.bounds.repaired(u, ref.w, enough).u
+        counts.append(len(sweeps))
+        assert problem.dual_value(flow, tol=1e-9) > -np.inf
+        gaps.append(problem.bounds.gap_of(ref.w, flow).total)
+    assert counts[0] >= counts[1] + 3
+    assert counts[2] == counts[0]  # nothing is known of what is enough
+    assert gaps[1] <= gaps[0] + 0.1 * 0.1
+
+
 def test_repair_keeps_a_feasible_flow():
     problem = Case("unlabelled", "squared", "l2").problem()
     flow = problem.solve(rtol=1e-9).u
@@ -167,7 +192,7 @@ def test_a_gap_is_finite_where_every_repair_ends_off_a_domain(monkeypatch):
     problem = gtv.GTVProblem(graph, losses, "l2", 0.5)
     w, u = np.array([[0.0], [1.0]]), np.array([[0.1]])
     astray = Flow(np.array([[7.0]]), np.empty(0))
-    monkeypatch.setattr(DualBounds, "repaired", lambda self, u, w=None: astray)
+    monkeypatch.setattr(DualBounds, "repaired", lambda self, u, w=None, enough=0.0: astray)
     gap, flow = problem.bounds.gap(w, u)
     assert not flow.any()
     assert gap.total == pytest.approx(problem.value(w))

@@ -74,8 +74,13 @@ class BestPair(ABC, Generic[Rows, Parts]):
         """Average w over the clusters that a feasible flow fuses."""
 
     @abstractmethod
-    def _checked(self, w: Rows, u: Rows, as_it_is: bool) -> tuple[Rows, float, Parts, Rows]:
-        """Return w or what `_best_of` makes of it, its value, its gap and the repaired u."""
+    def _checked(
+        self, w: Rows, u: Rows, as_it_is: bool, enough: float
+    ) -> tuple[Rows, float, Parts, Rows]:
+        """Return w or what `_best_of` makes of it, its value, its gap and the repaired u.
+
+        Where this relative gap is enough the repair may be as rough as that allows.
+        """
 
     @abstractmethod
     def _gap_against(self, w: Rows, against: Against[Rows]) -> Parts: ...
@@ -119,7 +124,7 @@ class BestPair(ABC, Generic[Rows, Parts]):
         The repaired u is taken if its bound is higher. With keep_last, w is taken as it is; one
         that is exact is constant on clusters already.
         Multipliers a (N,) of the rows are kept with u, as far as they can be; where the relative
-        gap is small enough then, that is all.
+        gap is small enough then, that is all. Repairs take no more care than it asks for.
 
         Raises
         ------
@@ -130,7 +135,7 @@ class BestPair(ABC, Generic[Rows, Parts]):
         w = self._feasible(w)
         if a is not None and self._corrected(w, u, a, keep_last) and self.rel_gap <= enough:
             return
-        w, value, parts, flow = self._checked(w, u, keep_last or exact)
+        w, value, parts, flow = self._checked(w, u, keep_last or exact, enough)
         if not np.isfinite(parts.total):
             # Bounds of the losses themselves are finite where conjugates are lost to rounding.
             parts, flow = self._loose_gap(w), self._nothing()[1]
@@ -159,9 +164,11 @@ class BestPair(ABC, Generic[Rows, Parts]):
         """Offer w and a flow that keeps its multipliers; say whether there is one."""
         return False
 
-    def _best_of(self, w: Rows, flow: Rows, as_it_is: bool) -> tuple[Rows, float]:
-        """Return w, or w made constant on the clusters that a feasible flow fuses; the value."""
-        value = self._value(w)
+    def _best_of(self, w: Rows, value: float, flow: Rows, as_it_is: bool) -> tuple[Rows, float]:
+        """Return w of a value, or w made constant on the clusters that a feasible flow fuses.
+
+        And its value.
+        """
         if not as_it_is:
             fused = self._feasible(self._fused(w, flow))
             if (fused_value := self._value(fused)) < value:

@@ -55,11 +55,11 @@ class Incumbent(BestPair[FloatArray, Gap]):
         return _fused(self.problem, w, flow)
 
     def _checked(
-        self, w: FloatArray, u: FloatArray, as_it_is: bool
+        self, w: FloatArray, u: FloatArray, as_it_is: bool, enough: float
     ) -> tuple[FloatArray, float, Gap, FloatArray]:
-        bounds = self.problem.bounds
-        repaired = bounds.repaired(u, w)
-        w, value = self._best_of(w, repaired.u, as_it_is)
+        bounds, value = self.problem.bounds, self._value(w)
+        repaired = bounds.repaired(u, w, enough * max(1.0, abs(value)))
+        w, value = self._best_of(w, value, repaired.u, as_it_is)
         return (w, value, *bounds.gap(w, u, repaired))
 
     def _corrected(self, w: FloatArray, u: FloatArray, a: FloatArray, keep_last: bool) -> bool:
@@ -69,7 +69,7 @@ class Incumbent(BestPair[FloatArray, Gap]):
         if found is None:
             return False
         parts, point = found
-        best, value = self._best_of(w, point.u, keep_last)
+        best, value = self._best_of(w, self._value(w), point.u, keep_last)
         if best is not w:
             parts = bounds.gap_against(best, point)
         if not np.isfinite(value - parts.total):

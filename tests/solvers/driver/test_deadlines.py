@@ -150,11 +150,11 @@ def test_a_check_that_takes_long_begins_in_time(problem, monkeypatch):
     """The gap is that of a repaired flow, although a repair takes longer than what comes last."""
     repair, begun = DualBounds.repaired, []
 
-    def slow(self, u, w=None):
+    def slow(self, u, w=None, enough=0.0):
         begun.append(time.perf_counter())
         time.sleep(0.5)
         look()
-        return repair(self, u, w)
+        return repair(self, u, w, enough)
 
     reference = problem.solve(rtol=1e-15, max_iter=2000)
     monkeypatch.setattr(DualBounds, "repaired", slow)
