@@ -134,7 +134,9 @@ class Refinement:
             clusters.lams, clusters.counts, lambda k: first <= k <= most and k not in known
         ):
             if lam not in self.lams:
-                self._add(int(np.searchsorted(-np.array(self.lams), -lam)), lam)
+                place = int(np.searchsorted(-np.array(self.lams), -lam))
+                found = clusters.solutions[clusters.lams.index(lam)]
+                self._add(place, lam, ahead.proved(lam, found, self._below(place)))
 
     def _passed_by(self, first: int, last: int, finest: float) -> int | None:
         """Where a number that is missing lies between those of two neighbours."""
@@ -147,9 +149,16 @@ class Refinement:
                 return i
         return None
 
-    def _add(self, i: int, lam: float) -> None:
-        """Solve for one more value, from the smaller neighbour, whose clusters it shares."""
-        solution = self.solve(lam, self.solutions[min(i, len(self.solutions) - 1)])
+    def _below(self, i: int) -> Solution:
+        """Return the solution that is to be the smaller neighbour of one at this position."""
+        return self.solutions[min(i, len(self.solutions) - 1)]
+
+    def _add(self, i: int, lam: float, solution: Solution | None = None) -> None:
+        """Add one more value; solve for it, from the smaller neighbour, whose clusters it shares.
+
+        Unless its solution is known.
+        """
+        solution = self.solve(lam, self._below(i)) if solution is None else solution
         self.lams.insert(i, lam)
         self.solutions.insert(i, solution)
         self.labels.insert(i, self.partition(solution))

@@ -1,20 +1,29 @@
 """Which lambda has which number of clusters, as the clusters of a smaller lambda foretell it.
 
 Where clusters only fuse as lambda grows, the problem on the clusters of one lambda has the
-solutions for all larger ones, at the cost of its few nodes. That they do is not proved here: what
-is foretold is where to solve, and each solution there has its own gap.
+solutions for all larger ones, at the cost of its few nodes. That they do is for the flow inside
+clusters to say, and for the gap of the whole problem: where it is too large the whole is solved.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from gtvcvx._arrays import IntArray
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
+from gtvcvx.solvers.driver import Incumbent
 from gtvcvx.solvers.polishing._coarsening import Coarsening
-from gtvcvx.solvers.polishing._from_finer import grows_from_clusters
+from gtvcvx.solvers.polishing._from_finer import (
+    DEFAULTS,
+    LAM,
+    ClusterPoint,
+    Clusters,
+    grows_from_clusters,
+    stretched,
+)
 from gtvcvx.solvers.polishing._quotient_graph import QuotientEdges
 
 # On clusters the gap is this share of the one that is asked for: there it costs little.
@@ -30,15 +39,18 @@ class Foresight:
 
     Attributes
     ----------
-    problem : GTVProblem
-        On the clusters.
-    rtol, atol : float
-        Tolerance of its solutions.
+    whole : GTVProblem
+    clusters : Clusters
+    rtol : float
+        Tolerance of solutions of the whole problem.
+    size : float
+        Of its objective: that on clusters lacks what is constant on them.
     """
 
-    problem: GTVProblem
+    whole: GTVProblem
+    clusters: Clusters
     rtol: float
-    atol: float
+    size: float
 
     @classmethod
     def of(
@@ -51,15 +63,40 @@ class Foresight:
         edges = QuotientEdges(problem, labels, 0, 1)
         if not len(edges.heads):
             return None
-        goal = ACCURACY * rtol
-        # The objective on clusters lacks what is constant on them.
+        coarse = Coarsening(problem, rtol).coarser(labels, edges)
         size = max(1.0, abs(solution.value))
-        return cls(Coarsening(problem, rtol).coarser(labels, edges), goal, goal * size)
+        return cls(problem, Clusters(labels, edges, coarse), rtol, size)
 
     def solve(self, lam: float, start: Solution | None) -> Solution:
         """Solve on the clusters."""
-        problem = self.problem.with_lam(lam)
-        return problem.solve(rtol=self.rtol, atol=self.atol, warm_start=start, verbose=False)
+        problem, goal = self.clusters.problem.with_lam(lam), ACCURACY * self.rtol
+        return problem.solve(rtol=goal, atol=goal * self.size, warm_start=start, verbose=False)
+
+    def proved(self, lam: float, found: Solution, near: Solution) -> Solution | None:
+        """Return a solution on clusters as one of the whole problem; None if its gap is too large.
+
+        The flow inside clusters is looked for near that of a solution for a smaller lambda.
+        """
+        if not isinstance(near.info.get(LAM), float):
+            return None
+        began, problem = time.perf_counter(), self.whole.with_lam(lam)
+        coarse = self.clusters.problem.with_lam(lam)
+        point = ClusterPoint.of(coarse, found.w, found.u, DEFAULTS.no_slack)
+        flow = stretched(problem, near)
+        pair = self.clusters.lifted(problem, point, flow, DEFAULTS.flow * self.rtol)
+        incumbent = Incumbent(problem)
+        incumbent.update(*pair, enough=self.rtol, exact=True)
+        if not incumbent.rel_gap <= self.rtol:
+            return None
+        seconds = time.perf_counter() - began
+        return incumbent.solution(
+            status="optimal",
+            n_iter=0,
+            seconds=seconds,
+            solver="AUTO",
+            history=[incumbent.record(0, seconds)],
+            info={"method": "clusters of a smaller lambda", "switched": False, LAM: lam},
+        )
 
 
 def telling(lams: list[float], counts: list[int], wanted: Callable[[int], bool]) -> list[float]:

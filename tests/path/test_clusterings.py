@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -132,6 +134,38 @@ def test_where_nothing_is_foretold():
     squared = gtv.SquaredLoss.stack(np.ones((80, 1, 2)), np.ones((80, 1)))
     free = gtv.GTVProblem(problem.graph, squared, "l2")
     assert Foresight.of(free, solution, labels, 1e-6) is None
+
+
+def test_what_clusters_foretell_is_proved_for_the_whole(monkeypatch):
+    """Point and flow of the clusters are the whole problem's: it is not solved once more."""
+    problem = scattered()
+    path = lambda_path(problem, [1.0, 0.02], rtol=1e-8)
+    solved, solve = [], gtv.GTVProblem.solve
+
+    def counted(self, *args, **options):
+        solved.append(self.graph.n_nodes)
+        return solve(self, *args, **options)
+
+    monkeypatch.setattr(gtv.GTVProblem, "solve", counted)
+    found = path.clusterings(1, 12, rtol=1e-8)
+    assert solved.count(80) <= found.n_solves - 6
+
+
+def test_false_foresight_is_refused():
+    problem = scattered()
+    near = problem.with_lam(0.5).solve(rtol=1e-8)
+    foresight = Foresight.of(problem, near, near.clusters(), 1e-6)
+    alone = problem.with_lam(0.6).solve(rtol=1e-9)
+    found = foresight.solve(0.6, None)
+    proved = foresight.proved(0.6, found, near)
+    assert proved.rel_gap <= 1e-6
+    assert proved.dual_value <= alone.value
+    assert alone.dual_value <= proved.value
+    assert np.array_equal(proved.clusters(), alone.clusters())
+    wrong = dataclasses.replace(found, w=found.w + 0.01)
+    assert foresight.proved(0.6, wrong, near) is None
+    unknown = dataclasses.replace(near, info={})
+    assert foresight.proved(0.6, found, unknown) is None
 
 
 def test_values_that_tell():

@@ -105,6 +105,42 @@ class Clusters(NamedTuple):
     edges: QuotientEdges
     problem: GTVProblem
 
+    def lifted(
+        self,
+        problem: GTVProblem,
+        point: ClusterPoint,
+        u: FloatArray,
+        tolerance: float,
+        seconds: float = np.inf,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return a solution on clusters as one of the whole problem: w (n, d), conserved u (m, d).
+
+        Newton's method finds the flow inside clusters, near the given one, to a tolerance that is
+        a share of the sum of the capacities, or for so many seconds.
+        """
+        w, u = point.w[self.labels], u.copy()
+        u[self.edges.between] = self.edges.split(point.u)
+        jumping = np.zeros(len(u), dtype=bool)
+        jumping[self.edges.between] = point.settled[self.edges.reduced]
+        parts, end = blocks(problem), time.perf_counter() + seconds
+        found = cluster_flow(problem, parts, w, u, [jumping] * len(parts), tolerance, end)
+        return w, found.conserved
+
+
+class ClusterPoint(NamedTuple):
+    """A solution of the clusters' problem."""
+
+    w: FloatArray  # (K, d)
+    u: FloatArray  # (r, d)
+    settled: BoolArray  # (r,), where w jumps and the flow is at capacity
+
+    @classmethod
+    def of(cls, problem: GTVProblem, w: FloatArray, u: FloatArray, no_slack: float) -> ClusterPoint:
+        """Look where a solution's flow is settled: less than this share of capacity is left."""
+        moves = problem.differences(w).any(axis=1)
+        left = problem.bounds.slack(u)
+        return cls(w, u, moves & (left <= no_slack * problem.capacities))
+
 
 class FromFiner:
     """One round: solve on the clusters of a solution for a smaller lambda, and prove it.
@@ -124,7 +160,7 @@ class FromFiner:
         self, problem: GTVProblem, start: Solution, settings: FromFinerSettings = DEFAULTS
     ) -> None:
         self._problem, self._settings = problem, settings
-        self._start = dataclasses.replace(start, u=_stretched(problem, start))
+        self._start = dataclasses.replace(start, u=stretched(problem, start))
         self._pair: tuple[FloatArray, FloatArray] | None = None
         self._info = {name: start.info[name] for name in _KEPT if name in start.info}
         self._info[FAILED] = _count(start.info.get(FAILED))
@@ -156,17 +192,9 @@ class FromFiner:
         clusters = self._clusters()
         if clusters is None:
             return
-        z, flow, jumps = self._solved(clusters)
-        w = z[clusters.labels]
-        u = self._start.u.copy()
-        u[clusters.edges.between] = clusters.edges.split(flow)
-        jumping = np.zeros(len(u), dtype=bool)
-        jumping[clusters.edges.between] = jumps[clusters.edges.reduced]
-        parts = blocks(self._problem)
-        tolerance = self._settings.flow * self._limits.rtol
-        end = time.perf_counter() + self._limits.seconds_left
-        found = cluster_flow(self._problem, parts, w, u, [jumping] * len(parts), tolerance, end)
-        self._pair = w, found.conserved
+        tolerance, left = self._settings.flow * self._limits.rtol, self._limits.seconds_left
+        point = self._solved(clusters)
+        self._pair = clusters.lifted(self._problem, point, self._start.u, tolerance, left)
 
     def _clusters(self) -> Clusters | None:
         """Return the clusters of the start; None if they are too many to pay."""
@@ -183,18 +211,15 @@ class FromFiner:
                 return Clusters(labels, edges, coarse)
         return None
 
-    def _solved(self, clusters: Clusters) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Return point and flow of the clusters' problem, and the edges that are settled."""
+    def _solved(self, clusters: Clusters) -> ClusterPoint:
+        """Return the solution of the clusters' problem."""
         problem = clusters.problem
         n = problem.graph.n_nodes
         if not problem.graph.n_edges:
             nothing = np.zeros((0, problem.dim))
-            return problem.losses.minimizer(n), nothing, np.zeros(0, dtype=bool)
-        incumbent = self._iterated(clusters)
-        left = problem.bounds.slack(incumbent.u)
-        moves = problem.differences(incumbent.w).any(axis=1)
-        settled = left <= self._settings.no_slack * problem.capacities
-        return incumbent.w, incumbent.u, moves & settled
+            return ClusterPoint(problem.losses.minimizer(n), nothing, np.zeros(0, dtype=bool))
+        found = self._iterated(clusters)
+        return ClusterPoint.of(problem, found.w, found.u, self._settings.no_slack)
 
     def _iterated(self, clusters: Clusters) -> Incumbent:
         problem, limits = clusters.problem, self._limits
@@ -254,7 +279,7 @@ class FromFiner:
         return self._info
 
 
-def _stretched(problem: GTVProblem, start: Solution) -> FloatArray:
+def stretched(problem: GTVProblem, start: Solution) -> FloatArray:
     """Return the flow of a start, scaled to the larger lambda where nobody has done so."""
     congestion = float(np.max(problem.penalty.dual_norm(start.u) / problem.capacities))
     most = problem.lam / start.info[LAM]
