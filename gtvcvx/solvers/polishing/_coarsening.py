@@ -47,6 +47,10 @@ class CoarseningSettings:
         not below `rough`.
     rough : float
         Relative gap that iterations on a coarser problem lead to as a rule.
+    many_edges, loose : int, float
+        With as many edges, and an rtol that is not below the second, only groups over edges with
+        the first of the slacks are worth a polish: where they leave too many edges, nodes form
+        many small clusters, and iterations alone are through sooner.
     iterations, chunk : int
         Iterations on a coarser problem, and after how many of them the clock is looked at.
     iteration_share : float
@@ -69,6 +73,8 @@ class CoarseningSettings:
     least_edges: int = 20_000
     fewest_edges: int = 5_000
     rough: float = 1e-7
+    many_edges: int = 100_000
+    loose: float = 5e-7
     iterations: int = 800
     chunk: int = 50
     iteration_share: float = 0.5
@@ -114,7 +120,9 @@ class Coarsening:
         None if it would cost more, or takes more seconds, or if the solver fails.
         """
         end = time.perf_counter() + seconds
-        found = self.solve(w, u, allowed, seconds, weight, enough)
+        settings, n_edges = self._settings, self._problem.graph.n_edges
+        safe = n_edges >= settings.many_edges and self._rtol >= settings.loose
+        found = self.solve(w, u, allowed, seconds, weight, enough, safe=safe)
         if found is None:
             return None
         flows = cluster_flow(self._problem, self._blocks, *found[:3], self._rtol, end)
@@ -132,10 +140,13 @@ class Coarsening:
         seconds: float,
         weight: float | list[float],
         enough: float = 0.0,
+        *,
+        safe: bool = False,
     ) -> Candidate | None:
         """Return a better point and flow, by way of a coarser problem if that is much smaller.
 
         Where iterations bring the residual there to what is enough, they are all that it takes.
+        Safe: by way of the safest groups, or None.
         """
         problem, end = self._problem, time.perf_counter() + seconds
         settings = self._settings
@@ -144,15 +155,10 @@ class Coarsening:
             small = problem.graph.n_edges < settings.fewest_edges
             if found is not None or small or self._rtol < settings.rough:
                 return found
-        slack = problem.capacities - problem.penalty.dual_norm(u)
-        for share in settings.safe_slacks:
-            alike = slack > share * problem.capacities
-            labels = connected_components(problem.graph.n_nodes, problem.graph.edges[alike])
-            edges = QuotientEdges(problem, labels, 0, 1)
-            if len(edges.heads) <= settings.shrinkage * problem.graph.n_edges:
-                break
-        else:
-            return self._contraction.solve(w, u, allowed, seconds)
+        groups = self._groups(u, settings.safe_slacks[:1] if safe else settings.safe_slacks)
+        if groups is None:
+            return None if safe else self._contraction.solve(w, u, allowed, seconds)
+        labels, edges = groups
         losses = self._grouped_losses(labels)
         if self._setup(losses, int(labels.max()) + 1) > settings.iteration_share * allowed:
             return self._contraction.solve(w, u, allowed, seconds)
@@ -184,6 +190,20 @@ class Coarsening:
         spent = relative * (method.n_iter + found.cost + flows.cost)
         found = found._replace(flow=flows.inside, cost=settings.overhead + spent)
         return self._refined(found, u, flow, labels, edges)
+
+    def _groups(
+        self, u: FloatArray, slacks: tuple[float, ...]
+    ) -> tuple[IntArray, QuotientEdges] | None:
+        """Group nodes (n,) over edges with slack, and join edges; None if too many are left."""
+        problem, graph = self._problem, self._problem.graph
+        slack = problem.capacities - problem.penalty.dual_norm(u)
+        for share in slacks:
+            alike = slack > share * problem.capacities
+            labels = connected_components(graph.n_nodes, graph.edges[alike])
+            edges = QuotientEdges(problem, labels, 0, 1)
+            if len(edges.heads) <= self._settings.shrinkage * graph.n_edges:
+                return labels, edges
+        return None
 
     def _setup(self, losses: StackedLoss, n_groups: int) -> float:
         """Return what proximal maps with the rows of groups take, in iterations of the problem."""

@@ -3,7 +3,8 @@
 Polishing takes the time of hundreds of iterations and gives a point, and a flow that nearly proves
 it, which iterations alone would need thousands for; or it gives nothing, where the clusters are not
 known yet. So it comes at growing intervals, and all of it may take the time of a multiple of the
-iterations. Everything is counted, nothing is timed: the same run polishes at the same iterations.
+iterations; where a check says that it has given nothing the intervals grow faster. Everything is
+counted, nothing is timed: the same run polishes at the same iterations.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class PolishingSettings:
         start that is nearly known, but after 20 iterations half of the polishes along a path were
         not the last. With linf the split at ties makes polishes more expensive.
     growth : float
-        The next polish comes when the iterations are so many times as many.
+        The next polish comes when the iterations are so many times as many: the square of that
+        after a fruitless polish, its cube after two of them, and so on.
     share : float
         All polishes together may take the time of so many times the iterations.
     credible_overload : float
@@ -147,6 +149,7 @@ class Polished:
         self._cost = 0.0  # of all polishes, in iterations
         self._share = 1.0  # of the residual that the gap asks for, by polishes so far
         self._pair: PolishedPair | None = None  # found after the last iteration
+        self._fruitless = 0  # polishes since the last one that was gone on from
         self.point: Any = None
         self.stride = method.stride
 
@@ -184,6 +187,7 @@ class Polished:
             self._polish()
 
     def _go_on_from(self, pair: PolishedPair) -> None:
+        self._fruitless = 0
         self._method.move_to(pair.w, pair.inside)
         self._method.schedule.eased(self._settings.point_ease)
         self.point, self._pair = pair.w, None
@@ -219,11 +223,15 @@ class Polished:
             "polish after %d iterations: %s",
             *(method.n_iter, "nothing" if pair is None else f"overload {pair.overload:.3g}"),
         )
-        self._next = int(self._settings.growth * method.n_iter)
+        self._wait()
         if pair is not None:
             self._cost += pair.cost
             if pair.overload <= self._settings.credible_overload:
                 self._pair = pair
+
+    def _wait(self) -> None:
+        """Set when the next polish comes."""
+        self._next = int(self._settings.growth ** (1 + self._fruitless) * self.n_iter)
 
     @property
     def _enough(self) -> float:
@@ -252,8 +260,18 @@ class Polished:
         """Take note of the gap of what was proposed."""
         if self._pair is not None:
             self.schedule.checked(self.n_iter, rel_gap, self._pair.overload)
+            # What is expected of an iterate is a guess until one has been checked.
+            if self._method.gap_ratio > 0.0 and rel_gap > self._method.expected_gap():
+                self._drop()
         else:
             self._method.learn(rel_gap)
+
+    def _drop(self) -> None:
+        """Go on from the iterate after a fruitless polish."""
+        _LOG.debug("the polish was fruitless")
+        self._pair = None
+        self._fruitless += 1
+        self._wait()
 
     def info(self) -> dict[str, Any]:
         """Return the particulars of the method."""

@@ -162,6 +162,24 @@ def test_iterations_on_a_coarser_problem_end_where_their_residual_is_enough(
     assert len(runs) == {1e3: 1, 0.0: 16}.get(enough, len(runs))
 
 
+@pytest.mark.parametrize(("shrinkage", "polished"), [(0.99, True), (1e-3, False)])
+def test_large_problems_of_many_small_clusters_are_left_to_iterations(shrinkage, polished, tuned):
+    """Where the tolerance is one that iterations reach, and the safest groups leave too much."""
+    problem = geometric_problem("l2")
+    method = PrimalDual(problem)
+    method.run(300)
+
+    def found(rtol):
+        polisher = Coarsening(problem, rtol)
+        return polisher.polish(method.w, method.u, np.inf, np.inf, method.weight) is not None
+
+    tuned(Coarsening, least_edges=1, shrinkage=shrinkage)
+    assert found(1e-6)
+    tuned(Coarsening, least_edges=1, shrinkage=shrinkage, many_edges=problem.graph.n_edges)
+    assert found(1e-6) == polished
+    assert found(1e-7)
+
+
 def test_what_is_too_dear_to_contract_is_made_coarser(monkeypatch, tuned):
     """Where the tolerance is one that iterations reach, and there are enough edges."""
     problem, made = geometric_problem("l2"), count_coarser(monkeypatch)

@@ -165,6 +165,21 @@ def test_the_method_goes_on_from_a_polished_point(scalar, monkeypatch):
         np.testing.assert_array_equal(u, 4 * U)
 
 
+@pytest.mark.parametrize(("ratio", "polishes"), [(1e-3, [1, 4]), (np.nan, [1, 2, 4])])
+def test_after_a_fruitless_polish_the_iterate_goes_on_and_the_next_one_waits(
+    scalar, monkeypatch, ratio, polishes
+):
+    """The check of a pair finds a larger gap than is known to be the iterate's, if it is known."""
+    clock = Clock(monkeypatch)
+    method = Standstill(clock)
+    method.gap_ratio = ratio
+    polisher = Recorder(method, clock, answer=PolishedPair(3 * W, 0 * U, 0 * U, 0.0))
+    solution = polished(scalar, method, Limits(1e-9, 4 * DEFAULTS.first + 100), polisher)
+    assert solution.history[0].n_iter == DEFAULTS.first
+    assert polisher.iterations == [times * DEFAULTS.first for times in polishes]
+    assert (DEFAULTS.first in [n_iter for n_iter, _, _ in method.moves]) == np.isnan(ratio)
+
+
 @pytest.mark.parametrize("overload", [1.01 * DEFAULTS.credible_overload, np.inf, np.nan])
 def test_points_that_are_far_above_capacity_are_left_alone(scalar, monkeypatch, overload):
     clock = Clock(monkeypatch)
