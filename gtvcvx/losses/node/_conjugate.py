@@ -20,6 +20,9 @@ from gtvcvx.losses.node._segments import sums
 MAX_SHARES = 20
 # What rows cannot move any more counts as room, so little that others go first.
 LEAST_ROOM = 1e-3
+# From so many coordinates on, rows that are fewer have a system of their own: what depends on each
+# other by 1e-9 it shares less well, but it takes a small part of the time.
+MANY = 32
 # Pivots below this share of the largest are those of directions without room.
 LEAST_PIVOT = 1e-14
 
@@ -78,7 +81,7 @@ class _Shares(NamedTuple):
     t: FloatArray  # (k, d)
     nu: FloatArray  # (k, 1)
     leak: FloatArray  # (k, d)
-    H: FloatArray  # (d, d), or (m, m) if that is smaller
+    H: FloatArray  # (d, d), or (m, m) if that is smaller and d is large
     y: FloatArray  # (d,)
     unit: FloatArray  # (d,)
     room: FloatArray  # (m,)
@@ -97,7 +100,7 @@ def share(
     sizes (k,) of what adds up to s (k, d). Leaks below this share of them stay as they are.
     """
     d, most = X.shape[1], int(np.diff(indptr).max(initial=0))
-    least = min(d, most)
+    least = min(d, most) if d > MANY else d
     room = np.empty((least, least)), np.empty(d), np.empty(d), *(np.empty(most) for _ in range(3))
     shares = _Shares(X, rows, indptr, *coordinate_domain(coordinates), s, a, t, nu, leak, *room)
     parts = np.abs(s) + sums(indptr, np.abs(X * a[:, None]))
@@ -232,7 +235,8 @@ def _directions(i: int, shares: _Shares) -> bool:
     Coordinates without a leak take what comes.
     """
     largest = _rooms(i, shares)
-    if shares.indptr[i + 1] - shares.indptr[i] < shares.X.shape[1]:
+    d = shares.X.shape[1]
+    if d > MANY and shares.indptr[i + 1] - shares.indptr[i] < d:
         _by_rows(i, shares)
     else:
         _by_columns(i, shares, largest)
