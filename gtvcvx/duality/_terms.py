@@ -21,13 +21,10 @@ from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._doubt import SUM_ULPS, Doubt
 from gtvcvx.losses.batched._terms import Term
-from gtvcvx.losses.node._scalar import DECIDED
 from gtvcvx.penalties import Penalty
 
 #: Rows that fall without end in one direction, so that there may be no solution.
 ENDLESS = frozenset({"logistic", "poisson"})
-#: Rows that are zero from some point on: how far beyond it solutions are, targets do not tell.
-FLAT = frozenset({"hinge"})
 
 #: Sums of flows are done again, in extended precision, where what rounding may make of them is more
 #: than this share of the losses.
@@ -206,11 +203,9 @@ class GapTerms:
     @cached_property
     def alone(self) -> FloatArray:
         """How large each coordinate may be that alone, or with others, makes up targets, (d,)."""
-        lengths, d, tables = self._lengths, self._losses.dim, self._tables
-        pooled = pooled_lengths((table["X"] for table in tables), d)
-        flat = sum(len(table["y"]) for table in tables if table["kind"] in FLAT)
-        predictions = lengths.predictions + DECIDED * np.sqrt(flat)
-        return np.maximum(lengths.alone, predictions * pooled)
+        lengths, d = self._lengths, self._losses.dim
+        pooled = pooled_lengths((table["X"] for table in self._tables), d)
+        return np.maximum(lengths.alone, lengths.predictions * pooled)
 
     @cached_property
     def _long(self) -> FloatArray:

@@ -120,17 +120,6 @@ def test_a_leak_in_a_box_is_worth_its_product_with_the_width():
     assert cost.total(1.0) == pytest.approx(6e-3)
 
 
-def test_a_row_that_is_zero_from_some_point_on_pairs_with_how_far_solutions_may_be():
-    losses = gtv.HingeLoss.stack(np.ones((1, 1, 2)), np.ones((1, 1)))
-    p = gtv.GTVProblem(gtv.EmpiricalGraph(1, []), losses, "l2", 1.0)
-    zero, leak = np.zeros((1, 2)), np.full((1, 2), 1e-3)  # beyond 0, the largest slope
-    absorption = p.losses.parts[0][1]._absorption
-    cost = absorption.cost(zero, np.zeros(1), zero, leak, zero, np.array([7.0, 0.0]))
-    assert cost.total(1.0) == pytest.approx(8e-3)
-    # All that is known is that predictions are 1 at least.
-    assert p.bounds._terms.alone[0] > 10.0
-
-
 def test_what_nothing_makes_up_pairs_with_how_far_solutions_may_be():
     p = gtv.GTVProblem(
         gtv.EmpiricalGraph(1, []),

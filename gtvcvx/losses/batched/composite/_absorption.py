@@ -26,7 +26,7 @@ from gtvcvx.losses.batched.composite._least_multipliers import LeastMultipliers
 from gtvcvx.losses.batched.composite._parts import EPS, Parts
 from gtvcvx.losses.node._conjugate import coordinate_domain, coordinate_gap
 from gtvcvx.losses.node._residuals import residuals
-from gtvcvx.losses.node._scalar import DECIDED, KINK, row_gap, row_slope
+from gtvcvx.losses.node._scalar import DECIDED, KINK, LOGISTIC, POISSON, row_gap, row_slope
 from gtvcvx.losses.node._segments import images, sums
 
 
@@ -107,9 +107,7 @@ class Absorption:
         lost += np.where(rows["kind"] == KINK, 0.0, np.abs(row_slope(rows, r) - a) * blurred)
         node = sums(indptr, lost)
         z = images(parts.X, indptr, w)
-        # Where a row is zero from some point on, solutions may be beyond it as far as they reach.
-        far = 1.0 + images(np.abs(parts.X), indptr, np.broadcast_to(reach, w.shape))
-        long = np.where(rows["kind"] == KINK, far, DECIDED)
+        long = np.where((rows["kind"] == LOGISTIC) | (rows["kind"] == POISSON), DECIDED, 1.0)
         share, rest = _outside(ends, rows["low"], rows["high"], long + 2.0 * np.abs(z))
         rest += known
         moves = least.of_coordinates(leak, doubt, found, wide)
