@@ -194,9 +194,21 @@ class BestPair(ABC, Generic[Rows, Parts]):
         if better_w and better_u:
             self._take(own, value, against, parts)
         elif better_w:
-            self._take(own, value, self.against, self._gap_against(w, self.against))
+            self._take(own, value, *self._paired(w, self.against))
         elif better_u:
-            self._take(self.w, self.value, against, self._gap_against(self.w, against))
+            before = self._gap_against(self.w, against)
+            if np.isfinite(before.total):
+                self._take(self.w, self.value, against, before)
+
+    def _paired(self, w: Rows, against: Against[Rows]) -> tuple[Against[Rows], Parts]:
+        """Return what w is held against and its gap: the flow zero, where a flow tells nothing.
+
+        Of another point it may have told something: conjugates are lost to rounding beside some.
+        """
+        parts = self._gap_against(w, against)
+        if np.isfinite(parts.total):
+            return against, parts
+        return Against(self._nothing()[1]), self._loose_gap(w)
 
     def update_point(self, w: Rows, keep_last: bool = False) -> None:
         """Take w if its value is lower than the best, and leave the flow as it is.
@@ -207,9 +219,10 @@ class BestPair(ABC, Generic[Rows, Parts]):
         value = self._value(w)
         if value < self.value or keep_last:
             # Bounds of the whole problem may be still to be prepared, for nothing if u is zero.
-            loose = self._is_zero(self.u)
-            parts = self._loose_gap(w) if loose else self._gap_against(w, self.against)
-            self._take(self._copy(w), value, self.against, parts)
+            if self._is_zero(self.u):
+                self._take(self._copy(w), value, self.against, self._loose_gap(w))
+            else:
+                self._take(self._copy(w), value, *self._paired(w, self.against))
 
     def begin(self) -> None:
         """Take w = 0, or what is feasible near it, and u = 0: they cost next to nothing."""

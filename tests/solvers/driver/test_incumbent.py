@@ -1,0 +1,58 @@
+"""The best pair keeps a finite gap where a flow tells nothing of another point."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx.solvers.driver._incumbent import Incumbent
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(3)
+    losses = gtv.SquaredLoss.stack(rng.standard_normal((6, 3, 2)), rng.standard_normal((6, 3)))
+    return gtv.GTVProblem(gtv.EmpiricalGraph(6, [(i, i + 1) for i in range(5)]), losses, "l2", 0.1)
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """From now on flows tell nothing of points that they were not found with."""
+
+    def lost(self, w, against):
+        return dataclasses.replace(self._loose_gap(w), rounding=np.inf)
+
+    return lambda: monkeypatch.setattr(Incumbent, "_gap_against", lost)
+
+
+def bounded(problem, best, optimum):
+    assert best.value == problem.value(best.w)
+    assert best.dual_value <= optimum <= best.value
+    assert np.isfinite(best.gap)
+
+
+def test_a_better_point_is_taken(problem, silent):
+    solved = problem.solve(rtol=1e-9)
+    for take in ("update", "update_point"):
+        best = Incumbent(problem)
+        best.update(np.ones((6, 2)), solved.u)
+        silent()
+        if take == "update":
+            best.update(solved.w, np.zeros_like(solved.u), keep_last=True)
+        else:
+            best.update_point(solved.w)
+        np.testing.assert_array_equal(best.w, solved.w)
+        bounded(problem, best, solved.value)
+
+
+def test_a_better_flow_is_left_where_it_tells_nothing_of_the_point(problem, silent):
+    solved = problem.solve(rtol=1e-9)
+    best = Incumbent(problem)
+    best.update(solved.w, 0.5 * solved.u)
+    before = best.dual_value
+    silent()
+    best.update(np.ones((6, 2)), solved.u)
+    np.testing.assert_array_equal(best.w, solved.w)
+    assert best.dual_value == before
+    bounded(problem, best, solved.value)
