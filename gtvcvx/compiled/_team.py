@@ -203,5 +203,12 @@ def _give_way() -> int:
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
-if hasattr(os, "register_at_fork"):  # threads stay behind
-    os.register_at_fork(after_in_child=_workers.cache_clear)
+def _begin_anew() -> None:
+    """Forget what a forked process has not got: other threads, and whatever they hold."""
+    global _TEAMS
+    _TEAMS = threading.Lock()
+    _workers.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
