@@ -25,7 +25,7 @@ from gtvcvx.distributed._conservation import (
 from gtvcvx.distributed._domains import ShardedDomains
 from gtvcvx.distributed._parts import Parts, Rows
 from gtvcvx.duality._flow import Flow
-from gtvcvx.duality._lengths import Lengths
+from gtvcvx.duality._lengths import Lengths, triangle
 from gtvcvx.duality._settings import SECOND_TRIES
 from gtvcvx.duality._terms import (
     NEAR,
@@ -193,7 +193,7 @@ class ShardedBounds:
         gap = self._node_by_node(w, flow, reach)
         near = gap.total <= NEAR * (self._size(w) + self._variation(w))
         if not near:
-            reach = np.maximum(reach, self._lengths.alone)
+            reach = np.maximum(reach, self._together)
             gap = self._node_by_node(w, flow, reach)
         rounding = gap.rounding + self._rounding(w, flow.u, reach, near)
         return dataclasses.replace(gap, rounding=rounding)
@@ -252,6 +252,24 @@ class ShardedBounds:
     @cached_property
     def _lengths(self) -> Lengths:
         return Lengths(self._parts.add([terms.totals for terms in self._terms]))
+
+    @cached_property
+    def _together(self) -> FloatArray:
+        """How large each coordinate may be that alone, or with others, makes up targets, (d,)."""
+        parts, d, units = self._parts, self._parts.dim, self._lengths.units
+        own = {
+            part.number: terms.triangle(units)
+            for part, terms in zip(parts, self._terms, strict=True)
+        }
+        upper = np.zeros((0, d))
+        for number in range(parts.manifest.n_shards):
+            # That of one shard, told to all: so no worker holds more than two.
+            shares = [np.zeros((d, d)) for _ in parts]
+            for part, share in zip(parts, shares, strict=True):
+                if part.number == number:
+                    share[: len(own[number])] = own[number]
+            upper = triangle([upper, parts.add(shares)], np.ones(d))
+        return self._lengths.together(upper)
 
     def _level(self, w: Rows) -> float:
         """Return how far the objective may be above what the losses are at least."""

@@ -43,9 +43,17 @@ class Lengths:
         return np.asarray(np.sqrt(self.totals[2] / self._squares))
 
     @property
-    def predictions(self) -> float:
-        """How long the predictions of all rows may be together."""
-        return float(np.sqrt(self.totals[2]) + self._decided)
+    def units(self) -> FloatArray:
+        """Units (d,) in which each column of all rows together has length one, or zero."""
+        return np.where(self.totals[3:] > 0.0, np.sqrt(self.totals[3:]), 1.0)
+
+    def together(self, upper: FloatArray) -> FloatArray:
+        """How large each coordinate may be that alone, or with others, makes up targets, (d,).
+
+        Upper is the `triangle` of all rows in `units`.
+        """
+        predictions = float(np.sqrt(self.totals[2]) + self._decided)
+        return np.maximum(self.alone, predictions * pooled_lengths(upper, self.units))
 
     @property
     def _decided(self) -> float:
@@ -58,22 +66,27 @@ class Lengths:
         return np.asarray(self._decided / np.sqrt(self._squares))
 
 
-def pooled_lengths(tables: Iterable[FloatArray], d: int) -> FloatArray:
-    """Return how large each coordinate may be, (d,), for predictions of all rows of length one.
+def triangle(tables: Iterable[FloatArray], units: FloatArray) -> FloatArray:
+    """Return the factor R (k, d), k <= d, of a QR decomposition of all rows, columns in units (d,).
 
-    With all nodes at one point: nearly dependent columns, an intercept beside features far from
-    zero, let coordinates be large that predict next to nothing. Those along which no row changes do
-    not count, as any solution stays one along them.
+    Rows of factors are rows again: those of parts stand for their rows.
     """
-    tables = list(tables)
-    squares = sum((np.sum(X**2, axis=0) for X in tables), np.zeros(d))
-    units = np.where(squares > 0.0, np.sqrt(squares), 1.0)
-    upper, step = np.zeros((0, d)), max(PIECE // d, d)
+    upper, step = np.zeros((0, len(units))), max(PIECE // len(units), len(units))
     for X in tables:
         for start in range(0, len(X), step):
             look()
             stacked = np.concatenate([upper, X[start : start + step] / units])
             upper = np.asarray(np.linalg.qr(stacked, mode="r"))
+    return upper
+
+
+def pooled_lengths(upper: FloatArray, units: FloatArray) -> FloatArray:
+    """Return how large each coordinate may be, (d,), for predictions of all rows of length one.
+
+    With all nodes at one point: nearly dependent columns, an intercept beside features far from
+    zero, let coordinates be large that predict next to nothing. Those along which no row changes do
+    not count, as any solution stays one along them. The rows are given by their `triangle`.
+    """
     _, sigma, basis = np.linalg.svd(upper, full_matrices=False)
     some = sigma > DEPENDENT * sigma.max(initial=0.0)
     return np.asarray(np.linalg.norm(basis[some] / sigma[some, None], axis=0) / units)

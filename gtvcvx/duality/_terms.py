@@ -14,7 +14,7 @@ from gtvcvx._lazy import sp
 from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
 from gtvcvx._pieces import rows_at_once, rowwise
 from gtvcvx.duality._flow import Flow
-from gtvcvx.duality._lengths import Lengths, pooled_lengths
+from gtvcvx.duality._lengths import Lengths, triangle
 from gtvcvx.duality._settings import GENERIC
 from gtvcvx.duality._value_rounding import ValueRounding
 from gtvcvx.graph import EmpiricalGraph, differences
@@ -203,9 +203,11 @@ class GapTerms:
     @cached_property
     def alone(self) -> FloatArray:
         """How large each coordinate may be that alone, or with others, makes up targets, (d,)."""
-        lengths, d = self._lengths, self._losses.dim
-        pooled = pooled_lengths((table["X"] for table in self._tables), d)
-        return np.maximum(lengths.alone, lengths.predictions * pooled)
+        return self._lengths.together(self.triangle(self._lengths.units))
+
+    def triangle(self, units: FloatArray) -> FloatArray:
+        """Return the rows' `gtvcvx.duality._lengths.triangle`, columns in units (d,)."""
+        return triangle((table["X"] for table in self._tables), units)
 
     @cached_property
     def _long(self) -> FloatArray:

@@ -18,7 +18,7 @@ import verify
 from gtvcvx._arrays import FloatArray
 from gtvcvx.duality import _lengths
 from gtvcvx.duality._conservation import FlowConservation
-from gtvcvx.duality._lengths import Lengths, pooled_lengths
+from gtvcvx.duality._lengths import Lengths, pooled_lengths, triangle
 from gtvcvx.duality._terms import GapTerms
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._stacked import stacked_from_terms
@@ -211,14 +211,20 @@ def test_columns_that_are_dependent_together_let_solutions_be_far(seed):
 
 def test_lengths_of_columns_together(monkeypatch):
     rng = np.random.default_rng(0)
+
+    def found(*tables):
+        units = Lengths(np.append(np.ones(3), sum(np.sum(X**2, axis=0) for X in tables))).units
+        parts = [triangle([X], units) for X in tables]
+        assert all(len(part) <= len(units) for part in parts)
+        return pooled_lengths(triangle(parts, np.ones(len(units))), units)
+
     X = np.array([0.0, 1e3, 1e4, 1e5]) + rng.standard_normal((40, 4))
     exact = np.linalg.norm(np.linalg.pinv(X), axis=1)
-    np.testing.assert_allclose(pooled_lengths([X], 4), exact, rtol=1e-9)
+    np.testing.assert_allclose(found(X), exact, rtol=1e-9)
     monkeypatch.setattr(_lengths, "PIECE", 20)
-    np.testing.assert_allclose(pooled_lengths([X[:13], X[13:]], 4), exact, rtol=1e-9)
+    np.testing.assert_allclose(found(X[:13], X[13:]), exact, rtol=1e-9)
     # Columns that add up to another one, and one of zeros: nothing changes along that.
-    several = np.column_stack([X[:, :2], X[:, 0] + X[:, 1], np.zeros(40)])
-    found = pooled_lengths([several], 4)
-    assert (found[:3] <= 1.0).all()
-    assert found[3] == 0.0
-    np.testing.assert_array_equal(pooled_lengths([], 2), [0.0, 0.0])
+    several = found(np.column_stack([X[:, :2], X[:, 0] + X[:, 1], np.zeros(40)]))
+    assert (several[:3] <= 1.0).all()
+    assert several[3] == 0.0
+    np.testing.assert_array_equal(found(np.zeros((0, 2))), [0.0, 0.0])

@@ -40,9 +40,9 @@ class Centred(NamedTuple):
     @staticmethod
     def of(rows: Records) -> Centred:
         """Return the same functions as the rows (N,) are of predictions."""
-        out = rows.copy()
-        out["y"][np.isin(rows["kind"], OF_RESIDUALS)] = 0.0
-        return Centred(out, rows["y"] - out["y"])
+        out, counts = rows.copy(), np.isin(rows["kind"], OF_RESIDUALS)
+        out["y"][counts] = 0.0
+        return Centred(out, np.where(counts, rows["y"], 0.0))
 
     def at(self, chosen: IntArray) -> Centred:
         """Return some of the rows."""
