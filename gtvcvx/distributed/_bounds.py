@@ -257,17 +257,18 @@ class ShardedBounds:
     def _together(self) -> FloatArray:
         """How large each coordinate may be that alone, or with others, makes up targets, (d,)."""
         parts, d, units = self._parts, self._parts.dim, self._lengths.units
-        own = {
-            part.number: terms.triangle(units)
-            for part, terms in zip(parts, self._terms, strict=True)
-        }
-        upper = np.zeros((0, d))
+        upper, nothing = np.zeros((0, d)), np.zeros((d, d))
+
+        def factor(terms: GapTerms) -> FloatArray:
+            rows = terms.triangle(units)
+            return np.pad(rows, ((0, d - len(rows)), (0, 0)))
+
         for number in range(parts.manifest.n_shards):
-            # That of one shard, told to all: so no worker holds more than two.
-            shares = [np.zeros((d, d)) for _ in parts]
-            for part, share in zip(parts, shares, strict=True):
-                if part.number == number:
-                    share[: len(own[number])] = own[number]
+            # Only that of one shard is told to all, which keep what it makes of those before.
+            shares = [
+                factor(terms) if part.number == number else nothing
+                for part, terms in zip(parts, self._terms, strict=True)
+            ]
             upper = triangle([upper, parts.add(shares)], np.ones(d))
         return self._lengths.together(upper)
 
