@@ -74,7 +74,7 @@ class ConicForm:
             A=sp.csc_array(data["A"])[:, order].tocsc(),
             b=np.asarray(data["b"], dtype=np.float64),
             offset=float(inverse[-1]["offset"]),
-            cones=tuple(_cones(data["dims"])),
+            cones=tuple(cones_of(data["dims"])),
         )
 
     def recession(self) -> ConicForm:
@@ -139,7 +139,7 @@ class ConicForm:
         return np.linalg.qr(units[: self.dim, None] * left[:, sigma > RANK_TOLERANCE])[0]
 
 
-def _cones(dims: Any) -> Iterator[Cone]:
+def cones_of(dims: Any) -> Iterator[Cone]:
     """Cones of CVXPY's summary, in the order in which CVXPY stacks them."""
     yield Cone("zero", dims.zero)
     yield Cone("nonneg", dims.nonneg)
@@ -148,6 +148,14 @@ def _cones(dims: Any) -> Iterator[Cone]:
     yield from (Cone("exp", 3) for _ in range(dims.exp))
     yield from (Cone("power", 3, (alpha, 1.0 - alpha)) for alpha in dims.p3d)
     yield from (Cone("power", len(alphas) + 1, tuple(alphas)) for alphas in dims.pnd)
+
+
+def groups(cones: Sequence[Cone]) -> IntArray:
+    """Return a number for each row: those of one cone, and no others, have the same."""
+    sizes: list[int] = []
+    for cone in cones:
+        sizes += [1] * cone.rows if cone.kind in ("zero", "nonneg") else [cone.rows]
+    return np.repeat(np.arange(len(sizes)), np.array(sizes, dtype=np.int64))
 
 
 def psd_side(rows: int) -> int:

@@ -6,15 +6,17 @@ CVXPY call it again, for the rows of theirs; everything else works on its conic 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import look
 from gtvcvx._lazy import cp
 from gtvcvx.conic._form import ConicForm
+from gtvcvx.conic._joint import Part, joint_forms
 from gtvcvx.conic._solver import ROOM, ConicSolver, Infeasible, Unbounded
 
 EPS = float(np.finfo(np.float64).eps)
@@ -30,6 +32,10 @@ MARGIN = 4e-9
 BESIDE = 1e-14
 # So far out nothing is left of offsets, and squares can still be taken.
 OUT = 1e100
+# Gauges of so many unit vectors are kept: a flow on as many edges.
+MOST_GAUGES = 10_000
+# So many functions are brought into conic form at a time, under a millisecond each.
+TOGETHER = 64
 NOWHERE = "build: no point satisfies the constraints"
 
 
@@ -55,6 +61,7 @@ class CvxpyFunction:
     def __init__(self, build: Build, dim: int) -> None:
         self._build, self.dim = build, dim
         self._latest: tuple[FloatArray, float] | None = None
+        self._gauges: dict[bytes, float] = {}
         self._w = cp.Variable(dim, name="w")
         cost, self._constraints = self.expression(self._w)
         #: Whether CVXPY's rules say that f >= 0.
@@ -141,6 +148,11 @@ class CvxpyFunction:
     @cached_property
     def _restricted(self) -> ConicSolver:
         return ConicSolver(self.form.restricted())
+
+    @property
+    def part(self) -> Part:
+        """The problem that the function is, to be brought into conic form beside others."""
+        return Part(self._cost, self._constraints, self._w, self._problem.variables())
 
     @property
     def _auxiliary(self) -> bool:
@@ -302,12 +314,20 @@ class CvxpyFunction:
         beside = self.null @ (self.null.T @ unit)
         if np.linalg.norm(beside) > BESIDE:
             return np.inf
-        try:
-            # Of a unit vector: so the bound is homogeneous, whatever the solver's last digits.
-            bound = self._unit_ball.conjugate(unit - beside).upper
-        except (Unbounded, cp.SolverError):
-            return np.inf
-        return size * max(bound, 0.0) * (1.0 + MARGIN)
+        # Of a unit vector: so the bound is homogeneous, whatever the solver's last digits.
+        return size * max(self._gauge_of_unit(unit - beside), 0.0) * (1.0 + MARGIN)
+
+    def _gauge_of_unit(self, unit: FloatArray) -> float:
+        """Return the gauge of a unit vector; a check of a flow asks for the same ones in turn."""
+        key = unit.tobytes()
+        if key not in self._gauges:
+            if len(self._gauges) >= MOST_GAUGES:
+                self._gauges.clear()
+            try:
+                self._gauges[key] = self._unit_ball.conjugate(unit).upper
+            except (Unbounded, cp.SolverError):
+                self._gauges[key] = np.inf
+        return self._gauges[key]
 
     def excess(self, s: FloatArray) -> float:
         """Upper bound on the least t >= 1 with s in t dom f*, for f bounded below."""
@@ -332,3 +352,19 @@ class CvxpyFunction:
         Its support function is the recession function of f, so that Moreau's identity gives it.
         """
         return s - self._recession.maximizer(s, 1.0)
+
+
+def make_forms(functions: Iterable[CvxpyFunction]) -> None:
+    """Make the conic forms that are still missing, many at a time: a quarter of the work."""
+    missing = list({id(f): f for f in functions if not f.prepared}.values())
+    for start in range(0, len(missing), TOGETHER):
+        look()
+        some = missing[start : start + TOGETHER]
+        if len(some) == 1:
+            return  # alone, it is made when it is asked for
+        try:
+            forms = joint_forms([function.part for function in some])
+        except (cp.error.DCPError, cp.error.SolverError, ValueError):
+            return  # whose error it is shows when each makes its own
+        for function, form in zip(some, forms or (), strict=False):
+            function.form = form

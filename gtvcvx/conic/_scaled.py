@@ -18,9 +18,9 @@ from typing import NamedTuple
 import clarabel
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import FloatArray
 from gtvcvx._lazy import sp
-from gtvcvx.conic._form import Cone, psd_side
+from gtvcvx.conic._form import Cone, groups, psd_side
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -73,7 +73,7 @@ class Units(NamedTuple):
     def of(program: ConeProgram, settings: ScaledSettings = SCALED) -> Units:
         """Equilibrate rows and columns by the square roots of their largest entries, in turn."""
         P, A = sp.coo_array(program.P), sp.coo_array(program.A)
-        group = np.repeat(*_groups(program.cones))
+        group = groups(program.cones)
         D, E = np.ones(P.shape[0]), np.ones(len(program.b))
         for _ in range(settings.rounds):
             columns, lengths = np.zeros_like(D), np.zeros(group.max(initial=-1) + 1)
@@ -98,13 +98,12 @@ class Units(NamedTuple):
 
     def matrix(self, A: sp.csc_array) -> sp.csc_array:
         """Return constraints (M, N) in these units."""
-        return sp.csc_array(sp.diags_array(self.rows) @ A @ sp.diags_array(self.columns))
+        return _scaled(A, self.rows, self.columns)
 
     def program(self, program: ConeProgram) -> ConeProgram:
         """Return a program in these units."""
-        D = sp.diags_array(self.columns)
         return ConeProgram(
-            sp.csc_array(self.cost * (D @ program.P @ D)),
+            _scaled(program.P, self.cost * self.columns, self.columns),
             self.slopes(program.q),
             self.matrix(program.A),
             self.sides(program.b),
@@ -114,6 +113,12 @@ class Units(NamedTuple):
     def answer(self, x: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return points (N,) and multipliers (M,) that are given in these units."""
         return self.point * self.columns * x, self.point / self.cost * self.rows * z
+
+
+def _scaled(A: sp.csc_array, rows: FloatArray, columns: FloatArray) -> sp.csc_array:
+    """Return ``diag(rows) A diag(columns)``: of small matrices, products cost far more."""
+    data = rows[A.indices] * A.data * np.repeat(columns, np.diff(A.indptr))
+    return sp.csc_array((data, A.indices.copy(), A.indptr.copy()), shape=A.shape)
 
 
 class Answer(NamedTuple):
@@ -159,14 +164,6 @@ def solve_scaled(program: ConeProgram, settings: ScaledSettings = SCALED) -> Ans
     assert best is not None
     x, z = units.answer(best.x, best.z)
     return best._replace(x=x, z=z)
-
-
-def _groups(cones: Sequence[Cone]) -> tuple[IntArray, IntArray]:
-    """Numbers of the groups of rows that are scaled alike, and how many rows they have."""
-    sizes: list[int] = []
-    for cone in cones:
-        sizes += [1] * cone.rows if cone.kind in ("zero", "nonneg") else [cone.rows]
-    return np.arange(len(sizes)), np.array(sizes, dtype=np.int64)
 
 
 def _solved(program: ConeProgram, goal: float, share: float) -> Answer:

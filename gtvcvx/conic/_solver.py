@@ -245,25 +245,30 @@ class _Kept:
         settings: clarabel.DefaultSettings | None = None,
     ) -> None:
         N, dim = len(form.q), form.dim
-        mark = np.zeros(N)
-        mark[:dim] = weight
         cones = [cone for cone in form.cones if cone.rows]
-        P = sp.csc_array(form.P + sp.diags_array(mark))
+        P = form.P
+        if weight > 0.0:
+            P = sp.csc_array(P + sp.diags_array(np.append(np.full(dim, weight), np.zeros(N - dim))))
         self._units = units = Units.of(ConeProgram(P, form.q, form.A, form.b, cones))
         # Structural entries stay even where their value is zero: there is one at each w.
-        upper = sp.triu(form.P, format="coo")
-        rows = np.concatenate([upper.coords[0], np.arange(dim)])
-        columns = np.concatenate([upper.coords[1], np.arange(dim)])
+        upper = form.P.tocoo()
+        above = upper.row <= upper.col
+        rows = np.concatenate([upper.row[above], np.arange(dim)])
+        columns = np.concatenate([upper.col[above], np.arange(dim)])
         scale = units.cost * units.columns[rows] * units.columns[columns]
+        place, entry = np.unique(rows + N * columns, return_inverse=True)
 
-        def assembled(first: FloatArray, last: FloatArray) -> sp.csc_array:
+        def assembled(first: FloatArray, last: FloatArray) -> FloatArray:
             values = scale * np.concatenate([first, last])
-            return sp.coo_array((values, (rows, columns)), shape=(N, N)).tocsc()
+            summed: FloatArray = np.bincount(entry, values, minlength=len(place)).astype(float)
+            return summed
 
-        pattern = assembled(upper.data, np.zeros(dim))
-        self._own = pattern.data.copy()
-        self._of_weight = assembled(np.zeros_like(upper.data), np.ones(dim)).data.copy()
-        pattern.data = self._own + weight * self._of_weight
+        self._own = assembled(upper.data[above], np.zeros(dim))
+        self._of_weight = assembled(np.zeros(int(above.sum())), np.ones(dim))
+        starts = np.searchsorted(place, N * np.arange(N + 1))
+        pattern = sp.csc_array(
+            (self._own + weight * self._of_weight, place % N, starts), shape=(N, N)
+        )
         self._solver = clarabel.DefaultSolver(
             pattern,
             units.slopes(form.q),

@@ -20,6 +20,7 @@ from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._losses import add_losses
 from gtvcvx.solvers.interior_point._penalties import add_penalty
 from gtvcvx.solvers.interior_point._program import Program
+from gtvcvx.solvers.interior_point._written import add_written_losses
 
 TARGET = 1e-6  # relative gap to be proved
 # The answer must be proved within so many times its solve time, or so many seconds.
@@ -207,7 +208,9 @@ def _direct(instance: Instance, trial: Trial, judge: _Judge, limit: float, threa
         start = time.process_time()
         shape = fresh.graph.n_nodes, fresh.dim
         program = Program(shape[0] * shape[1])
-        add_losses(program, fresh.losses.terms(), np.arange(program.size).reshape(shape))
+        coordinates = np.arange(program.size).reshape(shape)
+        add_losses(program, fresh.losses.plain, coordinates)
+        add_written_losses(program, fresh.losses, coordinates)
         add_penalty(program, fresh)
         answer = program.solver(settings).solve()
         return answer, time.process_time() - start

@@ -12,12 +12,12 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._lazy import cp
 from gtvcvx.conic._form import conjugate_model
-from gtvcvx.conic._function import CvxpyFunction
+from gtvcvx.conic._function import CvxpyFunction, make_forms
 from gtvcvx.losses.batched._base import BatchedLoss
 
 T = TypeVar("T")
 
-# Of so many losses the conic form is made even if only a rough bound is wanted: 5 ms for each.
+# Of so many losses the conic form is made even if only a rough bound is wanted: 1 ms for each.
 _AFFORDABLE = 50
 
 
@@ -50,8 +50,10 @@ class BatchedCvxpy(BatchedLoss):
         """Number of nodes k in the batch."""
         return len(self._functions)
 
-    def _each(self, of: Callable[[CvxpyFunction, int], Any]) -> FloatArray:
-        """Stack what ``of(function, i)`` gives for each node i."""
+    def _each(self, of: Callable[[CvxpyFunction, int], Any], conic: bool = True) -> FloatArray:
+        """Stack what ``of(function, i)`` gives for each node i, by its conic form or without."""
+        if conic:
+            make_forms(self._functions)
         rows = []
         for i, (function, name) in enumerate(zip(self._functions, self._names, strict=True)):
             look()
@@ -60,7 +62,7 @@ class BatchedCvxpy(BatchedLoss):
 
     def value(self, w: FloatArray) -> FloatArray:
         """Losses (k,), +inf where a constraint is violated by more than 1e-8 of the size of w."""
-        return self._each(lambda f, i: f.value(w[i]))
+        return self._each(lambda f, i: f.value(w[i]), conic=False)
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """Subgradients (k, d), multipliers of the cone program with w fixed."""
@@ -72,7 +74,7 @@ class BatchedCvxpy(BatchedLoss):
 
     def project_domain(self, w: FloatArray) -> FloatArray:
         """Return points near w_i where L_i is finite: w_i itself, or its projection."""
-        return self._each(lambda f, i: f.near(w[i]))
+        return self._each(lambda f, i: f.near(w[i]), conic=False)
 
     @cached_property
     def _minimizer(self) -> FloatArray:
@@ -124,8 +126,11 @@ class BatchedCvxpy(BatchedLoss):
         infinite there.
         """
         values = self.value(w)
-        affordable = len({f for f in self._functions if not f.cheap}) <= _AFFORDABLE
-        least = self._each(lambda f, i: f.least if affordable or f.cheap else -np.inf)
+        dear = {f for f in self._functions if not f.cheap}
+        affordable = len(dear) <= _AFFORDABLE
+        if affordable:
+            make_forms(dear)
+        least = self._each(lambda f, i: f.least if affordable or f.cheap else -np.inf, conic=False)
         return np.maximum(values - least, 0.0)
 
     def scale_to_feasible(self, s: FloatArray) -> float:
@@ -145,7 +150,8 @@ class BatchedCvxpy(BatchedLoss):
         ValueError
             A loss is unbounded below: no flow need be dual feasible then, not even zero.
         """
-        self.minimizer()
+        if not all(function.nonnegative for function in self._functions):
+            self.minimizer()
         return self._projector
 
     def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
@@ -159,6 +165,7 @@ class BatchedCvxpy(BatchedLoss):
 
     def conjugate_expression(self, s: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """CVXPY model of the conjugate: the duals of the cone programs."""
+        make_forms(self._functions)
         return conjugate_model([f.form for f in self._functions], s, np.ones(self.n_nodes))
 
     def written(self) -> Sequence[CvxpyFunction]:

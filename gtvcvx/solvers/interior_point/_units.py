@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.conic._function import make_forms
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, Term
 from gtvcvx.problem import GTVProblem
@@ -59,7 +60,9 @@ class Written(NamedTuple):
         """Look at all of these losses."""
         columns, offsets = np.zeros(losses.dim), [np.empty(0)]
         for _, batch in losses.parts:
-            for function in batch.written() or ():
+            functions = batch.written() or ()
+            make_forms(functions)
+            for function in functions:
                 form = function.form
                 if not form.A.shape[0]:  # a linear function: nothing has a size
                     continue

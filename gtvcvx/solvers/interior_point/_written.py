@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx.conic._form import ConicForm
+from gtvcvx.conic._function import make_forms
 from gtvcvx.losses import StackedLoss
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point._losses import LOSS_KINDS
@@ -26,8 +27,10 @@ def losses_written(losses: StackedLoss) -> bool:
 def add_written_losses(program: Program, losses: StackedLoss, variables: IntArray) -> None:
     """Add those losses of all nodes, whose coordinates are the given variables (n, d)."""
     for nodes, batch in losses.parts:
-        for node, function in zip(nodes, batch.written() or (), strict=False):
-            look()  # a conic form takes milliseconds
+        functions = batch.written() or ()
+        make_forms(functions)
+        for node, function in zip(nodes, functions, strict=False):
+            look()
             add_form(program, function.form, variables[node][None], np.ones(1))
 
 

@@ -70,6 +70,7 @@ class Clock:
 WITH_LOOKS = (
     "_deadline",
     "compiled._conjugate_gradients",
+    "conic._function",
     "duality._bounds",
     "duality._conservation",
     "duality._polyhedral",
