@@ -46,6 +46,8 @@ class InteriorPointSettings:
     least, most : float
         It aims at no less and no more than this. Least: its last steps are cheap, but rounding
         ends them.
+    light : float
+        What is added to the diagonal of the matrix that Clarabel factors, lightly regularized.
     most_iterations : int
         Of Clarabel; some dozens are the rule.
     most_coordinates : int
@@ -58,6 +60,7 @@ class InteriorPointSettings:
     accuracy: float = 1e-3
     least: float = 1e-11
     most: float = 1e-8
+    light: float = 1e-12
     most_iterations: int = 150
     most_coordinates: int = 30_000
     most_rows: int = 200_000
@@ -219,7 +222,7 @@ class InteriorPoint:
     @property
     def _units(self) -> Units:
         """Units of the next round."""
-        columns, cost, others = self._choices[self._round]
+        columns, cost, others, _ = self._choices[self._round]
         scales = np.full(self._program.size, others)
         scales[: columns.size] = columns.ravel()
         return Units(scales, cost, self._centre)
@@ -239,6 +242,9 @@ class InteriorPoint:
         settings.max_iter = self._settings.most_iterations
         settings.tol_gap_rel = settings.tol_feas = goal
         settings.tol_gap_abs = goal * (1.0 if units is None else min(units.cost, 1.0))
+        if self._choices[self._round].light:
+            settings.static_regularization_constant = self._settings.light
+            settings.static_regularization_proportional = 0.0
         return self._program.solver(settings, units)
 
     def _solved(self, solver: clarabel.DefaultSolver) -> clarabel.DefaultSolution:

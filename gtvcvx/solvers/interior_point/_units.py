@@ -75,17 +75,23 @@ class Written(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Units of coordinates and of other variables, and the factor of all costs; powers of two."""
+    """Units of coordinates and of other variables, and the factor of all costs; powers of two.
+
+    Lightly regularized, the matrix that Clarabel factors is closer to its own: where columns are
+    all but dependent, what Clarabel adds by itself is more than what they differ by.
+    """
 
     columns: FloatArray  # (n, d)
     cost: float
     others: float = 1.0
+    light: bool = False
 
 
 def choices_of_units(problem: GTVProblem) -> list[Choice]:
     """Return the units of one round after the other.
 
-    Where CVXPY's rules describe losses, those come first in which their right-hand sides are 1.
+    Where CVXPY's rules describe losses, those come first in which their right-hand sides are 1,
+    and once more, lightly regularized: these losses have no method that is made for them.
     """
     choices = _of_known(problem)
     written = Written.of(problem.losses)
@@ -98,7 +104,7 @@ def choices_of_units(problem: GTVProblem) -> list[Choice]:
     columns = _power_of_two(written.offsets / np.where(features > 0.0, features, 1.0))
     others = float(_power_of_two(written.offsets))
     first = Choice(np.tile(columns, (problem.graph.n_nodes, 1)), 1.0 / others, others)
-    return [first, *choices[:ROUNDS]]
+    return [first, first._replace(light=True), *choices[:ROUNDS]]
 
 
 def _of_known(problem: GTVProblem) -> list[Choice]:

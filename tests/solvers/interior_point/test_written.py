@@ -105,3 +105,18 @@ def test_iterations_pay_for_every_edge_by_cvxpy():
     solution = gtv.GTVProblem(graph, losses, written, 0.3).solve()
     assert solution.status == "optimal"
     assert solution.info["method"] == "interior point"
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_columns_that_are_all_but_dependent_are_regularized_lightly(seed):
+    """An intercept beside columns that hardly vary, in losses that no other method knows."""
+    rng = np.random.default_rng(seed)
+    n, d = 12, 6
+    X, y = rng.standard_normal((n, 4, d)) + 1e4, 3.0 * rng.standard_normal((n, 4)) + 5.0
+    X[:, :, 0] = 1.0
+    losses = [gtv.CvxpyLoss(lambda w, i=i: cp.norm(X[i] @ w - y[i]), dim=d) for i in range(n)]
+    edges = [(i, j) for i in range(n) for j in (i + 1, i + 2) if j < n]
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(n, edges), losses, "squared", 0.05)
+    solution = problem.solve(rtol=1e-6, max_iter=200)
+    assert solution.status == "optimal"
+    assert solution.n_iter <= 80
