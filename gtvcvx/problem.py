@@ -81,9 +81,8 @@ class GTVProblem:
         """Edge capacities lambda A_e of the dual network-flow problem, shape (m,)."""
         with np.errstate(over="ignore", under="ignore"):
             capacities = self.lam * self.graph.weights
-        wrong = np.flatnonzero(~(np.isfinite(capacities) & (capacities > 0)))
-        if wrong.size:
-            k = int(wrong[0])
+        if not (capacities.min(initial=1.0) > 0.0 and capacities.max(initial=1.0) < math.inf):
+            k = int(np.flatnonzero(~(np.isfinite(capacities) & (capacities > 0)))[0])
             raise ValueError(
                 f"lam: times the weight {self.graph.weights[k]} of edge {self._edge_name(k)} "
                 f"it is {capacities[k]} in double precision"

@@ -1,7 +1,7 @@
 """Gaps of scalar problems on chains numbered from end to end, without changes of slopes.
 
-The formulas are those of `gtvcvx.duality._scalar_gap`, in one pass: both edges of a node are at
-hand when it is met, so that nothing has to be added up at the nodes first.
+The formulas are those of `gtvcvx.duality._scalar_gap`. Both edges of a node are at hand when it is
+met, so that nothing has to be added up at the nodes first, and both passes are vectorized.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from gtvcvx.compiled import compiled
 from gtvcvx.duality._scalar_gap import edge_gap, node_gap, widened
 from gtvcvx.duality._terms import Gap
 
-# Sums of so many terms are added up by NumPy, in pairs: a plain sum of all loses digits.
-_BLOCK = 16
+# Edges are gone through in blocks, whose sums are added up by NumPy, in pairs: a plain sum of all
+# loses digits.
+_BLOCK = 256
 
 
 def line_gap(
@@ -39,42 +40,76 @@ def line_gap(
     capacities : (n - 1,)
     w, u : (n,), (n - 1,)
     """
-    node, edge, variation = np.empty(len(w)), np.empty(len(u)), np.zeros(len(u) // _BLOCK + 1)
-    work, unsure = _line_gaps(q, b, *widened(hull, w), capacities, w, u, node, edge, variation)
+    node, edge = np.empty(len(w)), np.empty(len(u))
+    variation = np.empty(-(-len(u) // _BLOCK))
+    work = _edge_gaps(capacities, w, u, edge, variation)
+    unsure = _node_gaps(q, b, *widened(hull, w), w, u, node)
     return Gap(node, edge, unsure + 4.0 * EPS * work), float(variation.sum())
 
 
+@compiled(allocates=False, inner=True, fastmath=frozenset({"reassoc"}))
+def _added(total: float, more: float) -> float:
+    """Return the sum, whatever the order of all that is added: loops of it are vectorized."""
+    return total + more
+
+
 @compiled(nogil=True, allocates=False)
-def _line_gaps(
+def _edge_gaps(
+    capacities: FloatArray, w: FloatArray, u: FloatArray, edge: FloatArray, variation: FloatArray
+) -> float:
+    """Write gaps of the edges (m,), and sums of variations of blocks; return that of |u D w|."""
+    work = 0.0
+    for k in range(len(variation)):
+        at, to = k * _BLOCK, min((k + 1) * _BLOCK, len(u))
+        more, variation[k] = _block_gaps(
+            capacities[at:to], w[at:to], w[at + 1 : to + 1], u[at:to], edge[at:to]
+        )
+        work += more
+    return work
+
+
+@compiled(allocates=False, inner=True)
+def _block_gaps(
+    capacities: FloatArray, head: FloatArray, tail: FloatArray, u: FloatArray, edge: FloatArray
+) -> tuple[float, float]:
+    """Write gaps of some edges (k,), and return the sums of |u D w| and of variations."""
+    work = variation = 0.0
+    for e in range(len(u)):
+        jump = head[e] - tail[e]
+        edge[e] = edge_gap(capacities[e], u[e], jump)
+        work = _added(work, abs(u[e] * jump))
+        variation = _added(variation, capacities[e] * abs(jump))
+    return work, variation
+
+
+@compiled(nogil=True, allocates=False)
+def _node_gaps(
     q: FloatArray,
     b: FloatArray,
     low: float,
     high: float,
-    capacities: FloatArray,
     w: FloatArray,
     u: FloatArray,
     node: FloatArray,
-    edge: FloatArray,
-    variation: FloatArray,
-) -> tuple[float, float]:
-    """Write gaps of the nodes (n,) and edges (m,), and sums of variations of blocks of edges.
+) -> float:
+    """Write gaps of the nodes (n,), and return what rounding may add to them."""
+    last, unsure, more = len(w) - 1, 0.0, 0.0
+    if last == 0:
+        node[0], unsure = _node_gap(q[0], b[0], 0.0, 0.0, 0, w[0], low, high)
+        return unsure
+    node[0], unsure = _node_gap(q[0], b[0], 0.0, u[0], 1, w[0], low, high)
+    for i in range(1, last):
+        node[i], more = _node_gap(q[i], b[i], u[i - 1], u[i], 2, w[i], low, high)
+        unsure = _added(unsure, more)
+    node[last], more = _node_gap(q[last], b[last], u[last - 1], 0.0, 1, w[last], low, high)
+    return unsure + more
 
-    Returns the sum of |u D w|, and what rounding may add to the gaps of the nodes.
-    """
-    n, work, unsure, before = len(w), 0.0, 0.0, 0.0
-    for i in range(n):
-        flow, degree, x = 0.0, 2.0 if i else 1.0, w[i]
-        if i < n - 1:
-            flow, jump = u[i], x - w[i + 1]
-            edge[i] = edge_gap(capacities[i], flow, jump)
-            work += abs(flow * jump)
-            variation[i // _BLOCK] += capacities[i] * abs(jump)
-        else:
-            degree -= 1.0
-        left, through = q[i] * x - b[i], abs(before) + abs(flow)
-        # As in `gtvcvx.duality._scalar_gap.node_gaps`, there are no changes.
-        size = EPS * (4.0 * (abs(q[i] * x) + abs(b[i])) + (1.0 + degree) * through)
-        node[i], more = node_gap(q[i], left, 0.0, before - flow, size, x, low, high)
-        unsure += more
-        before = flow
-    return work, unsure
+
+@compiled(allocates=False, inner=True)
+def _node_gap(
+    q: float, b: float, before: float, after: float, degree: int, x: float, low: float, high: float
+) -> tuple[float, float]:
+    """Return the gap of a node between two flows, and what rounding may add to it."""
+    # As in `gtvcvx.duality._scalar_gap.node_gaps`, there are no changes.
+    size = 4.0 * (abs(q * x) + abs(b)) + (1.0 + degree) * (abs(before) + abs(after))
+    return node_gap(q, q * x - b, 0.0, before - after, EPS * size, x, low, high)

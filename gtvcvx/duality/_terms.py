@@ -305,8 +305,9 @@ def slack(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> FloatArray
     """Capacity that a flow u (m, d) leaves on each edge, (m,); zero without capacities."""
     if not penalty.is_norm:
         return np.zeros(len(u))
-    norms = rowwise(lambda rows: penalty.dual_norm(u[rows]), *u.shape)
-    return np.maximum(capacities - norms, 0.0)
+    left = rowwise(lambda rows: penalty.dual_norm(u[rows]), *u.shape)
+    np.subtract(capacities, left, out=left)
+    return np.maximum(left, 0.0, out=left)
 
 
 def conductance_of(jumps: FloatArray, largest: float) -> FloatArray | None:

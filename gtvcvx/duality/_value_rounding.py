@@ -9,6 +9,7 @@ residuals are sums in twice the precision, next to nothing is left of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -44,8 +45,6 @@ class ValueRounding:
     ) -> None:
         self._shape = n, d
         self._precise = np.zeros(n, dtype=bool) if precise is None else precise
-        # Of the sizes of products; what rounds a residual once is of the size of its loss.
-        self._unit = np.where(self._precise, uncertain(d), min(float(d), MOST_ULPS) * EPS)
         # Of rows of bounded slopes s_k: sum_k c_k s_k |x_k|.
         self._steep: list[FloatArray] = []
         # Of squares and what is below them: roots of sum_k c_k x_k^2.
@@ -58,6 +57,12 @@ class ValueRounding:
         for term in terms:
             if term["kind"] in ROW_KINDS or term["kind"] == MULTINOMIAL:
                 self._add_rows(term["kind"], term)
+
+    @cached_property
+    def _unit(self) -> FloatArray:
+        """What is lost of sizes of products (n,); of residuals rounded once, as with the loss."""
+        d = self._shape[1]
+        return np.where(self._precise, uncertain(d), min(float(d), MOST_ULPS) * EPS)
 
     def at(self, w: FloatArray, values: FloatArray) -> float:
         """Return the bound for points (n, d) whose losses have these values (n,)."""

@@ -61,6 +61,8 @@ def _used_share(problem: GTVProblem, solution: Solution) -> float:
     """Return the largest share of a capacity that the flow takes; 1 where it is not known."""
     if not len(problem.capacities) or len(solution.slack) != len(problem.capacities):
         return 1.0
+    if solution.slack.min() == 0.0:  # as nearly always; spares what is of the size of the edges
+        return 1.0
     return float(np.max(1.0 - solution.slack / problem.capacities))
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.duality._scalar_gap import Slopes, extent, scalar_gap, total_gap
+from gtvcvx.duality._scalar_gap import Extent, Slopes, _extent, extent, scalar_gap, total_gap
 from gtvcvx.solvers.forest import rooted_forest
 from gtvcvx.solvers.forest._forest import extent_in, scalar_solution, slopes_in
+from gtvcvx.solvers.forest._slopes import quadratic_slopes
 from tests.solvers.forest.test_forest import SHAPES, random_problem
 
 
@@ -109,6 +110,20 @@ def test_a_hull_by_hand():
     found = extent(slopes)
     assert (found.low, found.high) == (-1.0, 5.0)
     assert (found.size, found.bends, found.flattest) == (6.0, 2.0, 2.0)
+
+
+@pytest.mark.parametrize("labelled", [1.0, 0.4, 0.0])
+def test_without_changes_the_extent_is_the_same(labelled):
+    """Vectorized passes, and the one for any slopes; nodes without a loss count in neither."""
+    rng = np.random.default_rng(11)
+    q = rng.random(50) * (rng.random(50) < labelled)
+    slopes = quadratic_slopes(q, np.where(q > 0.0, rng.standard_normal(50), 0.0))
+    np.testing.assert_allclose(extent(slopes), Extent(*_extent(slopes)), rtol=1e-13)
+
+
+def test_the_extent_of_what_overflows_is_infinite():
+    """Quietly: whoever asks refuses such data by its size."""
+    assert extent(quadratic_slopes(np.ones(2), np.array([np.inf, -np.inf]))).size == np.inf
 
 
 def test_solutions_far_from_the_origin_keep_their_digits():

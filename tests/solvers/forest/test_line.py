@@ -65,5 +65,5 @@ def test_the_gap_in_one_pass_is_that_in_two(seed):
             twin, expected = scalar_gap(slopes, found[:2], edges, capacities, *point)
             np.testing.assert_array_equal(gap.node, twin.node)
             np.testing.assert_array_equal(gap.edge, twin.edge)
-            assert gap.rounding == pytest.approx(twin.rounding, rel=1e-12)
+            assert gap.rounding == pytest.approx(twin.rounding, rel=1e-12, abs=0.0)
             assert variation == pytest.approx(expected, rel=1e-14)
