@@ -82,24 +82,29 @@ def arcs_of(n_nodes: int, edges: IntArray) -> Arcs:
     """Return the arcs of a graph with the edges (m, 2)."""
     start = np.zeros(n_nodes + 1, np.int32)
     head, mate, directed = (np.empty(2 * len(edges), np.int32) for _ in range(3))
-    _group(edges, start, head, mate, directed)
+    _group(edges, start, np.empty(n_nodes, np.int32), head, mate, directed)
     return Arcs(start[:-1].copy(), start[1:].copy(), head, mate, directed)
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, allocates=False, small=True)
 def _group(
-    edges: IntArray, start: Int32Array, head: Int32Array, mate: Int32Array, directed: Int32Array
+    edges: IntArray,
+    start: Int32Array,
+    fill: Int32Array,
+    head: Int32Array,
+    mate: Int32Array,
+    directed: Int32Array,
 ) -> None:
-    """Fill in arcs; the start (n + 1,) is zero before."""
+    """Fill in arcs; the start (n + 1,) is zero before, fill (n,) is room to work in."""
     n_nodes = len(start) - 1
     for e in range(len(edges)):
         start[edges[e, 0] + 1] += 1
         start[edges[e, 1] + 1] += 1
     for v in range(n_nodes):
+        fill[v] = start[v]
         start[v + 1] += start[v]
-    fill = start[:-1].copy()
     for e in range(len(edges)):
-        i, j = edges[e]
+        i, j = edges[e, 0], edges[e, 1]
         there, back = fill[i], fill[j]
         fill[i] += 1
         fill[j] += 1
@@ -114,7 +119,7 @@ def network_without_flow(arcs: Arcs, capacities: IntArray, excess: IntArray) -> 
     return Network(*arcs, capacity, capacity.copy(), excess)
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True, allocates=False, small=True)
 def edge_flow(network: Network, flow: IntArray) -> None:
     """Write the flow (m,) along the edges from their first to their second end."""
     for arc in range(len(network.directed)):

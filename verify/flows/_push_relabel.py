@@ -44,7 +44,7 @@ BEGIN = -2
 ENDLESS = 1 << 62
 
 
-@compiled(nogil=True, error_model="python", allocates=False)
+@compiled(allocates=False, inner=True)
 def label_exactly(nodes: Int32Array, network: Network, work: Scratch) -> int:
     """Set the heights to the residual distances to a deficit, ``len(nodes)`` where there is none.
 
@@ -77,7 +77,7 @@ def label_exactly(nodes: Int32Array, network: Network, work: Scratch) -> int:
     return last
 
 
-@compiled(nogil=True, error_model="python", allocates=False)
+@compiled(allocates=False, inner=True)
 def _fill_buckets(
     nodes: Int32Array, reached: int, excess: IntArray, work: Scratch
 ) -> tuple[int, int]:
@@ -107,7 +107,7 @@ def _fill_buckets(
     return top_active, top
 
 
-@compiled(nogil=True, error_model="python", allocates=False)
+@compiled(allocates=False, inner=True)
 def _give_up_above(h: int, top: int, far: int, work: Scratch) -> None:
     """No node is left at height h: those above, up to top, are cut off from all deficits."""
     for g in range(h + 1, top + 1):
@@ -119,7 +119,7 @@ def _give_up_above(h: int, top: int, far: int, work: Scratch) -> None:
         work.active[g] = -1
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True)
 def push_relabel(nodes: Int32Array, network: Network, work: Scratch, interval: int) -> None:
     """Bring as much excess as possible to the deficits, within one part of the graph.
 
@@ -139,7 +139,7 @@ def push_relabel(nodes: Int32Array, network: Network, work: Scratch, interval: i
     discharge(nodes, network, work, interval, search, ENDLESS)
 
 
-@compiled(nogil=True, error_model="python", allocates=False)
+@compiled(allocates=False, inner=True)
 def discharge(
     nodes: Int32Array,
     network: Network,
@@ -165,18 +165,24 @@ def discharge(
     height, current, next_active = work.height, work.current, work.next_active
     active, level, after, before = work.active, work.level, work.after, work.before
     far = len(nodes)
-    if search[0] == BEGIN:
+    # One place for exact labels: each would be compiled anew.
+    stale = search[0] == BEGIN
+    top_active, top, done, exact_after = search[0], search[1], search[2], search[3]
+    if stale:
         sweep = _NODE_WORK * far
         for v in nodes:
             sweep += stop[v] - start[v]
         done, exact_after = 0, interval * sweep
-        reached = label_exactly(nodes, network, work)
-        top_active, top = _fill_buckets(nodes, reached, excess, work)
-    else:
-        top_active, top, done, exact_after = search
     pause = min(exact_after, done + budget)
     budget += done
-    while top_active >= 0:
+    while stale or top_active >= 0:
+        if stale:
+            reached = label_exactly(nodes, network, work)
+            top_active, top = _fill_buckets(nodes, reached, excess, work)
+            stale = False
+            if done >= budget:
+                break
+            continue
         h = top_active
         v = active[h]
         if v < 0:
@@ -236,16 +242,15 @@ def discharge(
             if done > exact_after:
                 budget -= done + exact_after
                 done = 0
-                reached = label_exactly(nodes, network, work)
-                top_active, top = _fill_buckets(nodes, reached, excess, work)
                 pause = min(exact_after, budget)
-            if done >= budget:
+                stale = True
+            elif done >= budget:
                 break
     search[0], search[1], search[2], search[3] = top_active, top, done, exact_after
     return budget - done
 
 
-@compiled(nogil=True, error_model="python", allocates=False)
+@compiled(allocates=False, inner=True)
 def reach_from_excess(
     nodes: Int32Array, network: Network, reached: BoolArray, queue: Int32Array
 ) -> int:

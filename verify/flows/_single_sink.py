@@ -108,7 +108,7 @@ class FlowGraph:
         return SingleSinkFlow(-int(excess[sink]), flow, source_side)
 
 
-@compiled(nogil=True, error_model="python")
+@compiled(nogil=True)
 def _route(
     nodes: Int32Array, network: Network, work: Scratch, flow: IntArray, reached: BoolArray
 ) -> None:

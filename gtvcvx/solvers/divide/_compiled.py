@@ -7,6 +7,8 @@ threads, on the same arrays.
 
 from __future__ import annotations
 
+import numpy as np
+
 from gtvcvx._arrays import BoolArray, Int32Array, IntArray
 from gtvcvx.compiled import compiled
 from gtvcvx.solvers.divide._network import Clusters, Demands
@@ -22,7 +24,7 @@ _NODE_WORK = 12
 PROGRESS = 2 + SEARCH
 
 
-@compiled(nogil=True, error_model="python", allocates=False)
+@compiled(allocates=False, inner=True)
 def balance(nodes: Int32Array, data: Demands, excess: IntArray, inherited: float) -> float:
     """Return the minimizer t of a cluster whose nodes agree, and move its demands there.
 
@@ -61,7 +63,7 @@ def balance(nodes: Int32Array, data: Demands, excess: IntArray, inherited: float
     return threshold
 
 
-@compiled(nogil=True, error_model="python", allocates=False)
+@compiled(allocates=False, inner=True)
 def reverse(nodes: Int32Array, network: Network) -> None:
     """Exchange excess and deficits, and the directions of all flows, within a part."""
     for v in nodes:
@@ -70,36 +72,38 @@ def reverse(nodes: Int32Array, network: Network) -> None:
             network.residual[arc] = 2 * network.capacity[arc] - network.residual[arc]
 
 
-@compiled(nogil=True, error_model="python", allocates=False)
-def _exchange_arcs(a: int, b: int, network: Network) -> None:
-    """Exchange the places of two arcs out of one node."""
-    if a == b:
-        return
+@compiled(nogil=True, allocates=False)
+def reverse_part(nodes: Int32Array, network: Network) -> None:
+    """Do what `reverse` does, for Python."""
+    reverse(nodes, network)
+
+
+@compiled(allocates=False, inner=True)
+def _cut(nodes: Int32Array, upper: BoolArray, network: Network) -> None:
+    """Retire the arcs between the halves of a cluster: their flow is fixed from now on.
+
+    They change places with the last live ones of their node.
+    """
     head, mate, directed = network.head, network.mate, network.directed
     capacity, residual = network.capacity, network.residual
-    mate[mate[a]], mate[mate[b]] = b, a
-    head[a], head[b] = head[b], head[a]
-    mate[a], mate[b] = mate[b], mate[a]
-    directed[a], directed[b] = directed[b], directed[a]
-    capacity[a], capacity[b] = capacity[b], capacity[a]
-    residual[a], residual[b] = residual[b], residual[a]
-
-
-@compiled(nogil=True, error_model="python", allocates=False)
-def _cut(nodes: Int32Array, upper: BoolArray, network: Network) -> None:
-    """Retire the arcs between the halves of a cluster: their flow is fixed from now on."""
     for v in nodes:
-        arc, stop = network.start[v], network.stop[v]
+        arc, stop = np.int64(network.start[v]), np.int64(network.stop[v])
         while arc < stop:
-            if upper[network.head[arc]] == upper[v]:
+            if upper[head[arc]] == upper[v]:
                 arc += 1
-            else:
-                stop -= 1
-                _exchange_arcs(arc, stop, network)
+                continue
+            stop -= 1
+            if arc < stop:
+                mate[mate[arc]], mate[mate[stop]] = stop, arc
+                head[arc], head[stop] = head[stop], head[arc]
+                mate[arc], mate[stop] = mate[stop], mate[arc]
+                directed[arc], directed[stop] = directed[stop], directed[arc]
+                capacity[arc], capacity[stop] = capacity[stop], capacity[arc]
+                residual[arc], residual[stop] = residual[stop], residual[arc]
         network.stop[v] = stop
 
 
-@compiled(nogil=True, error_model="python", allocates=False)
+@compiled(allocates=False, inner=True)
 def _partition(nodes: Int32Array, upper: BoolArray, spare: Int32Array) -> None:
     """Bring the upper half of the nodes to the front; both halves keep their order."""
     front, back = 0, 0
@@ -114,7 +118,7 @@ def _partition(nodes: Int32Array, upper: BoolArray, spare: Int32Array) -> None:
         nodes[front + k] = spare[k]
 
 
-@compiled(nogil=True, error_model="python", allocates=False)
+@compiled(nogil=True, allocates=False)
 def divide(
     chosen: IntArray,
     clusters: Clusters,

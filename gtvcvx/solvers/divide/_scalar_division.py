@@ -14,7 +14,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
-from gtvcvx.solvers.divide._compiled import PROGRESS, divide, reverse
+from gtvcvx.solvers.divide._compiled import PROGRESS, divide, reverse_part
 from gtvcvx.solvers.divide._network import Clusters, Demands, Skeleton
 from verify.flows._network import edge_flow, scratch
 
@@ -153,7 +153,7 @@ class ScalarDivision:
         clusters, shares, self._shares = self._clusters, self._shares, []
         for chosen, (through, routing, *_) in shares:
             if routing and clusters.lower[c := chosen[through]]:
-                reverse(self._order[clusters.first[c] : clusters.last[c]], self._network)
+                reverse_part(self._order[clusters.first[c] : clusters.last[c]], self._network)
 
     def x(self) -> FloatArray:
         """Return the thresholds of the nodes' clusters, (n,): the minimizer, when finished."""

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx.solvers.divide._compiled import balance
+from gtvcvx.solvers.divide import _compiled
 from gtvcvx.solvers.divide._network import Clusters, Demands, Skeleton
 from gtvcvx.solvers.divide._scalar_division import ScalarDivision
+from tests._twins import alone
+
+balance = alone(_compiled.balance)
 
 
 def test_balance_moves_the_demands_to_the_minimizer_and_leaves_nothing_over():

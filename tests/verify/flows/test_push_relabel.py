@@ -15,6 +15,8 @@ from _flow_graphs import (
 )
 
 from verify._arrays import BoolArray, Int32Array, IntArray
+from verify._compiled import compiled
+from verify.flows import _push_relabel
 from verify.flows._network import (
     Network,
     Scratch,
@@ -23,12 +25,17 @@ from verify.flows._network import (
     network_without_flow,
     scratch,
 )
-from verify.flows._push_relabel import (
-    _fill_buckets,
-    _give_up_above,
-    label_exactly,
-    push_relabel,
-    reach_from_excess,
+from verify.flows._push_relabel import push_relabel
+
+# Only compiled functions call these; so that Python can:
+_fill_buckets, _give_up_above, label_exactly, reach_from_excess = (
+    compiled(function.py_func)
+    for function in (
+        _push_relabel._fill_buckets,
+        _push_relabel._give_up_above,
+        _push_relabel.label_exactly,
+        _push_relabel.reach_from_excess,
+    )
 )
 
 
