@@ -18,6 +18,7 @@ from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
 from gtvcvx._deadline import look, spend
 from gtvcvx.compiled import FAST, Dims, compiled, dims_of
 from gtvcvx.compiled._arcs import Arcs
+from gtvcvx.compiled._laplacian import laplacian
 
 # Multiplications between two looks at the clock: some hundredths of a second.
 LOOK_WORK = 20_000_000
@@ -113,7 +114,7 @@ class State(NamedTuple):
     x, residual, direction : ndarray, shape (n, d)
     flow, product : ndarray, shape (n, d)
         What D^T C R D + B makes of the direction, and T of that: the same where T is the identity.
-    difference : ndarray, shape (d,)
+    difference : ndarray, shape (d,), or (1, d) where the compiler knows the dimension
         Room for one edge.
     energy : ndarray, shape (1,)
         Of the residual, at the last iteration.
@@ -132,7 +133,9 @@ class State(NamedTuple):
         """Begin at zero."""
         x, direction, flow = (np.zeros_like(b) for _ in range(3))
         product = flow if system.projectors is None else np.zeros_like(b)
-        return State(x, b.copy(), direction, flow, product, np.zeros(b.shape[1]), np.ones(1))
+        known = isinstance(dims_of(b.shape[1]), tuple)
+        difference = np.zeros((1, b.shape[1]) if known else b.shape[1])
+        return State(x, b.copy(), direction, flow, product, difference, np.ones(1))
 
 
 @compiled(fastmath=FAST, allocates=False)
@@ -178,51 +181,6 @@ def add_blocks(node: IntArray, vectors: FloatArray, ground: FloatArray, out: Flo
         for j in range(d):
             for k in range(d):
                 out[node[q], j, k] += ground[q] * vectors[q, j] * vectors[q, k]
-
-
-@compiled(fastmath=FAST, allocates=False, inner=True)
-def _laplacian(
-    dims: Dims,
-    x: FloatArray,
-    out: FloatArray,
-    difference: FloatArray,
-    starts: IntArray,
-    tails: UInt32Array,
-    conductance: FloatArray,
-    allowed: FloatArray | None,
-    normals: FloatArray | None,
-) -> None:
-    """Write ``D^T C R D x`` to out (n, d), or ``D^T C (I - a a^T) D x`` with normals a_e (m, d)."""
-    n, d = len(x), len(dims)
-    for i in range(n):
-        for k in range(d):
-            out[i, k] = 0.0
-    for i in range(n):
-        for e in range(starts[i], starts[i + 1]):
-            j, c = tails[e], conductance[e]
-            if normals is not None:
-                along = 0.0
-                for k in range(d):
-                    difference[k] = x[i, k] - x[j, k]
-                    along += normals[e, k] * difference[k]
-                for k in range(d):
-                    step = c * (difference[k] - along * normals[e, k])
-                    out[i, k] += step
-                    out[j, k] -= step
-            elif allowed is None:
-                for k in range(d):
-                    step = c * (x[i, k] - x[j, k])
-                    out[i, k] += step
-                    out[j, k] -= step
-            else:
-                for k in range(d):
-                    difference[k] = c * (x[i, k] - x[j, k])
-                for k in range(d):
-                    step = 0.0
-                    for q in range(d):
-                        step += allowed[k, q] * difference[q]
-                    out[i, k] += step
-                    out[j, k] -= step
 
 
 def solve(system: System, b: FloatArray, goal: float, max_iter: int) -> FloatArray:
@@ -335,7 +293,7 @@ def multiply(
 ) -> float:
     """Write the matrix times the direction to product; return its product with the direction."""
     n, d = len(direction), len(dims)
-    _laplacian(dims, direction, flow, difference, starts, tails, conductance, allowed, normals)
+    laplacian(dims, direction, flow, difference, starts, tails, conductance, allowed, normals)
     if ground is not None:
         for i in range(n):
             for k in range(d):

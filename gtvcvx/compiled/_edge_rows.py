@@ -24,7 +24,7 @@ _DOUBLE = ir.DoubleType()
 _ALIGNED = 8  # bytes: rows begin at any entry
 
 
-class _Rows:
+class Rows:
     """Loads and stores rows of d entries in the code of one intrinsic."""
 
     def __init__(self, context: Any, builder: Any, d: int) -> None:
@@ -59,6 +59,18 @@ class _Rows:
             row = self._builder.insert_element(row, scalar, self.index(k))
         return row
 
+    def zeros(self) -> Any:
+        """Return a row of zeros."""
+        return self.all_of(ir.Constant(_DOUBLE, 0.0))
+
+    def sum_of(self, vector: Any) -> Any:
+        """Return what the entries of a row add up to."""
+        total = self._builder.extract_element(vector, self.index(0))
+        for k in range(1, self._d):
+            entry = self._builder.extract_element(vector, self.index(k))
+            total = self._builder.fadd(total, entry)
+        return total
+
     def index(self, k: int) -> Any:
         """Return the number of an entry."""
         return ir.Constant(ir.IntType(32), k)
@@ -73,6 +85,7 @@ class _Rows:
         return [builder.gep(array.data, [entry]) for entry in entries]
 
 
+#: What an intrinsic writes: context, builder, signature and arguments.
 Code = Callable[[Any, Any, Any, Any], Any]
 
 
@@ -83,7 +96,7 @@ def begin_edge(
     """Write ``u[e] + sigma (x[i] - x[j])`` to column c of z; x is the first half of nodes."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows = _Rows(context, builder, len(signature.args[0]))
+        rows = Rows(context, builder, len(signature.args[0]))
         _, z, c, u, e, nodes, i, j, sigma = arguments
         points = rows.array(signature.args[5], nodes)
         head, tail = (rows.load(rows.row(points, node, 2)) for node in (i, j))
@@ -118,7 +131,7 @@ def end_edges(
     """
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kinds, rows = signature.args, _Rows(context, builder, len(signature.args[0]))
+        kinds, rows = signature.args, Rows(context, builder, len(signature.args[0]))
         _, count, z, u, e, nodes, heads, tails, share = arguments
         z, u, nodes, heads, tails = (
             rows.array(kind, value)
@@ -134,7 +147,7 @@ def end_edges(
         last_head = cgutils.alloca_once_value(builder, first)
         total = cgutils.alloca_once_value(builder, rows.load(rows.row(nodes, first, 2, 1)))
         with cgutils.for_range(builder, count) as loop:
-            c, goal = loop.index, rows.all_of(ir.Constant(_DOUBLE, 0.0))
+            c, goal = loop.index, rows.zeros()
             for k, entry in enumerate(rows.column(z, c)):
                 goal = builder.insert_element(goal, builder.load(entry), rows.index(k))
             flow = rows.row(u, builder.add(e, c))
