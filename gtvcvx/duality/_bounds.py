@@ -45,6 +45,11 @@ from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
 
 
+#: What a flow adds to the bound of the flow zero is believed where it is so many times what leaks
+#: and rounding may make of it: those are told by sizes of solutions that are known to first order.
+CREDIBLE = 100.0
+
+
 class DualBounds:
     """Repair of flows and evaluation of gaps for one problem.
 
@@ -172,17 +177,19 @@ class DualBounds:
     def lower_bound(self, u: FloatArray) -> tuple[float, FloatArray]:
         """Repair u (m, d); return a lower bound on the optimum and the flow that attains it."""
         feasible = self.repair(u)
-        theta = best_scale(lambda t: self._dual(t * feasible))
+        theta = best_scale(lambda t: self._dual(t * feasible)[0])
         flow = theta * feasible
         known = Known(self._values, self._terms.unsure(flow))
-        reach = self._reach
-        bound = self._dual(flow, known) - self._rounding(self._base, flow, reach, known, near=False)
-        if bound == -np.inf:
-            # No multipliers are good enough beside the flow; those of zero always are.
-            flow = np.zeros_like(u)
-            noise = self._terms.noise(self._base, flow, near=False, values=self._values).total
-            bound = self._plain_bound() - noise
-        return bound, flow
+        dual, doubtful = self._dual(flow, known)
+        rounding = self._rounding(self._base, flow, self._reach, known, near=False)
+        # Multipliers of zero are always good enough, beside the flow zero.
+        zero, plain = np.zeros_like(u), self._plain_bound()
+        noise = self._terms.noise(self._base, zero, near=False, values=self._values).total
+        doubtful += rounding - noise
+        # Where nothing can be told of the flow the bound is not even finite.
+        if not dual - rounding - plain > CREDIBLE * doubtful:
+            return plain - noise, zero
+        return dual - rounding, flow
 
     def _plain_bound(self) -> float:
         """Return what the losses are above by themselves, each row and coordinate."""
@@ -218,6 +225,11 @@ class DualBounds:
         if not np.isfinite(found[0].total):
             # Data that mix many orders of magnitude: zero is always feasible.
             found = self._gap_near(w, Flow(np.zeros_like(u), np.empty(0)), values)
+        if not np.isfinite(found[0].total):
+            # And so are its multipliers, if not those that were found for it.
+            noise = self._terms.noise(w, np.zeros_like(u), near=False, values=values).total
+            loose = dataclasses.replace(self._terms.loose_gap(w), rounding=noise)
+            found = loose, np.zeros_like(u)
         return found
 
     def _gap_near(self, w: FloatArray, flow: Flow, values: FloatArray) -> tuple[Gap, FloatArray]:
@@ -264,8 +276,8 @@ class DualBounds:
         """Capacity left on each edge, (m,); zero for penalties that have no capacities."""
         return slack(self._penalty, self._capacities, u)
 
-    def _dual(self, u: FloatArray, known: Known | None = None) -> float:
-        """Return the dual value of a flow (m, d), from below.
+    def _dual(self, u: FloatArray, known: Known | None = None) -> tuple[float, float]:
+        """Return the dual value of a flow (m, d), from below, and what leaks took of it.
 
         As differences from the minimizers: conjugates themselves are differences of numbers that
         are large where the data are far from zero.
@@ -276,7 +288,7 @@ class DualBounds:
         own = float(np.sum(self._values)) - float(np.sum(node)) - doubtful
         # Within the few ulps that scaling leaves, the flow counts as inside its capacity.
         edge = capacities * self._penalty.conjugate(u / capacities[:, None], 1e-12)
-        return own + terms.work(base, u) - float(np.sum(edge))
+        return own + terms.work(base, u) - float(np.sum(edge)), doubtful
 
     def _rounding(
         self, w: FloatArray, u: FloatArray, reach: FloatArray, known: Known, near: bool

@@ -228,3 +228,24 @@ def test_lengths_of_columns_together(monkeypatch):
     assert (several[:3] <= 1.0).all()
     assert several[3] == 0.0
     np.testing.assert_array_equal(found(np.zeros((0, 2))), [0.0, 0.0])
+
+
+@pytest.mark.parametrize("seed", [1, 4, 7, 11])
+def test_a_flow_of_the_size_of_rounding_proves_nothing(seed):
+    """One model has all classes right, so that the optimum is zero."""
+    rng = np.random.default_rng([7, seed])
+    X, model = rng.standard_normal((5, 1, 3)), rng.standard_normal(3)
+    graph = gtv.EmpiricalGraph(5, [(0, 1), (1, 2), (2, 3), (3, 4)], rng.random(4) + 0.1)
+    for lam in 10.0 ** np.arange(-2.0, 2.0):
+        p = gtv.GTVProblem(graph, gtv.HingeLoss.stack(X, np.sign(X @ model)), "l2", lam)
+        for size in 10.0 ** np.arange(-15.0, -9.0):
+            assert p.lower_bound(size * rng.standard_normal((4, 3)))[0] <= 0.0
+
+
+def test_a_gap_is_finite_where_multipliers_for_the_flow_zero_are_lost_to_rounding():
+    rng = np.random.default_rng(0)
+    X = 1e3 * rng.standard_normal((2, 3, 1)) * (1.0 + 1e-9 * rng.standard_normal((2, 3, 5)))
+    losses = gtv.HingeLoss.stack(X, np.sign(rng.standard_normal((2, 3))))
+    p = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), losses, "l2", 4e-3)
+    w = 1e6 * rng.standard_normal((2, 5))
+    assert p.value(w) <= p.bounds.gap(w, np.zeros((1, 5)))[0].total < np.inf
