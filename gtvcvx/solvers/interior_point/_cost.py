@@ -119,7 +119,7 @@ class Alternative:
     """The interior-point methods for a problem, made when somebody asks.
 
     Our own comes first where it fits; with quadratic losses only in raw units, where iterations
-    take many times as many. Clarabel follows, where that has got stuck.
+    take many times as many, and with p-norms. Clarabel follows, where that has got stuck.
 
     Parameters
     ----------
@@ -151,7 +151,9 @@ class Alternative:
         problem = self._problem
         if missing(problem, Blockwise.requires) is not None:
             return False
-        return not problem.losses.is_quadratic or self._raw
+        # With p-norms iterations take long, too, and Clarabel has a cone for each coordinate.
+        powers = problem.penalty.to_data()["kind"] == "pnorm"
+        return not problem.losses.is_quadratic or self._raw or powers
 
     @cached_property
     def _plan(self) -> Plan | None:

@@ -17,8 +17,8 @@ from gtvcvx._deadline import Allowance
 from gtvcvx.block_cholesky._plan import Plan, plan
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Requirement
-from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS
 from gtvcvx.solvers.interior_point._units import units_differ
+from gtvcvx.solvers.interior_point.blockwise._edge_duals import flows_known
 from gtvcvx.solvers.interior_point.blockwise._newton import Newton
 from gtvcvx.solvers.interior_point.blockwise._node_terms import SMOOTH, TERM_KINDS, NodeTerms
 
@@ -72,9 +72,9 @@ def rows_known(problem: GTVProblem) -> str | None:
 
 
 def norms_known(problem: GTVProblem) -> str | None:
-    """Ask for a penalty that linear, quadratic and second-order cone constraints describe."""
-    known = problem.graph.n_edges > 0 and problem.penalty.to_data()["kind"] in PENALTY_KINDS
-    return None if known else "edges under a penalty 'l1', 'l2', 'linf', 'squared' or quadratic"
+    """Ask for a penalty whose flows have bounds that are known, or none."""
+    known = problem.graph.n_edges > 0 and flows_known(problem.penalty)
+    return None if known else "edges under a norm, not far from 2, or a quadratic"
 
 
 def not_too_many(problem: GTVProblem) -> str | None:

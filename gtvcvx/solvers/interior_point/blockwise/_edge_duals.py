@@ -1,16 +1,44 @@
-"""Flows as dual variables of the jumps of w: l1, l2, maximum norms and quadratic functions."""
+"""Flows as dual variables of the jumps of w: all norms and quadratic functions."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.penalties import Penalty
 from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS
 from gtvcvx.solvers.interior_point.blockwise._duals import Duals, Intervals, longest
 from gtvcvx.solvers.interior_point.blockwise._lengths import Lengths
+from gtvcvx.solvers.interior_point.blockwise._powers import Powers
+
+# Exponents of p-norms: far from 2, flows change too much where jumps hardly do, or the reverse.
+EXPONENTS = 1.05, 6.0
 
 
-def edge_duals(problem: GTVProblem) -> Duals:
+def flows_known(penalty: Penalty) -> bool:
+    """Say whether flows of a penalty have bounds that are known here, or none."""
+    data = penalty.to_data()
+    if data["kind"] == "pnorm":
+        return EXPONENTS[0] <= data["p"] <= EXPONENTS[1]
+    return data["kind"] in PENALTY_KINDS
+
+
+class EdgeDuals(Duals, Protocol):
+    """Flows.
+
+    Attributes
+    ----------
+    retracted : bool
+        Whether the last move was not all of the step that was asked for.
+    """
+
+    retracted: bool
+
+
+def edge_duals(problem: GTVProblem) -> EdgeDuals:
     """Return the flow of a problem, in the middle of its bounds."""
     data, d, capacities = problem.penalty.to_data(), problem.dim, problem.capacities
     kind = data["kind"]
@@ -18,6 +46,8 @@ def edge_duals(problem: GTVProblem) -> Duals:
         return Springs(capacities, data.get("Q", np.eye(d)))
     if kind == "linf" and d > 1:
         return LargestEntries(capacities, d)
+    if kind == "pnorm" and d > 1:
+        return Powers(capacities, d, data["p"])
     return Lengths(capacities, d) if kind == "l2" and d > 1 else Moduli(capacities, d)
 
 
@@ -39,6 +69,7 @@ class Springs:
     """
 
     degree = 0.0
+    retracted = False
 
     def __init__(self, capacities: FloatArray, Q: FloatArray) -> None:
         self.weights = capacities[:, None, None] * Q
@@ -76,6 +107,8 @@ class Springs:
 
 class Moduli:
     """Flows whose entries are at most the capacities (m,): penalties are l1 norms."""
+
+    retracted = False
 
     def __init__(self, capacities: FloatArray, d: int) -> None:
         bounds = np.repeat(capacities, d)
@@ -133,6 +166,8 @@ class LargestEntries:
     capacities : ndarray, shape (m,)
     d : int
     """
+
+    retracted = False
 
     def __init__(self, capacities: FloatArray, d: int) -> None:
         self._up = np.repeat(capacities[:, None] / (2 * d), d, axis=1)

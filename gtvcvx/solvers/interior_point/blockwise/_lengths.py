@@ -138,6 +138,8 @@ class Lengths:
     d : int
     """
 
+    retracted = False
+
     def __init__(self, capacities: FloatArray, d: int) -> None:
         self._capacities = capacities
         self._resting = np.zeros(len(capacities))

@@ -251,7 +251,8 @@ class Newton:
         self._follow()
         expected = (1.0 - self.length) * self.imbalance
         self._balance()
-        if not self._doubtful and self.imbalance > expected + self._enough:
+        straight = not (self._doubtful or flow.retracted)
+        if straight and self.imbalance > expected + self._enough:
             self._doubtful, self._system.shift = True, self._settings.shift
 
     def _safe_step(self) -> FloatArray:

@@ -13,7 +13,7 @@ from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise, planne
 from gtvcvx.solvers.interior_point.blockwise._newton import Newton
 
 EDGES = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4))
-PENALTIES = ("l1", "l2", "linf", "squared", "quadratic")
+PENALTIES = ("l1", "l2", "linf", "pnorm", "squared", "quadratic")
 KINDS = (
     "squared",
     "point",
@@ -54,6 +54,8 @@ def instance(kind, penalty, d=2, lam=0.1):
     if penalty == "quadratic":
         root = rng.standard_normal((d, d))
         return gtv.GTVProblem(graph, each, gtv.Quadratic(root @ root.T), lam)
+    if penalty == "pnorm":
+        return gtv.GTVProblem(graph, each, gtv.PNorm(1.5 if d == 2 else 3.0), lam)
     return gtv.GTVProblem(graph, each, penalty, lam)
 
 
@@ -234,10 +236,10 @@ def test_the_default_solver_takes_it_first_and_clarabel_where_it_fails(monkeypat
     assert asked
 
 
-def test_quadratic_losses_are_left_to_clarabel():
-    problem = instance("squared", "l2")
-    methods = Alternative(problem, 1e-6, False).methods()
-    assert [type(method) for method in methods] == [InteriorPoint]
+@pytest.mark.parametrize(("penalty", "first"), [("l2", InteriorPoint), ("pnorm", Blockwise)])
+def test_quadratic_losses_are_left_to_clarabel_but_under_p_norms(penalty, first):
+    methods = Alternative(instance("squared", penalty), 1e-6, False).methods()
+    assert type(next(methods)) is first
 
 
 def test_what_it_cannot_solve_is_declared(monkeypatch):
@@ -247,7 +249,7 @@ def test_what_it_cannot_solve_is_declared(monkeypatch):
     problem = instance("absolute", "l2")
     graph = problem.graph
     assert lack(problem) is None
-    assert "penalty" in lack(gtv.GTVProblem(graph, problem.losses, gtv.PNorm(3), 0.1))
+    assert "norm" in lack(gtv.GTVProblem(graph, problem.losses, gtv.PNorm(8), 0.1))
     assert "edges" in lack(gtv.GTVProblem(gtv.EmpiricalGraph(7, []), problem.losses, "l2", 0.1))
     boxed = {0: gtv.AbsoluteLoss(np.eye(2), np.ones(2)) + gtv.Box(0.0, 1.0)}
     assert "sums of" in lack(gtv.GTVProblem(graph, boxed, "l2", 0.1))
@@ -331,3 +333,16 @@ def test_what_a_step_may_turn_by_is_no_less_than_zero_where_the_factor_is_wrong(
     monkeypatch.setattr(newton._system, "solve", lambda right: -exact(right))
     newton.iterate()
     assert newton._descent > 0.0
+
+
+@pytest.mark.parametrize("p", [1.05, 5.0])
+def test_small_capacities_of_p_norms_do_not_jam(p):
+    rng = np.random.default_rng(1)
+    places = rng.random((80, 2))
+    X = rng.standard_normal((80, 6, 4))
+    y = X.sum(axis=2) * np.where(places[:, :1] < 0.5, 1.0, -1.0)
+    losses = gtv.SquaredLoss.stack(X, y + 0.3 * rng.standard_normal((80, 6)))
+    graph = gtv.generators.nearest_neighbours(places, 5)
+    run = driven(gtv.GTVProblem(graph, losses, gtv.PNorm(p), 1e-3), rtol=1e-6)
+    assert run.satisfied
+    assert run.n_iter < 30
