@@ -39,8 +39,8 @@ class BlockwiseSettings:
         Iterations after which it gives up unless its own gap has become smaller by this `factor`.
         From a start far off it may rise before it falls: for 16 iterations on a lasso in raw units.
     patience_smooth : int
-        The same with smooth rows, whose steps may be short for long: where classes were nearly
-        separable, up to 34 iterations went by before the end was near.
+        The same with smooth rows, whose steps may be short for long: up to 28 iterations went by
+        before the end was near.
     factor : float
     most_iterations : int
         Some dozens are the rule.
@@ -160,7 +160,7 @@ class Blockwise:
         newton = self._newton
         self._gap = np.inf
         if newton.finite:
-            own = newton.gap + newton.imbalance
+            own = newton.gap + newton.imbalance + newton.surplus
             self._gap = self._limits.relative(own, newton.value())
             newton.goal = self._target * own / self._gap if self._gap > 0.0 else 0.0
         if self._best is None or self._gap < self._best.expected_gap:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,6 +11,26 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx.losses.batched._terms import Term
 from gtvcvx.losses.batched.multinomial import _softmax as softmax
 from gtvcvx.losses.batched.multinomial._rows import Rows
+
+
+@dataclass(frozen=True)
+class ClassSettings:
+    """How far a step may lead.
+
+    Attributes
+    ----------
+    overshoot : float
+        The slope along the step may be this share of its size at the start at most, uphill: slopes
+        change by more than was expected where curvatures grow.
+    shortest : float
+        No step is made shorter than that.
+    """
+
+    overshoot: float = 0.5
+    shortest: float = 2.0**-40
+
+
+DEFAULTS = ClassSettings()
 
 
 class ClassRows:
@@ -71,3 +92,27 @@ class ClassRows:
             wide = wide.reshape(len(nodes), -1, d)
             out[self._nodes[nodes]] = wide.transpose(0, 2, 1) @ wide
         return out
+
+
+def safe_length(
+    turn: Callable[[float], float],
+    length: float,
+    descent: float,
+    settings: ClassSettings = DEFAULTS,
+) -> float:
+    """Return the length, or so many halves of it that a step leads not too far.
+
+    Parameters
+    ----------
+    turn : callable
+        By how much more the slope along the step changes at a length than curvatures say.
+    length : float
+    descent : float
+        Product of the whole step with the matrix that it was found with: what the slope along it
+        loses from its start to its end, if nothing but linear changes.
+    """
+    while length > settings.shortest:
+        if turn(length) <= (1.0 - length + settings.overshoot) * descent:
+            break
+        length *= 0.5
+    return length

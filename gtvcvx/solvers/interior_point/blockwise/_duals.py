@@ -84,14 +84,19 @@ class Intervals:
     def __init__(self, low: FloatArray, high: FloatArray, rate: FloatArray) -> None:
         self._low, self._high, self._rate = low, high, rate
         self.y = 0.5 * (low + high)
+        self._down, self._up = self.y - low, high - self.y
         self.weights = np.zeros(len(low))
         self.degree = 2.0 * len(low)
+        self._ending: float | FloatArray = 1.0  # zero where there is no upper end
         self._step: tuple[FloatArray, FloatArray, FloatArray]  # of y and the multipliers
+
+    def _explained(self) -> tuple[FloatArray, FloatArray]:
+        """Return what of x needs no multipliers, and its derivative by y."""
+        return self._rate * self.y, self._rate
 
     def begin(self, x: FloatArray, mu: float) -> None:
         """Start from the middle."""
-        self._down, self._up = self.y - self._low, self._high - self.y
-        rest = x - self._rate * self.y
+        rest = x - self._explained()[0]
         self._below = np.maximum(-rest, 0.0) + mu / self._down
         self._above = np.maximum(rest, 0.0) + mu / self._up
 
@@ -101,12 +106,13 @@ class Intervals:
 
     def linearize(self, x: FloatArray) -> None:
         """Take note of what the multipliers leave of x: rounding, unless x was moved otherwise."""
-        self._missing = x - self._rate * self.y - (self._above - self._below)
-        self.weights = 1.0 / (self._rate + self._below / self._down + self._above / self._up)
+        explained, rate = self._explained()
+        self._missing = x - explained - (self._above - self._below)
+        self.weights = 1.0 / (rate + self._below / self._down + self._above / self._up)
 
     def offset(self, mu: float, corrected: bool) -> FloatArray:
         """Return the step of y for slacks times multipliers of mu."""
-        self._aims = mu - self._down * self._below, mu - self._up * self._above
+        self._aims = mu - self._down * self._below, self._ending * mu - self._up * self._above
         if corrected:
             dy, below, above = self._step
             self._aims = self._aims[0] - dy * below, self._aims[1] + dy * above

@@ -20,11 +20,11 @@ from gtvcvx.block_cholesky._factor import BlockCholesky
 from gtvcvx.block_cholesky._plan import Plan
 from gtvcvx.block_cholesky._residuals import ConjugateResiduals
 from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.interior_point.blockwise._class_rows import safe_length
 from gtvcvx.solvers.interior_point.blockwise._duals import dot
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import edge_duals
 from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms, rows_matrix
 from gtvcvx.solvers.interior_point.blockwise._row_duals import RowDuals
-from gtvcvx.solvers.interior_point.blockwise._smooth_rows import safe_length
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class NewtonSettings:
     power : float
         mu falls by this power of what the predictor leaves, as usual.
     behind : float
-        With smooth rows, which may find balance slowly, products add up to at least this share of
-        what the imbalance may be wrong by.
+        With rows of several classes, which may find balance slowly, products add up to at least
+        this share of what the imbalance may be wrong by.
     balanced, negligible : float
         A step is refined until what it leaves missing may be wrong by no more than this share of
         the gap, or this share of what is asked for.
@@ -49,10 +49,6 @@ class NewtonSettings:
         Share of the diagonal that is added to it once steps have to be refined: variables that are
         lost to rounding do not rest then, and what they miss is found. Not before, since what only
         weak edges determine is lost in it.
-    short, steeper : float, int
-        Where smooth rows shorten a step below this share, it is found again from steeper curvatures
-        of those that rise by more than theirs say, so many times at most: rows far on the right
-        side of logistic losses have next to none, and steps knew no end.
     """
 
     inside: float = 0.99
@@ -62,8 +58,6 @@ class NewtonSettings:
     negligible: float = 0.05
     refinements: int = 40
     shift: float = 3e-14
-    short: float = 0.5
-    steeper: int = 6
 
 
 DEFAULTS = NewtonSettings()
@@ -96,6 +90,8 @@ class Newton:
         Value of w less that of the dual variables, if these were on balance.
     imbalance : float
         What that may be wrong by, since they are not.
+    surplus : float
+        What values of smooth rows are above their tangents with the slopes at hand.
     length : float
         Of the last step.
     goal : float
@@ -111,14 +107,14 @@ class Newton:
     ) -> None:
         self._problem, self._terms, self._settings = problem, terms, settings
         slopes, smooth, graph = terms.slopes, terms.smooth, problem.graph
-        # Rows with bounded slopes come first, smooth ones after them.
+        # Smooth rows come last.
         X, node = np.concatenate([slopes.X, smooth.X]), np.concatenate([slopes.node, smooth.node])
-        self._bounded, self._curved = slice(len(slopes.b)), slice(len(slopes.b), None)
+        self._angular, self._smooth = slice(len(slopes.b)), slice(len(slopes.b), None)
         self._targets = np.concatenate([slopes.b, np.zeros(len(smooth.node))])
         self._rows = rows_matrix(X, node, graph.n_nodes)
         self._columns = self._rows.T.tocsr()
         self._system = BlockCholesky(plan, graph.edges, node, X)
-        self._slopes = RowDuals(slopes.low, slopes.high, slopes.rate)
+        self._slopes = RowDuals(slopes.low, slopes.high, slopes.rate, smooth.table)
         self._flow = edge_duals(problem)
         self._degree = self._slopes.degree + self._flow.degree
         self.length, self.goal = 1.0, 0.0
@@ -145,36 +141,36 @@ class Newton:
         """Return the objective at w."""
         problem, terms = self._problem, self._terms
         penalty = dot(problem.capacities, problem.penalty.value(self._jumps))
-        rows = terms.slopes.value(self._residuals[self._bounded])
-        rows += terms.smooth.value(self._residuals[self._curved]) + terms.classes.value(self.w)
+        rows = terms.slopes.value(self._residuals[self._angular])
+        rows += terms.smooth.value(self._residuals[self._smooth]) + terms.classes.value(self.w)
         return terms.value(self.w) + rows + penalty
 
     def _begin(self) -> None:
         """Start from least squares, with mu such that slacks are as large as what they are for."""
-        slopes, smooth = self._terms.slopes, self._terms.smooth
-        capacities = self._problem.capacities
+        slopes, curved, capacities = (
+            self._terms.slopes,
+            self._slopes.curved,
+            self._problem.capacities,
+        )
         half, scale = 0.5 * (slopes.high - slopes.low), self._terms.residual_scale()
-        each, first = np.eye(self._problem.dim), smooth.start
-        row_weights = 1.0 / (slopes.rate + scale / half)
-        half = np.where(np.isinf(half), 0.0, half)
-        edge_weights = (capacities / scale)[:, None, None] * each
-        curvatures = smooth.curvatures(first)
+        first, curvatures = curved.points()
+        weights = np.concatenate([1.0 / (slopes.rate + scale / half), curvatures])
+        edge_weights = (capacities / scale)[:, None, None] * np.eye(self._problem.dim)
         self.w = np.zeros_like(self._terms.q)
-        self._factorize(np.concatenate([row_weights, curvatures]), edge_weights)
-        offset = curvatures * first - smooth.slopes(first)
-        down = np.concatenate([row_weights * slopes.b - self._slopes.y, offset])
+        self._factorize(weights, edge_weights)
+        down = weights * np.concatenate([slopes.b, first]) - self._slopes.y
         right = self._gather(down) - self._terms.q - self._terms.classes.gradient(self.w)
         step = self._system.solve(right)
         self._row_step, self._descent = self._rows @ step.ravel(), _product(right, step)
-        self._residuals = np.zeros_like(self._row_step)
-        self.w = self._safe_length(step, 1.0, curvatures) * step
+        self.w = self._safe_length(step, 1.0) * step
         self._look()
+        half = np.concatenate([np.where(np.isinf(half), 0.0, half), curved.halves])
+        away = np.abs(self._residuals - np.concatenate([np.zeros(len(slopes.b)), first]))
         lengths = self._problem.penalty.value(self._jumps)
-        products = dot(half, np.abs(self._residuals[self._bounded])) + dot(capacities, lengths)
-        mu = products / (len(half) + len(capacities))
+        mu = (dot(half, away) + dot(capacities, lengths)) / (len(half) + len(capacities))
         # Without any residual or jump the point is a solution already, but for the others' sake.
         mu = mu if mu > 0.0 else float(np.mean(np.concatenate([half, capacities]))) * scale
-        self._slopes.begin(self._residuals[self._bounded], mu)
+        self._slopes.begin(self._residuals, mu)
         self._flow.begin(self._jumps, mu)
         self._balance()
 
@@ -186,31 +182,17 @@ class Newton:
         self._row_weights = row_weights
         self._system.factorize(self._P, row_weights, edge_weights)
 
-    @property
-    def _bends(self) -> bool:
-        """Whether there are rows whose slopes change by more than is linear."""
-        return len(self._terms.smooth.node) > 0 or not self._terms.classes.empty
-
-    def _safe_length(self, step: FloatArray, length: float, curvatures: FloatArray) -> float:
-        """Return the length of the step of w, shorter where smooth rows say so."""
-        if not self._bends:
+    def _safe_length(self, step: FloatArray, length: float) -> float:
+        """Return the length of the step of w, shorter where rows with several classes say so."""
+        if self._hessians is None:
             return length
-        images, change = self._residuals[self._curved], self._row_step[self._curved]
-        of_classes = self._turn_of_classes(step)
+        return safe_length(self._turn_of_classes(step, self._hessians), length, self._descent)
 
-        def turn(length: float) -> float:
-            smooth = self._terms.smooth.turn(images, change, curvatures, length)
-            return smooth + of_classes(length)
-
-        return safe_length(turn, length, self._descent)
-
-    def _turn_of_classes(self, step: FloatArray) -> Callable[[float], float]:
+    def _turn_of_classes(self, step: FloatArray, hessians: FloatArray) -> Callable[[float], float]:
         """Return how much more the slope of rows with several classes changes than Hessians say."""
         classes = self._terms.classes
-        if self._hessians is None:
-            return lambda length: 0.0
         slopes = classes.gradient(self.w)
-        bend = float(np.einsum("ni,nij,nj->", step, self._hessians, step))
+        bend = float(np.einsum("ni,nij,nj->", step, hessians, step))
 
         def turn(length: float) -> float:
             change = classes.gradient(self.w + length * step) - slopes
@@ -230,21 +212,22 @@ class Newton:
 
     def _balance(self) -> None:
         """Take what is missing at each node."""
-        smooth = self._terms.smooth.slopes(self._residuals[self._curved])
         self._missing = self._terms.gradient(self.w)
         if not self._terms.classes.empty:
             self._missing += self._terms.classes.gradient(self.w)
-        self._missing += self._gather(np.concatenate([self._slopes.y, smooth]))
+        self._missing += self._gather(self._slopes.y)
         self._missing += self._problem.graph.divergence @ self._flow.y
         self.gap = self._slopes.complementarity() + self._flow.complementarity()
         self.imbalance = float(np.sum(np.abs(self._missing * self.w)))
+        self.surplus = self._slopes.curved.surplus(self._residuals[self._smooth])
 
     def iterate(self) -> None:
         """Do one iteration."""
         slopes, flow = self._slopes, self._flow
-        slopes.linearize(self._residuals[self._bounded])
+        slopes.linearize(self._residuals)
         flow.linearize(self._jumps)
-        step = self._safe_step()
+        step, length = self._direction()
+        self.length = self._safe_length(step, length)
         self.w = self.w + self.length * step
         slopes.move(self.length)
         flow.move(self.length)
@@ -255,32 +238,14 @@ class Newton:
         if straight and self.imbalance > expected + self._enough:
             self._doubtful, self._system.shift = True, self._settings.shift
 
-    def _safe_step(self) -> FloatArray:
-        """Return the step of w, and note its length.
-
-        Where smooth rows shorten it by much, they are modelled as steeper, and it is found again.
-        """
-        smooth, settings = self._terms.smooth, self._settings
-        images = self._residuals[self._curved]
-        curvatures = smooth.curvatures(images)
-        step, length = self._direction(curvatures)
-        self.length = self._safe_length(step, length, curvatures)
-        for _ in range(settings.steeper if len(images) else 0):
-            if self.length >= settings.short * length:
-                break
-            curvatures = smooth.steeper(images, self._row_step[self._curved], curvatures)
-            step, length = self._direction(curvatures)
-            self.length = self._safe_length(step, length, curvatures)
-        return step
-
-    def _direction(self, curvatures: FloatArray) -> tuple[FloatArray, float]:
-        """Return the step of w with smooth rows of these curvatures, and how long it may be."""
+    def _direction(self) -> tuple[FloatArray, float]:
+        """Return the step of w, and how long it may be."""
         slopes, flow, settings = self._slopes, self._flow, self._settings
-        self._factorize(np.concatenate([slopes.weights, curvatures]), flow.weights)
+        self._factorize(slopes.weights, flow.weights)
         self._step(0.0, corrected=False)
         left = 1.0 - min(1.0, self._longest())
         aim = left**settings.power * self.gap
-        if self._bends:  # balance may take longer
+        if self._hessians is not None:  # balance may take longer
             aim = max(aim, min(settings.behind * self.imbalance, self.gap))
         step = self._step(aim / max(self._degree, 1.0), corrected=True)
         return step, min(1.0, settings.inside * self._longest())
@@ -299,7 +264,6 @@ class Newton:
     def _step(self, mu: float, corrected: bool) -> FloatArray:
         """Return the step of w towards mu; the dual variables remember theirs."""
         slopes, flow = self._slopes.offset(mu, corrected), self._flow.offset(mu, corrected)
-        slopes = np.concatenate([slopes, np.zeros(len(self._terms.smooth.node))])
         right = -self._missing - self._gather(slopes) - self._problem.graph.divergence @ flow
         step = self._system.solve(right)
         move = self._move(step)
@@ -307,7 +271,7 @@ class Newton:
         if left is not None:
             move = self._refine(move, left)
         self._row_step, self._jump_step = move.rows, move.jumps
-        if corrected and self._bends:  # nobody asks otherwise
+        if corrected and self._hessians is not None:  # nobody asks otherwise
             self._descent = self._bend(move)
         return move.w
 
@@ -320,12 +284,10 @@ class Newton:
 
         If asked, return what would be missing after the whole step, with the other sign.
         """
-        slopes, flow = self._slopes.step(move.rows[self._bounded]), self._flow.step(move.jumps)
+        slopes, flow = self._slopes.step(move.rows), self._flow.step(move.jumps)
         if not asked:
             return None
-        smooth = self._row_weights[self._curved] * move.rows[self._curved]
-        total = self._sum(move.w, np.concatenate([slopes, smooth]), flow)
-        return -self._missing - total
+        return -self._missing - self._sum(move.w, slopes, flow)
 
     def _sum(self, step: FloatArray, slopes: FloatArray, flow: FloatArray) -> FloatArray:
         """Return what changes of w, slopes and flow add up to at the nodes."""

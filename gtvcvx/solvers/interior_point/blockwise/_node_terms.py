@@ -77,8 +77,10 @@ class NodeTerms:
         self.P, self.q, self.constant = np.zeros((n, d, d)), np.zeros((n, d)), 0.0
         parts, smooth, classes = [], [], []
         sloping = {**_SLOPES, "squared": _free_squares} if raw else _SLOPES
-        # For each row of data whether its slope is among the others, and for those if it is.
-        self._sloping, self._of_data = [np.empty(0, bool)], [np.empty(0, bool)]
+        # For each row of data whether its slope is among those of `slopes`, or of `smooth`; and for
+        # each of `slopes` whether it belongs to such a row.
+        none = np.empty(0, bool)
+        self._sloping, self._curved, self._of_data = [none], [none], [none]
         for term in terms:
             kind = term["kind"]
             if kind in _QUADRATIC and kind not in sloping:
@@ -92,6 +94,7 @@ class NodeTerms:
                 self._of_data.append(np.full(len(parts[-1].b), kind in ROW_KINDS))
             if kind in ROW_KINDS:
                 self._sloping.append(np.full(len(term["node"]), kind in sloping))
+                self._curved.append(np.full(len(term["node"]), kind in SMOOTH))
         self.slopes, self.smooth = Slopes.together(parts, d), SmoothRows.of(smooth, d)
         self.classes = ClassRows(classes, n, d)
 
@@ -106,11 +109,14 @@ class NodeTerms:
     def row_slopes(self, y: FloatArray) -> FloatArray:
         """Return the slopes (N,) of all rows of data, one term after the other.
 
-        From those of all `slopes`; NaN for all others, where they are derivatives at the point.
+        From those of all `slopes`, and of all smooth rows after them; NaN for the others, where
+        they are derivatives at the point.
         """
         sloping = np.concatenate(self._sloping)
         found = np.full(len(sloping), np.nan)
-        found[sloping] = y[np.concatenate(self._of_data)]
+        bounded = len(self.slopes.b)
+        found[sloping] = y[:bounded][np.concatenate(self._of_data)]
+        found[np.concatenate(self._curved)] = y[bounded:]
         return found
 
     def gradient(self, w: FloatArray) -> FloatArray:

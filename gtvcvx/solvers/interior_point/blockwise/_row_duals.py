@@ -1,4 +1,4 @@
-"""Slopes of rows as dual variables: some have bounds, those of squares have none."""
+"""Slopes of rows as dual variables: most have bounds, those of squares have none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import FloatArray, IntArray, Records
+from gtvcvx.solvers.interior_point.blockwise._curved_duals import CurvedIntervals
 from gtvcvx.solvers.interior_point.blockwise._duals import Duals, Intervals
 
 
@@ -58,24 +59,33 @@ class FreeNumbers:
 
 
 class RowDuals:
-    """Numbers some of which have bounds, and others none.
+    """Numbers some of which have bounds, and others none; those of smooth rows come last.
 
     Parameters
     ----------
     low, high, rate : ndarray, shape (N,)
         Both ends are finite, or none.
+    smooth : ndarray of ROW, shape (M,)
+
+    Attributes
+    ----------
+    degree : float
+    curved : CurvedIntervals
+        Those of smooth rows.
     """
 
-    def __init__(self, low: FloatArray, high: FloatArray, rate: FloatArray) -> None:
+    def __init__(
+        self, low: FloatArray, high: FloatArray, rate: FloatArray, smooth: Records
+    ) -> None:
         free = np.isinf(high)
-        self._parts: list[tuple[IntArray, Duals]] = []
-        for some, kind in (
-            (~free, Intervals(low[~free], high[~free], rate[~free])),
-            (free, FreeNumbers(rate[free])),
-        ):
-            if some.any():
-                self._parts.append((np.flatnonzero(some), kind))
-        self._size = len(low)
+        self.curved = CurvedIntervals(smooth)
+        self._size = len(low) + len(smooth)
+        kinds: tuple[tuple[IntArray, Duals], ...] = (
+            (np.flatnonzero(~free), Intervals(low[~free], high[~free], rate[~free])),
+            (np.flatnonzero(free), FreeNumbers(rate[free])),
+            (np.arange(len(low), self._size), self.curved),
+        )
+        self._parts = [(some, kind) for some, kind in kinds if len(some)]
         self.degree = sum(part.degree for _, part in self._parts)
 
     def _joined(self, of: Callable[[Duals, IntArray], FloatArray]) -> FloatArray:

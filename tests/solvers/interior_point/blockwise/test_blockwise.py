@@ -139,6 +139,20 @@ def test_slopes_of_all_rows_come_with_the_point():
     np.testing.assert_allclose(a[~np.isnan(a)][away], np.sign(residuals[away]) / 4, atol=1e-3)
 
 
+def test_slopes_of_smooth_rows_are_among_them():
+    problem = instance("pseudo-huber", "l2")
+    run = driven(problem)
+    method = Blockwise(problem, planned(problem))
+    method.begin(Limits(1e-6, 100), np.inf)
+    while not method.due():
+        method.run(1)
+    found = method.proposal()
+    assert np.isfinite(found.a).all()
+    parts, _ = problem.bounds.corrected(found.w, found.u, found.a)
+    assert parts.total < 1e-6
+    assert run.incumbent.value == pytest.approx(problem.value(found.w), abs=1e-6)
+
+
 def test_limits_leave_the_point_so_far():
     problem = instance("absolute", "l2")
     few = driven(problem, max_iter=3)
@@ -313,10 +327,37 @@ def separable_in_raw_units(seed, n=120):
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_steps_of_rows_without_curvature_are_found_again(seed):
+def test_rows_far_on_the_right_side_do_not_hold_up_the_others(seed):
+    """They have next to no curvature, and with slopes that are derivatives steps knew no end."""
     run = driven(separable_in_raw_units(seed), rtol=1e-6)
     assert run.satisfied
-    assert run.n_iter < 80
+    assert run.n_iter < 40
+
+
+def mixed_in_raw_units(n=150, d=6):
+    """Logistic, Poisson, absolute and squared losses beside each other, in raw units."""
+    rng = np.random.default_rng(0)
+    mean, std = RAW.T[:, :d]
+    each = []
+    for i in range(n):
+        z = rng.standard_normal((3, d))
+        X, y = mean + std * z, z.sum(axis=1)
+        each.append(
+            (
+                lambda X, y: gtv.LogisticLoss(X, 1.0 * (y > 0.0)),
+                lambda X, y: gtv.PoissonLoss(X, np.floor(np.exp(0.5 * y))),
+                lambda X, y: gtv.AbsoluteLoss(X, 1e4 * y),
+                lambda X, y: gtv.SquaredLoss(X, 1e2 * y),
+            )[i % 4](X, y)
+        )
+    places = rng.random((n, 2))
+    return gtv.GTVProblem(gtv.generators.nearest_neighbours(places, 5), each, "l1", 1.0)
+
+
+def test_rows_of_all_kinds_in_raw_units_are_solved_together():
+    run = driven(mixed_in_raw_units(), rtol=1e-6)
+    assert run.satisfied
+    assert run.n_iter < 60
 
 
 def test_nothing_is_refined_where_data_are_well_scaled(monkeypatch):
@@ -327,7 +368,12 @@ def test_nothing_is_refined_where_data_are_well_scaled(monkeypatch):
 
 def test_what_a_step_may_turn_by_is_no_less_than_zero_where_the_factor_is_wrong(monkeypatch):
     """A product of step and right-hand side was, and no step was short enough then."""
-    problem = instance("pseudo-huber", "l2")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6, 5, 2))
+    y = rng.integers(0, 3, (6, 5))
+    losses = gtv.MultinomialLogisticLoss.stack(X, y, n_classes=3)
+    graph = gtv.EmpiricalGraph(6, EDGES)
+    problem = gtv.GTVProblem(graph, losses, "l2", 0.1)
     newton = Blockwise(problem, planned(problem))._newton
     exact = newton._system.solve
     monkeypatch.setattr(newton._system, "solve", lambda right: -exact(right))

@@ -1,10 +1,11 @@
-"""Smooth rows: functions and derivatives, and steps that do not lead too far."""
+"""Smooth rows: functions, and slopes that are dual variables."""
 
 import numpy as np
 import pytest
 
-from gtvcvx.losses.node._scalar import row_point
-from gtvcvx.solvers.interior_point.blockwise._smooth_rows import SmoothRows, safe_length
+from gtvcvx.losses.node._scalar import row_conjugate, row_slope
+from gtvcvx.solvers.interior_point.blockwise._curved_duals import CurvedIntervals
+from gtvcvx.solvers.interior_point.blockwise._smooth_rows import SmoothRows
 
 KINDS = ("logistic", "poisson", "pseudohuber")
 
@@ -19,57 +20,59 @@ def rows(kind, N=6, d=3):
     return SmoothRows.of([term], d)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_slopes_and_curvatures_are_derivatives(kind):
-    found, x, h = rows(kind), np.linspace(-2.0, 2.0, 6), 1e-5
-    for k in range(6):
-        e = h * np.eye(6)[k]
-        slope = (found.value(x + e) - found.value(x - e)) / (2.0 * h)
-        assert found.slopes(x)[k] == pytest.approx(slope, rel=1e-6)
-        curvature = (found.slopes(x + e)[k] - found.slopes(x - e)[k]) / (2.0 * h)
-        assert found.curvatures(x)[k] == pytest.approx(curvature, rel=1e-6)
+def central(kind, x, mu, rounds=60):
+    """Take Newton's steps towards a product of mu, with x as it is."""
+    duals = CurvedIntervals(rows(kind).table)
+    duals.begin(x, 1.0)
+    for _ in range(rounds):
+        duals.linearize(x)
+        duals.offset(mu, corrected=False)
+        duals.step(np.zeros_like(x))
+        duals.move(min(1.0, 0.9 * duals.longest()))
+    return duals
 
 
-def test_no_rows_are_no_limit():
+def test_no_rows_are_worth_nothing():
     none = SmoothRows.of([], 2)
     assert none.value(np.empty(0)) == 0.0
-    turn = none.turn(np.empty(0), np.empty(0), np.empty(0), 0.75)
-    assert safe_length(lambda length: turn, 0.75, 1.0) == 0.75
+    assert CurvedIntervals(none.table).degree == 0.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_points_have_the_slopes_that_were_asked_for(kind):
-    found, x = rows(kind), np.linspace(-2.0, 2.0, 6)
-    np.testing.assert_allclose(row_point(found.table, found.slopes(x)), x, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_steeper_curvatures_lead_to_the_slopes_that_a_step_wants(kind):
+def test_slopes_begin_where_curvatures_are_those_of_the_rows(kind):
     found = rows(kind)
-    # Far out curvatures are next to none, on the side from which rows have to come back.
-    side = np.where(found.table["y"] > 0.5, 1.0, -1.0) if kind == "logistic" else -np.ones(6)
-    x = 20.0 * side
-    curvatures = found.curvatures(x)
-    step = np.where(np.arange(6) % 2 == 0, -1e4, 1e-3) * side
-    steeper = found.steeper(x, step, curvatures)
-    np.testing.assert_array_equal(steeper[1::2], curvatures[1::2])
-    assert (steeper[::2] > 2.0 * curvatures[::2]).all()
-    wanted = (curvatures * step)[::2]
-    reached = (found.slopes(x + curvatures * step / steeper) - found.slopes(x))[::2]
-    np.testing.assert_allclose(reached, wanted, rtol=1e-6)
+    duals, h = CurvedIntervals(found.table), 1e-5
+    x, curvatures = duals.points()
+    np.testing.assert_allclose(row_slope(found.table, x), duals.y, atol=1e-12)
+    change = row_slope(found.table, x + h) - row_slope(found.table, x - h)
+    np.testing.assert_allclose(curvatures, change / (2.0 * h), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("step", "shorter"), [(-3.0, False), (0.1, False), (40.0, True)])
-def test_steps_into_steep_exponentials_are_shortened(step, shorter):
-    found, x = rows("poisson"), np.zeros(6)
-    dx = np.full(6, step)
-    slopes, curvatures = found.slopes(x), found.curvatures(x)
-    descent = float(np.sum(curvatures * dx**2))  # nothing else holds the step back
-    length = safe_length(lambda t: found.turn(x, dx, curvatures, t), 1.0, descent)
-    assert (length < 1.0) == shorter
-    # From its start on the slope rises at most half as far above zero as it was below.
-    along = -descent + np.sum(dx * (found.slopes(x + length * dx) - slopes))
-    assert along <= 0.5 * descent * (1.0 + 1e-12)
-    if shorter:
-        twice = -descent + np.sum(dx * (found.slopes(x + 2.0 * length * dx) - slopes))
-        assert twice > 0.5 * descent
+@pytest.mark.parametrize("kind", KINDS)
+def test_slopes_explain_the_derivatives_of_conjugates(kind):
+    found = rows(kind)
+    duals = central(kind, np.linspace(-2.0, 2.0, 6), 0.1)
+    points, curvatures = duals.points()
+    table, y, h = found.table, duals.y, 1e-6
+    change = row_conjugate(table, y + h) - row_conjugate(table, y - h)
+    np.testing.assert_allclose(points, change / (2.0 * h), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(row_slope(table, points), y, rtol=1e-9, atol=1e-9)
+    assert (curvatures > 0.0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_near_the_end_slopes_are_those_of_the_rows(kind):
+    x = np.array([-30.0, -3.0, -0.1, 0.2, 3.0, 30.0])
+    found, duals = rows(kind), central(kind, x, 1e-14)
+    np.testing.assert_allclose(duals.y, row_slope(found.table, x), rtol=1e-9, atol=1e-9)
+    assert 0.0 <= duals.surplus(x) < 1e-9
+    assert duals.complementarity() == pytest.approx(1e-14 * duals.degree)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slopes_that_are_wrong_are_paid_for(kind):
+    found, duals = rows(kind), CurvedIntervals(rows(kind).table)
+    x = np.linspace(-2.0, 2.0, 6)
+    surplus = found.value(x) + np.sum(row_conjugate(found.table, duals.y)) - duals.y @ x
+    assert duals.surplus(x) == pytest.approx(surplus)
+    assert surplus > 0.01
