@@ -44,7 +44,6 @@ from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
 
-
 #: What a flow adds to the bound of the flow zero is believed where it is so many times what leaks
 #: and rounding may make of it: those are told by sizes of solutions that are known to first order.
 CREDIBLE = 100.0
