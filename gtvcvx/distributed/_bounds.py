@@ -25,7 +25,7 @@ from gtvcvx.distributed._conservation import (
 from gtvcvx.distributed._domains import ShardedDomains
 from gtvcvx.distributed._parts import Parts, Rows
 from gtvcvx.duality._flow import Flow
-from gtvcvx.duality._lengths import Lengths, triangle
+from gtvcvx.duality._lengths import NEGLIGIBLE, Lengths, growth, triangle
 from gtvcvx.duality._settings import SECOND_TRIES
 from gtvcvx.duality._terms import (
     NEAR,
@@ -34,6 +34,7 @@ from gtvcvx.duality._terms import (
     Noise,
     best_scale,
     conductance_of,
+    credible,
     slack,
 )
 
@@ -192,9 +193,16 @@ class ShardedBounds:
         reach = self._reach(w)
         gap = self._node_by_node(w, flow, reach)
         near = gap.total <= NEAR * (self._size(w) + self._variation(w))
-        if not near:
-            reach = np.maximum(reach, self._together)
+        close, reach = reach, np.maximum(reach, self._together)
+        most = gap.rounding * growth(close, reach)
+        if near and most <= NEGLIGIBLE * gap.total:
+            gap = dataclasses.replace(gap, rounding=most)
+        else:
             gap = self._node_by_node(w, flow, reach)
+        if not near and gap.rounding > 0.0:
+            loose = self.loose_gap(w)
+            if not credible(loose.parts - gap.parts, gap.rounding):
+                gap = dataclasses.replace(loose, rounding=0.0)
         rounding = gap.rounding + self._rounding(w, flow.u, reach, near)
         return dataclasses.replace(gap, rounding=rounding)
 

@@ -29,6 +29,7 @@ from gtvcvx.compiled import _projections
 from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.duality._correction import Certain, Correction, FeasiblePoint, correctable
 from gtvcvx.duality._flow import Flow
+from gtvcvx.duality._lengths import NEGLIGIBLE, growth
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import COMPILED, GENERIC, SECOND_TRIES
 from gtvcvx.duality._terms import (
@@ -38,15 +39,12 @@ from gtvcvx.duality._terms import (
     Known,
     best_scale,
     conductance_of,
+    credible,
     slack,
 )
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.penalties import Penalty
-
-#: What a flow adds to the bound of the flow zero is believed where it is so many times what leaks
-#: and rounding may make of it: those are told by sizes of solutions that are known to first order.
-CREDIBLE = 100.0
 
 
 class DualBounds:
@@ -186,7 +184,7 @@ class DualBounds:
         noise = self._terms.noise(self._base, zero, near=False, values=self._values).total
         doubtful += rounding - noise
         # Where nothing can be told of the flow the bound is not even finite.
-        if not dual - rounding - plain > CREDIBLE * doubtful:
+        if not credible(dual - rounding - plain, doubtful):
             return plain - noise, zero
         return dual - rounding, flow
 
@@ -264,10 +262,18 @@ class DualBounds:
         assert known.values is not None
         terms = self._terms
         near = terms.near(w, gap.total, known.values)
-        if not near:
-            # Solutions may be as large as targets ask for, whatever the point.
-            reach = np.maximum(reach, terms.alone)
+        # Solutions may be as large as targets ask for, whatever the point: one that is as good may
+        # be far away where rows have kinks.
+        close, reach = reach, np.maximum(reach, terms.alone)
+        most = gap.rounding * growth(close, reach)
+        if near and most <= NEGLIGIBLE * gap.total:
+            gap = dataclasses.replace(gap, rounding=most)
+        else:
             gap = terms.certain_gap(w, flow, reach, known=known)
+        if not near and gap.rounding > 0.0 and flow.u.any():
+            loose = terms.loose_gap(w)
+            less = loose.total - (gap.total - gap.rounding)
+            gap = gap if credible(less, gap.rounding) else loose
         rounding = gap.rounding + self._rounding(w, flow.u, reach, known, near)
         return dataclasses.replace(gap, rounding=rounding)
 

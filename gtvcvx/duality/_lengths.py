@@ -15,6 +15,8 @@ from gtvcvx.losses.node._scalar import DECIDED
 #: Columns whose singular value, of one length each, is below this share of the largest one count as
 #: dependent: rounding of decompositions.
 DEPENDENT = 1e-13
+#: What leaks may be worth at most, as a share of a gap, is not looked at any closer.
+NEGLIGIBLE = 1e-3
 # Entries that are decomposed between two looks at the clock.
 PIECE = 1_000_000
 
@@ -90,3 +92,10 @@ def pooled_lengths(upper: FloatArray, units: FloatArray) -> FloatArray:
     _, sigma, basis = np.linalg.svd(upper, full_matrices=False)
     some = sigma > DEPENDENT * sigma.max(initial=0.0)
     return np.asarray(np.linalg.norm(basis[some] / sigma[some, None], axis=0) / units)
+
+
+def growth(before: FloatArray, after: FloatArray) -> float:
+    """Return how many times as large lengths (d,) become at most; so do products with leaks."""
+    some = after > before
+    with np.errstate(divide="ignore", over="ignore"):
+        return float(np.max(after[some] / before[some], initial=1.0))

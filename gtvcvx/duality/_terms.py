@@ -36,6 +36,11 @@ TOO_DOUBTFUL = 1e-10
 NEAR = 1e-3
 
 
+#: What a flow adds to the bound of the flow zero is believed where it is so many times what leaks
+#: and rounding may make of it: those are told by sizes of solutions that are known to first order.
+CREDIBLE = 100.0
+
+
 @dataclass(frozen=True)
 class Gap:
     """Duality gap of a pair (w, u), u feasible, split over nodes and edges."""
@@ -299,6 +304,11 @@ class GapTerms:
         """Return what a function tells of the jumps of w over some edges, (m,)."""
         edges = self._graph.edges
         return rowwise(lambda at: function(differences(edges[at], w), at), len(edges), w.shape[1])
+
+
+def credible(less: float, doubtful: float) -> bool:
+    """Say whether leaks and rounding may not be why a gap is less than that to the flow zero."""
+    return less > CREDIBLE * doubtful
 
 
 def slack(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> FloatArray:

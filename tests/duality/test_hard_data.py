@@ -239,7 +239,10 @@ def test_a_flow_of_the_size_of_rounding_proves_nothing(seed):
     for lam in 10.0 ** np.arange(-2.0, 2.0):
         p = gtv.GTVProblem(graph, gtv.HingeLoss.stack(X, np.sign(X @ model)), "l2", lam)
         for size in 10.0 ** np.arange(-15.0, -9.0):
-            assert p.lower_bound(size * rng.standard_normal((4, 3)))[0] <= 0.0
+            u = size * rng.standard_normal((4, 3))
+            assert p.lower_bound(u)[0] <= 0.0
+            w = rng.standard_normal((5, 3))
+            assert p.bounds.gap(w, u)[0].total >= p.value(w) * (1.0 - 1e-15)
 
 
 def test_a_gap_is_finite_where_multipliers_for_the_flow_zero_are_lost_to_rounding():
@@ -249,3 +252,20 @@ def test_a_gap_is_finite_where_multipliers_for_the_flow_zero_are_lost_to_roundin
     p = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), losses, "l2", 4e-3)
     w = 1e6 * rng.standard_normal((2, 5))
     assert p.value(w) <= p.bounds.gap(w, np.zeros((1, 5)))[0].total < np.inf
+
+
+def test_a_point_near_the_optimum_does_not_say_how_far_solutions_are():
+    """Rows with kinks: another point is as good, and the intercept, shared by all, elsewhere."""
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((4, 1, 3)), rng.standard_normal((4, 1))
+    graph = gtv.EmpiricalGraph(4, [(0, 1), (1, 2), (2, 3)])
+    p = gtv.GTVProblem(graph, gtv.AbsoluteLoss.stack(X, y), "l2", 0.1)
+    ours = p.solve(rtol=1e-9)
+    u = (1.0 - 1e-8) * ours.u + 1e-10 * rng.standard_normal(ours.u.shape)  # leaks that much
+
+    def rounding(length: float) -> float:
+        p.bounds._terms.__dict__["alone"] = np.full(3, length)
+        return p.bounds.gap_of(ours.w, u).rounding
+
+    assert p.bounds.gap_of(ours.w, u).total < 1e-3 * ours.value
+    assert rounding(1e6) > 1e4 * rounding(1.0)
