@@ -39,6 +39,7 @@ from gtvcvx.duality._domain_steps import (
     multipliers_of,
     next_flow,
 )
+from gtvcvx.duality._few_rows import MOST_NODES, MOST_ROWS, FewRows, RowFactor
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._refinement import refine
 from gtvcvx.duality._settings import ANCHORING, GROUNDED, STEADY, GroundedAlternation
@@ -54,6 +55,7 @@ class Metric(NamedTuple):
     conductance: FloatArray  # (m,)
     ground: FloatArray  # (Q,)
     system: System
+    factor: RowFactor | None = None  # of the same system, where rows are few
 
 
 class GroundedConservation(FlowConservation):
@@ -67,6 +69,7 @@ class GroundedConservation(FlowConservation):
         own: BoolArray | None = None,
     ) -> None:
         super().__init__(graph, losses, penalty, own)
+        self._graph = graph
         g = self.generators = Generators.of(losses)
         self._null = NullDirections(losses, graph.n_nodes, grounded=True, own=own)
         Q, d = g.vectors.shape
@@ -92,7 +95,21 @@ class GroundedConservation(FlowConservation):
 
         Edges of small conductance (m,) and generators of small ground (Q,) change little.
         """
-        return Metric(conductance, ground, self.system(conductance, self.to_ground(ground)))
+        rows = self._few_rows
+        factor = None if rows is None else rows.factor(conductance, ground)
+        system = self.system(conductance, self.to_ground(ground))
+        return Metric(conductance, ground, system, factor)
+
+    @cached_property
+    def _few_rows(self) -> FewRows | None:
+        """The rows, where there are few and nothing but them is there beside the graph."""
+        (n, d), g = self._null.projectors.full.shape, self.generators
+        count = len(g.node)
+        if not (0 < count <= MOST_ROWS and n <= MOST_NODES and pays(count, n, d)):
+            return None
+        full, partial, _, thin, *_ = self._null.projectors
+        alone = bool((full == 1.0).all()) and not (len(partial) or len(thin))
+        return FewRows(self._graph, g.node, g.vectors) if alone and self._allowed is None else None
 
     def to_ground(self, ground: FloatArray) -> Ground:
         """Return what generators of some ground (Q,) add to the system."""
@@ -118,7 +135,10 @@ class GroundedConservation(FlowConservation):
         floor = self._floor(norm(unit.u) + norm(np.ldexp(carried, -exponent)))
 
         def corrected(flow: Flow, residual: FloatArray, goal: float) -> Flow:
-            x = self._potential(metric.system, residual, goal)
+            if metric.factor is None:
+                x = self._potential(metric.system, residual, goal)
+            else:
+                x = metric.factor.solve(residual, goal)
             u = flow.u - self.flow_of(x, metric.conductance)
             return Flow(u, flow.b - metric.ground * self.along(x))
 

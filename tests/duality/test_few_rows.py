@@ -1,0 +1,93 @@
+"""Systems with few rows by their factorization, against dense matrices and conjugate gradients."""
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx._deadline import Allowance, Unaffordable, allowing
+from gtvcvx.duality._few_rows import FewRows, RowFactor
+from gtvcvx.duality._flow import Flow
+from gtvcvx.duality._polyhedral import GroundedConservation
+
+
+def two_rings(n):
+    """Two components, and a node that is alone."""
+    half = n // 2
+    return gtv.EmpiricalGraph(
+        n + 1,
+        [(i, (i + 1) % half) for i in range(half)]
+        + [(half + i, half + (i + 1) % (n - half)) for i in range(n - half)],
+    )
+
+
+@pytest.mark.parametrize("n_rows", [4, 20, 60])
+def test_few_steps_solve_the_system(n_rows, monkeypatch):
+    """Of fewer rows than coordinates, and of more; edges that conduct little."""
+    rng, graph, d = np.random.default_rng(n_rows), two_rings(12), 30
+    node, rows = rng.integers(0, 12, n_rows), rng.standard_normal((n_rows, d))
+    conductance = 10.0 ** rng.uniform(-3.0, 0.0, graph.n_edges)
+    ground = rng.uniform(0.1, 1.0, n_rows) / np.sum(rows**2, axis=1)
+    D = graph.incidence.toarray()
+    dense = np.kron(D.T @ (conductance[:, None] * D), np.eye(d))
+    for q, i in enumerate(node):
+        at = slice(i * d, (i + 1) * d)
+        dense[at, at] += ground[q] * np.outer(rows[q], rows[q])
+    b = (dense @ rng.standard_normal(dense.shape[0])).reshape(-1, d)
+    steps, preconditioned = [], RowFactor._preconditioned
+    monkeypatch.setattr(
+        RowFactor, "_preconditioned", lambda self, r: steps.append(1) or preconditioned(self, r)
+    )
+    goal = 1e-12 * np.linalg.norm(b)
+    x = FewRows(graph, node, rows).factor(conductance, ground).solve(b, goal)
+    assert np.linalg.norm(dense @ x.ravel() - b.ravel()) <= 2.0 * goal
+    assert len(steps) <= 5
+
+
+def conservation_of(losses, n):
+    rng = np.random.default_rng(4)
+    graph = gtv.generators.nearest_neighbours(rng.random((n, 2)), 4)
+    problem = gtv.GTVProblem(graph, losses, "l2", 0.1)
+    return problem, GroundedConservation(graph, problem.losses, problem.penalty)
+
+
+def rows_at(nodes, d, n_rows=3, seed=0):
+    X = np.random.default_rng(seed).standard_normal((len(nodes), n_rows, d))
+    return [gtv.LogisticLoss(x, np.arange(n_rows) % 2.0) for x in X]
+
+
+def metric_of(conservation, graph):
+    rng, g = np.random.default_rng(1), conservation.generators
+    unit = 1.0 / np.sum(g.vectors**2, axis=1)
+    return conservation.metric(rng.uniform(0.01, 1.0, graph.n_edges), unit)
+
+
+def test_projections_beside_few_rows_are_those_of_conjugate_gradients():
+    """In a small part of their counted work; unlabelled nodes are among them."""
+    n, d = 40, 200
+    problem, conservation = conservation_of(dict(enumerate(rows_at(range(35), d, 8))), n)
+    metric = metric_of(conservation, problem.graph)
+    assert metric.factor is not None
+    rng, Q = np.random.default_rng(2), len(conservation.generators.node)
+    flow = Flow(rng.standard_normal((problem.graph.n_edges, d)), rng.standard_normal(Q))
+    found, spent = [], []
+    for way in (metric, metric._replace(factor=None)):
+        with allowing(account := Allowance()):
+            found.append(conservation.project_both(flow, 1e-16, way))
+        spent.append(account.spent)
+    assert conservation.conserved(found[0])
+    np.testing.assert_allclose(found[0].u, found[1].u, atol=1e-11)
+    np.testing.assert_allclose(found[0].b, found[1].b, atol=1e-11)
+    assert 30.0 * spent[0] < spent[1]
+    with pytest.raises(Unaffordable), allowing(Allowance(0.5 * spent[0])):
+        conservation.project_both(flow, 1e-16, metric)
+
+
+@pytest.mark.parametrize("case", ["small", "squared rows"])
+def test_otherwise_nothing_is_factored(case):
+    """Where matrices are as small, and where losses leave no room in some directions."""
+    n, d = 40, 200 if case == "squared rows" else 20
+    losses = dict(enumerate(rows_at(range(n), d)))
+    if case == "squared rows":
+        losses[3] = gtv.SquaredLoss(np.ones((2, d)), np.ones(2))
+    problem, conservation = conservation_of(losses, n)
+    assert metric_of(conservation, problem.graph).factor is None
