@@ -12,6 +12,7 @@ from functools import cached_property
 
 from gtvcvx.block_cholesky._plan import Plan
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS
+from gtvcvx.losses.batched._thin import pays
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Method, missing
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
@@ -297,11 +298,26 @@ def row_entries(problem: GTVProblem) -> float:
     return float(rows * problem.dim)
 
 
+def _node_entries(problem: GTVProblem) -> float:
+    """Return the entries of the nodes' matrices, or of what takes their place where rows are few.
+
+    Rows are gone through twice, beside a diagonal.
+    """
+    n, d = problem.graph.n_nodes, problem.dim
+    thin = [batch.n_thin_rows for _, batch in problem.losses.parts]
+    if pays(0, n, d):
+        known = [rows for rows in thin if rows is not None]
+        rows = sum(known) if len(known) == len(thin) else int(row_entries(problem)) // d
+        if pays(rows, n, d):
+            return float((2 * rows + n) * d)
+    return float(n * d**2)
+
+
 def quadratic_iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float:
     """Return the price of a primal-dual iteration with an affine proximal map."""
     graph, d = problem.graph, problem.dim
     edges = prices.edge * graph.n_edges * d + _edge_price(problem, prices)
-    return prices.call + edges + prices.node * graph.n_nodes * d**2
+    return prices.call + edges + prices.node * _node_entries(problem)
 
 
 def iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float:

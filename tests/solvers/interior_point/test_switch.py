@@ -5,7 +5,7 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx.solvers.driver import Limits, Proposal
-from gtvcvx.solvers.interior_point._cost import Alternative
+from gtvcvx.solvers.interior_point._cost import Alternative, Prices, quadratic_iteration
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._stalling import Stalling
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise
@@ -257,6 +257,22 @@ def test_what_cannot_be_solved_costs_infinitely_much(monkeypatch):
     assert (
         Alternative(other, 1e-6, False).cost == Alternative(other, 1e-6, False).least_cost == np.inf
     )
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_an_iteration_beside_few_rows_goes_through_them_alone(loss):
+    """No entry of the matrices (n, d, d) that nobody makes is paid for."""
+    n, m, d = 40, 3, 200
+    rng, graph = np.random.default_rng(0), gtv.EmpiricalGraph(40, [(i, i + 1) for i in range(39)])
+    X, y = rng.standard_normal((n, m, d)), rng.standard_normal((n, m))
+    kind = {"squared": gtv.SquaredLoss, "absolute": gtv.AbsoluteLoss}[loss]
+    problem = gtv.GTVProblem(graph, kind.stack(X, y), "l2", 0.1)
+    entries = (2 * n * m + n) * d
+    expected = Prices().call + Prices().edge * 39 * d + Prices().node * entries
+    assert quadratic_iteration(problem) == pytest.approx(expected)
+    small = gtv.GTVProblem(graph, kind.stack(X[:, :, :9], y), "l2", 0.1)
+    expected = Prices().call + Prices().edge * 39 * 9 + Prices().node * n * 81
+    assert quadratic_iteration(small) == pytest.approx(expected)
 
 
 def test_an_iteration_that_takes_detours_gives_way_between_its_strides():
