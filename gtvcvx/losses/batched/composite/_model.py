@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
+from gtvcvx._pieces import gram
 from gtvcvx.losses.batched._base import AffineProx, QuadraticForm, ThinForm
 from gtvcvx.losses.batched._squared import BatchedSquared
 from gtvcvx.losses.batched.composite._parts import Parts
@@ -117,6 +118,28 @@ class QuadraticModel(BatchedSquared):
         own = parts.coordinates
         mu, linear = np.ascontiguousarray(own["mu"]), np.ascontiguousarray(own["linear"])
         return ThinForm(mu, linear, root[:, None] * parts.X, targets, parts.indptr)
+
+    @property
+    def _rows_alone(self) -> bool:
+        """Whether no coordinate has a quadratic of its own."""
+        return len(self.X) == self.n_thin_rows
+
+    def rise(self, w: FloatArray, before: FloatArray) -> FloatArray:
+        """Half the curvature of rows and coordinates, times their squared changes."""
+        if self._rows_alone:
+            return super().rise(w, before)
+        parts, change = self._parts, w - before
+        along = self._rows[0] * np.einsum("nd,nd->n", parts.X, change[parts.owner])
+        own = np.einsum("kd,kd,kd->k", parts.coordinates["mu"], change, change)
+        return 0.5 * (own + np.bincount(parts.owner, along**2, self.n_nodes))
+
+    def total_hessian(self) -> FloatArray:
+        """Sum of the Hessians, quadratics of coordinates as a diagonal: they are no rows here."""
+        if self._rows_alone:
+            return super().total_hessian()
+        total = gram(self._rows[0][:, None] * self._parts.X)
+        np.einsum("jj->j", total)[:] += self._parts.coordinates["mu"].sum(axis=0)
+        return total
 
     def quadratic(self) -> QuadraticForm:
         """Hessians and linear terms."""

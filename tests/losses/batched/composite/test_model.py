@@ -35,6 +35,7 @@ def test_a_model_touches_the_losses(case):
         np.testing.assert_allclose(model.gradient(w), case.losses.gradient(w), atol=1e-12)
         hessian, linear = model.quadratic()
         assert (np.linalg.eigvalsh(hessian) >= -1e-12).all()
+        np.testing.assert_allclose(model.total_hessian(), hessian.sum(axis=0), atol=1e-12)
         np.testing.assert_allclose(
             model.gradient(other), np.einsum("kij,kj->ki", hessian, other) - linear, atol=1e-12
         )
