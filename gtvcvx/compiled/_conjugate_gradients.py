@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, UInt32Array
 from gtvcvx._deadline import look, spend
 from gtvcvx.compiled import FAST, Dims, compiled, dims_of
 from gtvcvx.compiled._arcs import Arcs
@@ -116,6 +116,9 @@ class State(NamedTuple):
         What D^T C R D + B makes of the direction, and T of that: the same where T is the identity.
     difference : ndarray, shape (d,), or (1, d) where the compiler knows the dimension
         Room for one edge.
+    turned : ndarray of bool, shape (m,), optional
+        Which edges have normals that are not zero, in high dimension: few, and the others' are not
+        read again and again.
     energy : ndarray, shape (1,)
         Of the residual, at the last iteration.
     """
@@ -126,6 +129,7 @@ class State(NamedTuple):
     flow: FloatArray
     product: FloatArray
     difference: FloatArray
+    turned: BoolArray | None
     energy: FloatArray
 
     @staticmethod
@@ -135,7 +139,8 @@ class State(NamedTuple):
         product = flow if system.projectors is None else np.zeros_like(b)
         known = isinstance(dims_of(b.shape[1]), tuple)
         difference = np.zeros((1, b.shape[1]) if known else b.shape[1])
-        return State(x, b.copy(), direction, flow, product, difference, np.ones(1))
+        turned = None if known or system.normals is None else np.any(system.normals != 0.0, axis=1)
+        return State(x, b.copy(), direction, flow, product, difference, turned, np.ones(1))
 
 
 @compiled(fastmath=FAST, allocates=False)
@@ -276,6 +281,7 @@ def multiply(
     flow: FloatArray,
     product: FloatArray,
     difference: FloatArray,
+    turned: BoolArray | None,
     starts: IntArray,
     tails: UInt32Array,
     conductance: FloatArray,
@@ -293,7 +299,9 @@ def multiply(
 ) -> float:
     """Write the matrix times the direction to product; return its product with the direction."""
     n, d = len(direction), len(dims)
-    laplacian(dims, direction, flow, difference, starts, tails, conductance, allowed, normals)
+    laplacian(
+        dims, direction, flow, difference, turned, starts, tails, conductance, allowed, normals
+    )
     if ground is not None:
         for i in range(n):
             for k in range(d):
@@ -342,6 +350,7 @@ def _iterate(
     flow: FloatArray,
     product: FloatArray,
     difference: FloatArray,
+    turned: BoolArray | None,
     last_energy: FloatArray,
     goal: float,
     first: int,
@@ -380,6 +389,7 @@ def _iterate(
             flow,
             product,
             difference,
+            turned,
             starts,
             tails,
             conductance,

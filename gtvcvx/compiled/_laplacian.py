@@ -12,7 +12,7 @@ from typing import Any
 from numba import types
 from numba.core import cgutils
 
-from gtvcvx._arrays import FloatArray, IntArray, UInt32Array
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, UInt32Array
 from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._edge_rows import Code, Rows
 from verify._compiled import intrinsic
@@ -71,6 +71,7 @@ def _conduct_wide(
     x: FloatArray,
     out: FloatArray,
     difference: FloatArray,
+    turned: BoolArray | None,
     starts: IntArray,
     tails: UInt32Array,
     conductance: FloatArray,
@@ -81,7 +82,7 @@ def _conduct_wide(
     for i in range(n):
         for e in range(starts[i], starts[i + 1]):
             j, c = tails[e], conductance[e]
-            if normals is not None:
+            if normals is not None and turned is not None and turned[e]:
                 along = 0.0
                 for k in range(d):
                     difference[k] = x[i, k] - x[j, k]
@@ -90,11 +91,11 @@ def _conduct_wide(
                     step = c * (difference[k] - along * normals[e, k])
                     out[i, k] += step
                     out[j, k] -= step
-            else:
-                for k in range(d):
-                    step = c * (x[i, k] - x[j, k])
-                    out[i, k] += step
-                    out[j, k] -= step
+                continue
+            for k in range(d):
+                step = c * (x[i, k] - x[j, k])
+                out[i, k] += step
+                out[j, k] -= step
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
@@ -103,6 +104,7 @@ def laplacian(
     x: FloatArray,
     out: FloatArray,
     difference: FloatArray,
+    turned: BoolArray | None,
     starts: IntArray,
     tails: UInt32Array,
     conductance: FloatArray,
@@ -121,7 +123,7 @@ def laplacian(
                 first, last = starts[i], starts[i + 1]
                 _conduct(dims, i, first, last, x, out, tails, conductance, normals)
         else:
-            _conduct_wide(dims, x, out, difference, starts, tails, conductance, normals)
+            _conduct_wide(dims, x, out, difference, turned, starts, tails, conductance, normals)
     else:
         room = difference.reshape(d)
         for i in range(n):

@@ -247,7 +247,7 @@ def _multiplied(dims: Dims, state: State, system: System) -> float:
     """Multiply the direction of one part, which is fresh; return the curvature along it."""
     curvature: float = multiply(
         dims,
-        *state[2:6],
+        *state[2:7],
         system.arcs.starts,
         system.arcs.tails,
         system.conductance,

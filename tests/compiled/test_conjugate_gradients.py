@@ -54,8 +54,9 @@ def test_compiled_conjugate_gradients_are_their_naive_twin(case):
     np.testing.assert_allclose(matrix @ x.ravel(), matrix @ expected, atol=4 * goal)
 
 
+@pytest.mark.parametrize("straight", [False, True])
 @pytest.mark.parametrize("d", [1, 2, 3, 16])  # the last of them is beyond unrolled loops
-def test_normals_against_the_dense_system(d):
+def test_normals_against_the_dense_system(d, straight):
     rng = np.random.default_rng(0)
     n = 9
     ends = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.5]
@@ -64,13 +65,15 @@ def test_normals_against_the_dense_system(d):
     conductance = rng.uniform(0.5, 2.0, m)
     normals = rng.uniform(0.0, 0.99, (m, 1)) * _unit(rng.standard_normal((m, d)))
     normals[rng.random(m) < 0.5] = 0.0
+    if straight:
+        normals[:] = 0.0
     blocks = conductance[:, None, None] * (np.eye(d) - normals[:, :, None] * normals[:, None, :])
     matrix = np.zeros((n * d, n * d))
     for (i, j), block in zip(graph.edges, blocks, strict=True):
         for a, b, sign in ((i, i, 1), (j, j, 1), (i, j, -1), (j, i, -1)):
             matrix[a * d : (a + 1) * d, b * d : (b + 1) * d] += sign * block
     b = matrix @ rng.standard_normal(n * d)
-    system = System(graph.by_head, conductance, np.ones(n), normals=normals)
+    system = System(graph.by_head, conductance, np.ones(n), normals=None if straight else normals)
     x = solve(system, b.reshape(n, d), 1e-11 * np.linalg.norm(b), 1000)
     np.testing.assert_allclose(matrix @ x.ravel(), b, atol=1e-9 * np.linalg.norm(b))
 
