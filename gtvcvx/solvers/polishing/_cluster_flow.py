@@ -29,7 +29,7 @@ from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx._norms import EPS, norm
 from gtvcvx.compiled._cluster_flow import Clipped, shift
 from gtvcvx.compiled._conjugate_gradients import System, solve
-from gtvcvx.graph import connected_components
+from gtvcvx.graph import EmpiricalGraph, connected_components
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.polishing._flow_sets import FlowSets, flow_sets
 
@@ -94,6 +94,8 @@ def cluster_flow(
     end: float = np.inf,
     settings: ClusterFlowSettings = DEFAULTS,
     slopes: FloatArray | None = None,
+    *,
+    spread: bool = True,
 ) -> ClusterFlow:
     """Find a flow near u (m, d) that makes up for the gradients at w (n, d).
 
@@ -113,18 +115,28 @@ def cluster_flow(
     settings : ClusterFlowSettings
     slopes : ndarray, shape (n, d), optional
         Subgradients of the losses at w instead of their gradients.
+    spread : bool
+        Whether what is missing within the tolerance is made up for, too. Where all nodes take any
+        flow it costs the gap next to nothing; elsewhere a repair would have to make up for it.
     """
-    conserved, inside, overload, cost = u.copy(), u.copy(), np.zeros(len(u)), 0.0
     demand = -(problem.losses.gradient(w) if slopes is None else slopes)
+    parts: list[ClusterFlow] = []
     for block, jump in zip(blocks, jumping, strict=True):
         at = slice(block[0], block[-1] + 1)  # no copies: with many coordinates they take as long
         sets = flow_sets(problem, w[:, at], jump, settings.shrink, settings.tie)
         part = _Block(problem, demand[:, at], u[:, at], sets, settings)
-        part.solve(tolerance * float(np.sum(problem.capacities)), end)
-        conserved[:, at], inside[:, at], over = part.result()
-        np.maximum(overload, over, out=overload)
-        cost += settings.step_cost * (1 + part.steps) * len(block) / problem.dim
-    return ClusterFlow(conserved, inside, overload, cost)
+        goal = tolerance * float(np.sum(problem.capacities))
+        part.solve(goal, end)
+        cost = settings.step_cost * (1 + part.steps) * len(block) / problem.dim
+        parts.append(ClusterFlow(*part.result(0.0 if spread else goal), cost))
+    if len(parts) == 1:
+        return parts[0]
+    return ClusterFlow(
+        np.concatenate([part.conserved for part in parts], axis=1),
+        np.concatenate([part.inside for part in parts], axis=1),
+        np.max([part.overload for part in parts], axis=0),
+        sum(part.cost for part in parts),
+    )
 
 
 class _Block:
@@ -148,8 +160,7 @@ class _Block:
         self._sizes = np.bincount(self._members)[:, None]
         nodes = np.arange(graph.n_nodes)
         self._sums = sp.csr_array((np.ones(graph.n_nodes), (self._members, nodes)))
-        settled = np.where(inner[:, None], 0.0, u)
-        self._demand = self._consistent(demand - graph.divergence @ settled)
+        self._demand = self._consistent(demand - _divergence(graph, u, ~inner))
         # What rounding leaves over is not in the range of the system.
         self._floor = 16.0 * EPS * float(np.hypot(norm(u), norm(demand)))
         self._flow = np.ascontiguousarray(sets.project(u))  # what is settled is never touched
@@ -169,7 +180,7 @@ class _Block:
 
     def _clip(self, z: FloatArray) -> float:
         """Clip z to the flow, linearize, and set what is missing; returns the Huber functions."""
-        missing = self._demand.copy()
+        missing, self._at = self._demand.copy(), z
         value = self._sets.clip(z, self._clipped, missing)
         self._missing = self._consistent(missing)
         self._left = norm(self._missing)
@@ -178,7 +189,7 @@ class _Block:
     def solve(self, tolerance: float, end: float) -> None:
         """Take steps until the flow is conserved, or it looks as if none could be."""
         settings = self._settings
-        best, since = (self._left, self._flow.copy(), self._missing.copy()), 0
+        best, since = (self._left, self._z), 0
         goal = max(self._floor, tolerance)
         while self.steps < settings.steps and since < settings.patience and self._left > goal:
             self.steps += 1
@@ -186,8 +197,9 @@ class _Block:
                 break
             since = 0 if self._left <= settings.fall * best[0] else since + 1
             if self._left < best[0]:
-                best = self._left, self._flow.copy(), self._missing.copy()
-        self._left, self._flow, self._missing = best
+                best = self._left, self._z
+        if self._at is not best[1]:
+            self._clip(best[1])
 
     def _step(self) -> bool:
         """Take a Newton step, shortened until it is good enough; say whether there was one."""
@@ -236,10 +248,23 @@ class _Block:
     def _goal(self, accuracy: float) -> float:
         return max(accuracy * self._left, self._floor)
 
-    def result(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the conserved flow, the one within capacity (m, q), and the overload (m,)."""
+    def result(self, enough: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the conserved flow, the one within capacity (m, q), and the overload (m,).
+
+        They are one where no more is missing than is enough.
+        """
+        if self._left <= enough:
+            return self._flow, self._flow, np.zeros(len(self._flow))
         x = self._spread(self._settings.accuracy)
         conserved = self._flow.copy()
         shift(self._arcs, self._inner, self._flow, x, 1.0, conserved)
         over = self._sets.overload(conserved)
         return conserved, self._flow, np.where(self._inner, over, 0.0)
+
+
+def _divergence(graph: EmpiricalGraph, u: FloatArray, some: BoolArray) -> FloatArray:
+    """Return the divergence (n, q) of a flow u (m, q) over some edges (m,), the others left out."""
+    at = np.flatnonzero(some)
+    signs, ends = np.tile([1.0, -1.0], len(at)), graph.edges[at].ravel()
+    rows = sp.csr_array((signs, ends, np.arange(len(at) + 1) * 2), shape=(len(at), graph.n_nodes))
+    return np.asarray(rows.T @ u[at])

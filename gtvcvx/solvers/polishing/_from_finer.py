@@ -123,7 +123,8 @@ class Clusters(NamedTuple):
         jumping = np.zeros(len(u), dtype=bool)
         jumping[self.edges.between] = point.settled[self.edges.reduced]
         parts, end = blocks(problem), time.perf_counter() + seconds
-        found = cluster_flow(problem, parts, w, u, [jumping] * len(parts), tolerance, end)
+        jumps = [jumping] * len(parts)
+        found = cluster_flow(problem, parts, w, u, jumps, tolerance, end, spread=False)
         return w, found.conserved
 
 

@@ -84,6 +84,39 @@ def test_what_may_be_missing_is_not_looked_for(penalty, rng, monkeypatch):
     assert taken[0] <= taken[1] < taken[2]
 
 
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_what_may_be_missing_is_spread_unless_nobody_minds(penalty, rng):
+    problem, blocks, w, start, jumping = feasible_instance(rng, penalty)
+    need, left = -problem.losses.gradient(w), []
+    for spread in (False, True):
+        found = cluster_flow(problem, blocks, w, start, jumping, tolerance=1e-3, spread=spread)
+        left.append(np.linalg.norm(problem.graph.divergence @ found.conserved - need))
+        assert left[-1] <= 2e-3 * problem.capacities.sum()
+        assert np.array_equal(found.conserved, found.inside) != spread
+    assert left[1] <= 1e-2 * left[0]
+    assert within(problem, found.inside, blocks, 1e-12)
+
+
+def test_of_all_steps_the_best_one_counts(rng, monkeypatch):
+    problem, blocks, w, start, jumping = feasible_instance(rng, "l2", load=1.5)
+    left, step = [], _cluster_flow._Block._step
+
+    def worse(self):
+        """Take a step, but the last ones lead away."""
+        found = step(self)
+        if len(left) > 2:
+            self._clip(self._z + 1.0)
+            self._z = self._at
+        left.append(self._left)
+        return found
+
+    monkeypatch.setattr(_cluster_flow._Block, "_step", worse)
+    found = cluster_flow(problem, blocks, w, start, jumping)
+    missing = problem.graph.divergence @ found.inside + problem.losses.gradient(w)
+    assert min(left) < 0.5 * left[-1]
+    assert np.linalg.norm(missing - missing.mean(axis=0)) == pytest.approx(min(left), rel=1e-6)
+
+
 def test_where_there_is_no_flow_the_overloaded_edges_show_where_the_cluster_wants_to_be_cut():
     """Two cliques that want to be apart, over one edge that cannot carry it."""
     clique = [(i, j) for i in range(4) for j in range(i + 1, 4)]
