@@ -17,7 +17,12 @@ from gtvcvx.losses.batched.composite import _cvxpy_model as model
 from gtvcvx.losses.batched.composite._absorption import Absorption, doubts
 from gtvcvx.losses.batched.composite._ascent import best_multipliers
 from gtvcvx.losses.batched.composite._domain import bounded, dual_domain, firmness
-from gtvcvx.losses.batched.composite._model import Frame, QuadraticModel
+from gtvcvx.losses.batched.composite._model import (
+    Frame,
+    QuadraticModel,
+    RidgedModel,
+    few_beside_ridges,
+)
 from gtvcvx.losses.batched.composite._multipliers import smooth_multipliers
 from gtvcvx.losses.batched.composite._null_space import NullSpace
 from gtvcvx.losses.batched.composite._parts import Parts
@@ -98,14 +103,24 @@ class BatchedComposite(BatchedLoss):
         return Frame.of(self._parts)
 
     @cached_property
+    def _ridged(self) -> bool:
+        return few_beside_ridges(self._parts)
+
+    @cached_property
     def _whitened(self) -> Whitened:
+        if self._ridged:
+            return Whitened.beside_ridges(self._parts)
         lost = np.rint(self._null.dimensions).astype(np.int64)
         return Whitened.of(self._parts, self._frame, self.dim - lost)
 
-    def model(self, w: FloatArray, last: BatchedLoss | None = None) -> QuadraticModel | None:
+    def model(
+        self, w: FloatArray, last: BatchedLoss | None = None
+    ) -> QuadraticModel | RidgedModel | None:
         """Return squared errors of the rows; None if there are kinks or constraints."""
         if not self.smooth:
             return None
+        if self._ridged:
+            return RidgedModel(self._parts, w, last if isinstance(last, RidgedModel) else None)
         known = last if isinstance(last, QuadraticModel) else None
         return QuadraticModel(self._parts, self._frame, w, known)
 

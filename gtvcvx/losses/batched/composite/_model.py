@@ -10,7 +10,9 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray, Records
 from gtvcvx._pieces import gram
 from gtvcvx.losses.batched._base import AffineProx, QuadraticForm, ThinForm
+from gtvcvx.losses.batched._ridged import BatchedRidged
 from gtvcvx.losses.batched._squared import BatchedSquared
+from gtvcvx.losses.batched._thin import pays
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node import _models as compiled
 
@@ -55,6 +57,19 @@ class RowModels(NamedTuple):
     share: FloatArray
 
     @staticmethod
+    def of(parts: Parts, w: FloatArray, last: RowModels | None) -> RowModels:
+        """Return models of the rows at points w (k, d)."""
+        z = np.empty(len(parts.rows))
+        compiled.images(parts.X, parts.indptr, np.ascontiguousarray(w), z)
+        return RowModels.at(parts.rows, z, last)
+
+    @property
+    def targets(self) -> FloatArray:
+        """Images at which the models are least, (N,)."""
+        some = self.curvature > 0.0
+        return self.z - np.divide(self.slope, self.curvature, np.zeros_like(self.z), where=some)
+
+    @staticmethod
     def at(rows: Records, z: FloatArray, last: RowModels | None) -> RowModels:
         """Return models at z, with shares that the last ones teach."""
         share = np.ones(len(z)) if last is None else last.share.copy()
@@ -87,14 +102,9 @@ class QuadraticModel(BatchedSquared):
     def __init__(
         self, parts: Parts, frame: Frame, w: FloatArray, last: QuadraticModel | None
     ) -> None:
-        z = np.empty(len(parts.rows))
-        compiled.images(parts.X, parts.indptr, np.ascontiguousarray(w), z)
-        known = None if last is None else last.row_models
-        self.row_models = rows = RowModels.at(parts.rows, z, known)
+        self.row_models = rows = RowModels.of(parts, w, None if last is None else last.row_models)
         curvature, y = frame.curvature.copy(), frame.y.copy()
-        curvature[frame.place] = rows.curvature
-        away = np.divide(rows.slope, rows.curvature, np.zeros_like(z), where=rows.curvature > 0.0)
-        y[frame.place] = z - away
+        curvature[frame.place], y[frame.place] = rows.curvature, rows.targets
         counts = np.diff(frame.indptr)
         scale = np.sqrt(0.5 * np.repeat(counts, counts) * curvature)
         super().__init__(scale[:, None] * frame.X, scale * y, frame.indptr)
@@ -114,10 +124,7 @@ class QuadraticModel(BatchedSquared):
 
     def thin(self) -> ThinForm:
         """Return the rows as they are, and what coordinates have of their own."""
-        parts, (root, targets) = self._parts, self._rows
-        own = parts.coordinates
-        mu, linear = np.ascontiguousarray(own["mu"]), np.ascontiguousarray(own["linear"])
-        return ThinForm(mu, linear, root[:, None] * parts.X, targets, parts.indptr)
+        return _thin(self._parts, *self._rows)
 
     @property
     def _rows_alone(self) -> bool:
@@ -160,3 +167,50 @@ class QuadraticModel(BatchedSquared):
         largest = np.einsum("kjj->k", self._form.hessian)
         tau = np.divide(LONG, largest, np.ones_like(largest), where=largest > 0.0)
         return self.affine_prox(tau).offset
+
+
+class RidgedModel(BatchedRidged):
+    """The same of losses with few rows beside ridges, see `few_beside_ridges`.
+
+    Parameters
+    ----------
+    parts : Parts
+    w : ndarray, shape (k, d)
+    last : RidgedModel, optional
+
+    Attributes
+    ----------
+    row_models : RowModels
+    """
+
+    row_models: RowModels
+
+    def __init__(self, parts: Parts, w: FloatArray, last: RidgedModel | None) -> None:
+        self.row_models = rows = RowModels.of(parts, w, None if last is None else last.row_models)
+        counts, y = np.diff(parts.indptr), rows.targets
+        scale = np.sqrt(0.5 * np.repeat(counts, counts) * rows.curvature)
+        own = parts.coordinates
+        mu = np.ascontiguousarray(own["mu"][:, 0])
+        squared = BatchedSquared(scale[:, None] * parts.X, scale * y, parts.indptr)
+        super().__init__(squared, mu, own["linear"] / mu[:, None], np.zeros(len(mu)), [])
+        root = np.sqrt(rows.curvature)
+        self._parts, self._rows = parts, (root, root * y)
+
+    def thin(self) -> ThinForm:
+        """Return the rows as they are, and the ridges: singular values would not pay."""
+        return _thin(self._parts, *self._rows)
+
+
+def few_beside_ridges(parts: Parts) -> bool:
+    """Say whether all nodes have rows, few of them, and one ridge for all coordinates."""
+    mu, counts = parts.coordinates["mu"], np.diff(parts.indptr)
+    k, d = mu.shape
+    alike = bool((mu[:, :1] > 0.0).all() and (mu == mu[:, :1]).all())
+    few = bool((counts > 0).all() and (2 * counts < d).all())
+    return alike and few and pays(2 * len(parts.rows), k, d)
+
+
+def _thin(parts: Parts, root: FloatArray, targets: FloatArray) -> ThinForm:
+    own = parts.coordinates
+    mu, linear = np.ascontiguousarray(own["mu"]), np.ascontiguousarray(own["linear"])
+    return ThinForm(mu, linear, root[:, None] * parts.X, targets, parts.indptr)

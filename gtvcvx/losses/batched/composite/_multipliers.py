@@ -54,7 +54,7 @@ def smooth_multipliers(parts: Parts, whitened: Whitened, s: FloatArray, start: F
                 here.coordinates(start[nodes]),
             )
             every[here.at] = ends.a
-            z[nodes] = here.points(ends.z)
+            z[nodes] = here.points(ends.z, s[nodes])
             left[nodes], off[nodes] = ~(ends.found | ends.off), ends.off
     a = every[whitened.place]
     t, leak, _ = parts.taken(s, a)
