@@ -221,7 +221,7 @@ class Absorber:
         self, root: int, members: IntArray, load: Load, avoided: set[BlockIndex]
     ) -> tuple[list[BlockIndex], list[Fraction]] | None:
         """Find changes of the multipliers of a few blocks whose images add up to the load."""
-        candidates = [row for row in self._candidates(root, members) if row not in avoided]
+        candidates = self._candidates(root, members, avoided)
         width = self.inst.d
         while True:
             chosen = candidates[:width]
@@ -279,15 +279,17 @@ class Absorber:
             goal[start : start + width] = [-v * common for v in point.defect(image[i])]
         return _as_ints(columns), goal
 
-    def _candidates(self, root: int, members: IntArray) -> list[BlockIndex]:
-        """Return blocks of the component, best pivots first.
+    def _candidates(
+        self, root: int, members: IntArray, avoided: set[BlockIndex]
+    ) -> list[BlockIndex]:
+        """Return blocks of the component that are not to be avoided, best pivots first.
 
         The blocks of the root if they span well; otherwise blocks near the root in the tree; in the
         end all blocks of the component.
         """
         found: list[BlockIndex] = []
         for nodes in (np.array([root]), members[: 20 * self.inst.d + 20], members):
-            rows = self._blocks_at(nodes)
+            rows = [row for row in self._blocks_at(nodes) if row not in avoided]
             if not rows:
                 continue
             _, order = la.qr(self._weighted(rows).T, mode="r", pivoting=True)

@@ -68,3 +68,21 @@ def test_a_load_beyond_the_room_of_a_term_goes_to_rows_that_have_it() -> None:
     # Nothing was scaled down: the load went along an edge, and the other edge is as it was.
     assert np.abs(flow.floats()[0] - found.u).max() < 0.25
     assert np.abs(flow.floats()[0]).max() > 0.9 * np.abs(found.u).max()
+
+
+def test_a_root_whose_bounds_take_nothing_leaves_it_to_rows_elsewhere() -> None:
+    """Each node with a row spans one direction only; the last one, all of them, with bounds."""
+    X = np.repeat(np.eye(2), 2, axis=0)
+    data = {
+        "schema": "gtv-problem/1", "n_nodes": 5, "dim": 2, "lam": 1.0,
+        "edges": np.column_stack([np.arange(4), np.arange(1, 5)]),
+        "weights": np.full(4, 2.0), "penalty": {"kind": "l2"},
+        "terms": [{"kind": "squared", "node": np.arange(4), "X": X, "y": np.ones(4)},
+                  {"kind": "box", "node": np.array([4]), "lower": np.zeros((1, 2)),
+                   "upper": np.full((1, 2), np.inf)}],
+    }  # fmt: skip
+    inst = load(data)
+    r = [np.array([-1.0, 1.0, -1.0, 1.0]), np.full((1, 2), -1e-13)]
+    u = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [1e-11, 1e-11]])  # the last: too much
+    flow = exact_flow(inst, u, r, np.ones((5, 2)), np.ones(4, dtype=bool))
+    np.testing.assert_allclose(flow.floats()[1][0], r[0], rtol=1e-9)

@@ -162,12 +162,14 @@ class GridAbsorber(Absorber):
         self.u = self.view.u.rows()
         self.r = [recorder.rows() for recorder in self.view.r]
 
-    def _candidates(self, root: int, members: IntArray) -> list[BlockIndex]:
+    def _candidates(
+        self, root: int, members: IntArray, avoided: set[BlockIndex]
+    ) -> list[BlockIndex]:
         """Return well-conditioned blocks at few nodes: the flow from there has ratios."""
         order = [root, *members[members != root].tolist()]
         d, count = self.inst.d, 1
         while True:
-            found = self._blocks_at(np.array(order[:count]))
+            found = [b for b in self._blocks_at(np.array(order[:count])) if b not in avoided]
             if len(found) >= d:
                 _, pivots = la.qr(self._weighted(found).T, mode="r", pivoting=True)
                 found = [found[i] for i in pivots]
@@ -175,7 +177,7 @@ class GridAbsorber(Absorber):
                 if values[-1] > WELL * values[0]:
                     return found
             if count >= len(order):
-                return super()._candidates(root, members)
+                return super()._candidates(root, members, avoided)
             count += 1 + count // 4
 
     def _solve(
@@ -184,7 +186,7 @@ class GridAbsorber(Absorber):
         """Find changes of the multipliers of a few blocks whose images add up to the load."""
         d = self.inst.d
         if d >= _lifting.LARGE and not avoided:
-            chosen = self._candidates(root, members)[:d]
+            chosen = self._candidates(root, members, avoided)[:d]
             if len(chosen) == d:
                 columns = np.stack([self.view.vector(t, b) for t, b in chosen], axis=1)
                 solution = _lifting.solve(columns, np.array(load, dtype=object))
