@@ -27,6 +27,7 @@ from verify.certificates._dual_points import (
     solved,
 )
 from verify.certificates._exact_flow import ExactFlow, NoWitness, exact_flow
+from verify.certificates._exact_point import Absorb
 from verify.certificates._limits import Clock
 from verify.certificates._quadratic_witness import quadratic_witness
 from verify.certificates._repair import gaps
@@ -109,6 +110,13 @@ def _lower(proof: Proof) -> float:
     return -np.inf if proof.result.lower is None else round_down(proof.result.lower)
 
 
+def _larger(proof: Proof | None, other: Proof | None) -> Proof | None:
+    """Return the proof, or another one if its lower bound is no smaller."""
+    if proof is None or other is None:
+        return proof or other
+    return other if _lower(other) >= _lower(proof) else proof
+
+
 class Builder:
     """Writes documents with one witness after the other until w is certified or refuted."""
 
@@ -163,19 +171,28 @@ class Builder:
 
     def better(self, proof: Proof | None, candidate: Candidate) -> Proof | None:
         """Return the proof or that of the candidate, whichever has the larger lower bound."""
-        u, r = candidate.flow.u, candidate.flow.r
+        proof = _larger(proof, self._made(candidate, None))
+        careful = candidate.flow.careful
+        if careful is None or (proof is not None and proof.certified):
+            return proof
+        value = self.search.value(self.w)
+        if not candidate.hope >= value - self.rtol * max(1.0, abs(value)):
+            return proof
+        # Next to an end even rounding is much; it is made up elsewhere, with another factor.
+        return _larger(proof, self._made(candidate, careful))
+
+    def _made(self, candidate: Candidate, careful: Absorb | None) -> Proof | None:
+        """Return what the candidate, made exact, proves; None if that is not possible."""
+        u, r, absorb = candidate.flow.u, candidate.flow.r, candidate.flow.absorb
         try:
             with overflowing():
                 flow = exact_flow(
-                    self.inst, u, r, candidate.point, candidate.active, candidate.flow.absorb
+                    self.inst, u, r, candidate.point, candidate.active, absorb, careful
                 )
         except NoWitness as reason:
             self.notes.append(str(reason))
-            return proof
-        other = self._judged(flow)
-        if proof is None or other is None:
-            return proof or other
-        return other if _lower(other) >= _lower(proof) else proof
+            return None
+        return self._judged(flow)
 
     def _judged(self, flow: ExactFlow, exact: bool = False) -> Proof | None:
         """Let the kernel judge the document with this witness; None if it is not valid."""

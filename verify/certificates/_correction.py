@@ -77,9 +77,13 @@ class Correction:
         """Return the map from what rounding misses at a point to changes that make it up."""
         return Step(self.inst, self.parts, self._metric(point, POLISH))
 
+    def step(self, point: DualPoint) -> Step:
+        """Return the map from what a point misses to changes that leave alone what is at an end."""
+        return Step(self.inst, self.parts, self._metric(point, ROOM))
+
     def _change(self, point: DualPoint) -> DualPoint:
         """Return the least change that makes up the balance of a point."""
-        step = Step(self.inst, self.parts, self._metric(point, ROOM))
+        step = self.step(point)
         change = DualPoint(np.zeros_like(point.u), [np.zeros_like(r) for r in point.r])
         missing = np.inf
         for _ in range(REFINEMENTS):

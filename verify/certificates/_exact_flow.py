@@ -50,6 +50,7 @@ def exact_flow(
     w: FloatArray,
     active: BoolArray,
     absorb: Absorb | None = None,
+    careful: Absorb | None = None,
 ) -> ExactFlow:
     """Return an exactly feasible (u, r) next to the given floats.
 
@@ -67,6 +68,8 @@ def exact_flow(
         Edges that residuals may be routed along.
     absorb : callable, optional
         Makes up small residuals; without it every node takes what it can of its own.
+    careful : callable, optional
+        Makes up what it can of them before, and leaves alone what is at an end.
 
     Raises
     ------
@@ -74,7 +77,11 @@ def exact_flow(
         The flow is far above the capacities.
     """
     point = ExactPoint(inst, u, r, w)
-    if absorb is None:
+    if careful is not None:
+        point.refine_inside(careful)
+        if absorb is not None:
+            point.refine_inside(absorb)
+    elif absorb is None:
         point.refine()
     else:
         point.refine_with(absorb)

@@ -17,6 +17,9 @@ from verify.kernel.numbers import whole
 
 # Returns changes of (u, r) that make up a small rest (n, d) of the balance.
 Absorb = Callable[[FloatArray], tuple[FloatArray, list[FloatArray]]]
+# Flows that are put back inside keep this share of their capacity away from it, as corrections do.
+MARGIN = 1e-12
+ENOUGH = 0.9  # rounds go on while each leaves no more than this share
 GRID_BITS = 100  # u and r are rounded to 2^-100 of their largest entry
 
 
@@ -130,11 +133,41 @@ class ExactPoint:
     def refine_with(self, absorb: Absorb, rounds: int = 4) -> None:
         """Let flow and multipliers take the residual together: steps on the fine grid."""
         for _ in range(rounds):
-            u, r = absorb(integers.to_floats(self.residual(), self.k))
-            if not all(np.isfinite(v).all() for v in (u, *r)):
+            if not self._take(*absorb(integers.to_floats(self.residual(), self.k))):
                 return
-            self.u = self.u + integers.to_grid(u, self.k)
-            for t, change in enumerate(r):
-                self.r[t] = self.r[t] + integers.to_grid(change, self.k_r(t))
-            self._into_range()
-            self.clip()
+
+    def refine_inside(self, absorb: Absorb, rounds: int = 10) -> None:
+        """Do the same with flows put back into their capacities, as long as less is left."""
+        rest = integers.to_floats(self.residual(), self.k)
+        for _ in range(rounds):
+            u, r, left = self.u, self.r.copy(), rest
+            taken = self._take(*absorb(rest))
+            if taken:
+                self._clip_flow()
+                rest = integers.to_floats(self.residual(), self.k)
+            if not (taken and self._size(rest) < ENOUGH * self._size(left)):
+                self.u, self.r = u, r
+                return
+
+    def _size(self, rest: FloatArray) -> float:
+        return float((np.abs(rest) / self.inst.units).sum())
+
+    def _take(self, u: FloatArray, r: list[FloatArray]) -> bool:
+        """Add changes of flow and multipliers; say whether they are numbers."""
+        if not all(np.isfinite(v).all() for v in (u, *r)):
+            return False
+        self.u = self.u + integers.to_grid(u, self.k)
+        for t, change in enumerate(r):
+            self.r[t] = self.r[t] + integers.to_grid(change, self.k_r(t))
+        self._into_range()
+        self.clip()
+        return True
+
+    def _clip_flow(self) -> None:
+        """Put flows that are above their capacities back inside, a little below."""
+        u = integers.to_floats(self.u, self.k)
+        inside = self.inst.penalty.clip(u, self.inst.cap * (1.0 - MARGIN))
+        above = (inside != u).any(axis=1)
+        self.u = self.u.copy()
+        self.u[above] = integers.to_grid(inside[above], self.k)
+        self._into_range()

@@ -8,6 +8,7 @@ and multipliers are corrected together (`_correction`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -46,6 +47,8 @@ class FloatFlow:
         What is not conserved, times the largest entries of w.
     absorb : callable or None
         Returns changes of (u, r) that make up a small rest (n, d) of the balance.
+    careful : callable or None
+        The same, but leaves alone what is at an end, and so less of the rest is made up.
     """
 
     u: FloatArray
@@ -54,6 +57,7 @@ class FloatFlow:
     gap: float
     missing: float
     absorb: Absorb | None = None
+    careful: Absorb | None = None
 
 
 def gaps(
@@ -177,20 +181,25 @@ class Repair:
         correction = Correction(inst, self.parts, self.w, self.active)
         found = correction.run(DualPoint(given.u / self.units, start or given.parts), over)
 
-        @cache
-        def step() -> Step:
-            return correction.polish(found)
+        def absorbing(make: Callable[[DualPoint], Step]) -> Absorb:
+            @cache
+            def step() -> Step:
+                return make(found)
 
-        def absorb(rest: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-            change = step().response(rest / self.units)
-            return change.u * self.units, self.inst.joined(change.r)
+            def absorb(rest: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+                change = step().response(rest / self.units)
+                return change.u * self.units, self.inst.joined(change.r)
 
-        return self._flow(found, absorb)
+            return absorb
 
-    def _flow(self, point: DualPoint, absorb: Absorb | None = None) -> FloatFlow:
+        return self._flow(found, absorbing(correction.polish), absorbing(correction.step))
+
+    def _flow(
+        self, point: DualPoint, absorb: Absorb | None = None, careful: Absorb | None = None
+    ) -> FloatFlow:
         r = self.inst.joined(point.r)
         node, edge = gaps(self.inst, self.w, point.u, r)
         gap = float(node.sum() + edge.sum())
         missing = np.abs(balance(self.inst, self.parts, point)) @ np.abs(self.w).max(axis=0)
         own = point.u * self.units
-        return FloatFlow(own, point.r, r, gap, float(missing.sum()), absorb)
+        return FloatFlow(own, point.r, r, gap, float(missing.sum()), absorb, careful)

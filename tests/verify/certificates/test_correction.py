@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from _plain_instances import PENALTIES, Data, instance
 
 import verify
+from verify.certificates import _certify
 from verify.certificates._correction import MARGIN, Correction
+from verify.certificates._exact_flow import ExactFlow, exact_flow
+from verify.certificates._exact_point import ExactPoint
 from verify.certificates._factor_work import factor_seconds
 from verify.certificates._room import edge_weights, interval_weights
 from verify.certificates._step import DualPoint, Metric, Step, _factorized, balance
 from verify.certificates._whitening import WhitePart, frames, row_squares
 from verify.instance._functions import Logistic, Piecewise, Poisson, PseudoHuber
 from verify.instance._instance import Instance, load
+from verify.instance._integers import to_floats
 from verify.instance._penalties import Penalty, QuadraticPenalty, RescaledPenalty
 
 RAW = np.array([1.0, 1985.0, 3e4, 0.05])  # an intercept, a year, an income and a rate
@@ -248,3 +255,49 @@ def test_a_singular_matrix_answers_nan_and_no_exception() -> None:
     solve = _factorized(sp.csc_matrix((3, 3)))
     assert np.isnan(solve(np.ones(3))).all()
     np.testing.assert_allclose(_factorized(sp.csc_matrix(2 * np.eye(3)))(np.ones(3)), 0.5)
+
+
+def test_a_witness_that_loses_what_floats_promise_is_made_again(monkeypatch) -> None:
+    """Scaling back what has left its bounds costs its share of the whole objective."""
+    data, w, u = _planted()
+    rough = u * (1 + 1e-6 * np.random.default_rng(0).standard_normal(u.shape))
+    made = []
+
+    def spoilt(*arguments: Any) -> ExactFlow:
+        made.append(arguments[-1] is not None)
+        flow = exact_flow(*arguments)
+        return flow if made[-1] else replace(flow, k=flow.k + 1, k_r=[k + 1 for k in flow.k_r])
+
+    monkeypatch.setattr(_certify, "exact_flow", spoilt)
+    certificate = verify.certify(data, w, rough, search=False)
+    assert certificate.status == "CERTIFIED", certificate.reason
+    assert made[-2:] == [False, True]
+
+
+def test_refinement_inside_leaves_flows_in_their_capacities() -> None:
+    """A change that is shared with an edge at its capacity is made up by the rows alone."""
+    data = {
+        "schema": "gtv-problem/1", "n_nodes": 2, "dim": 1, "lam": 1.0,
+        "edges": np.array([[0, 1]]), "weights": np.ones(1), "penalty": {"kind": "l2"},
+        "terms": [{"kind": "squared", "node": np.arange(2), "X": np.ones((2, 1)),
+                   "y": np.zeros(2)}],
+    }  # fmt: skip
+    inst = load(data)
+    u, r = np.ones((1, 1)), [np.array([-1.0 - 1e-9, 1.0 + 1e-9])]
+
+    def absorb(rest: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        return -0.5 * rest[:1], [-0.5 * rest[:, 0]]
+
+    def refined(careful: bool) -> ExactPoint:
+        point = ExactPoint(inst, u, r, np.zeros((2, 1)))
+        (point.refine_inside if careful else point.refine_with)(absorb)
+        return point
+
+    assert to_floats(refined(False).u, refined(False).k)[0, 0] > 1.0
+    point = refined(True)
+    assert to_floats(point.u, point.k)[0, 0] <= 1.0
+    assert np.abs(to_floats(point.residual(), point.k)).max() < 1e-11
+
+    worse = ExactPoint(inst, u, r, np.zeros((2, 1)))
+    worse.refine_inside(lambda rest: (rest[:1], [rest[:, 0]]))
+    assert to_floats(worse.residual(), worse.k)[1, 0] == pytest.approx(1e-9)
