@@ -173,7 +173,8 @@ class Builder:
         """Return the proof or that of the candidate, whichever has the larger lower bound."""
         proof = _larger(proof, self._made(candidate, None))
         careful = candidate.flow.careful
-        if careful is None or (proof is not None and proof.certified):
+        done = proof is not None and proof.certified
+        if careful is None or done or self.search.clock.expired():
             return proof
         value = self.search.value(self.w)
         if not candidate.hope >= value - self.rtol * max(1.0, abs(value)):
