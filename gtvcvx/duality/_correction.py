@@ -12,7 +12,9 @@ least change that makes up the balance, in a metric that leaves alone what is cl
     delta = -W B^T x,   (B W B^T) x = balance,   B = (D^T, X^T, I, 1).
 
 What leaves its bounds is put back and stays there in the next step. In units of data that differ
-by many orders of magnitude this keeps a bound that projections of the flow alone would lose.
+by many orders of magnitude this keeps a bound that projections of the flow alone would lose. Where
+balance among fused nodes is rounding in such a factor, they are taken together
+(`gtvcvx.duality._loose_clusters`).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS
+from gtvcvx.duality._loose_clusters import LooseClusters
 from gtvcvx.duality._room import (
     WEIGHTED_PENALTIES,
     Intervals,
@@ -80,6 +83,11 @@ class Certain(NamedTuple):
     def parts(self) -> float:
         """The gap but for what is missing."""
         return float(np.sum(self.node) + np.sum(self.edge))
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.parts + self.missing
 
 
 def correctable(terms: list[Term], penalty: Penalty, shape: tuple[int, int], m: int) -> bool:
@@ -156,20 +164,56 @@ class Correction:
             return None
         point = self._started(w, u, a)
         size = self._size(point)
+        found, done = self._steps(w, point, size, self._systems, CORRECTION.first_room)
+        if not self._penalty.is_norm or (done and not self._lost(w, point, found)):
+            return found
+        slack = self._capacities - self._penalty.dual_norm(point.u)
+        room = np.where(slack > CORRECTION.loose * self._capacities, slack, 0.0)
+        other = None
+        for _ in range(CORRECTION.forests):
+            clusters = LooseClusters(self._graph, self._parts, room)
+            # Most of it is made up for inside of them, so that the rest stays close to its ends.
+            other, _ = self._steps(w, point, size, clusters, CORRECTION.least_room)
+            if other is not None or not clusters.overloaded.any():
+                break
+            room[clusters.overloaded] = 0.0
+        return min((found, other), key=lambda each: np.inf if each is None else each[1].total)
+
+    def _lost(
+        self, w: FloatArray, point: DualPoint, found: tuple[FeasiblePoint, Certain] | None
+    ) -> bool:
+        """Say whether making up the balance of a point has cost much more than its own gap."""
+        if found is None:
+            return True
+        before = self.gap(w, found[0]._replace(point=point)).parts
+        return found[1].total > CORRECTION.lost * before
+
+    def _steps(
+        self,
+        w: FloatArray,
+        point: DualPoint,
+        size: FloatArray,
+        systems: Systems | LooseClusters,
+        first_room: float,
+    ) -> tuple[tuple[FeasiblePoint, Certain] | None, bool]:
+        """Return what steps from a point lead to, and whether more of them are no use."""
         barrier = self._barrier(w, point)
         found, done = self._judged(w, point, size)
-        for k in range(CORRECTION.rounds):
+        for k in range(CORRECTION.rounds if systems.planned else 0):
             if done:
                 break
             look()
-            room = CORRECTION.first_room if k == 0 else CORRECTION.least_room
+            room = first_room if k == 0 else CORRECTION.least_room
             with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
-                change = self._change(point, self._metric(point, barrier, room))
+                change = self._change(point, self._metric(point, barrier, room), systems)
             if change is None:
-                return None
+                break
             point = self._inside(point.plus(change))
+            sent = systems.sent(self._balance(point))
+            if sent is not None:
+                point = self._inside(point._replace(u=point.u + sent))
             found, done = self._judged(w, point, size)
-        return found
+        return found, done
 
     def _judged(
         self, w: FloatArray, point: DualPoint, size: FloatArray
@@ -305,11 +349,10 @@ class Correction:
         reach = float(self._size(point).max(initial=0.0))
         return np.minimum(self._capacities, self._penalty.dual_norm(point.u) + reach)
 
-    def _change(self, point: DualPoint, metric: Metric) -> DualPoint | None:
+    def _change(
+        self, point: DualPoint, metric: Metric, systems: Systems | LooseClusters
+    ) -> DualPoint | None:
         """Return the least change that makes up the balance; None if rounding prevents it."""
-        systems = self._systems
-        if systems is None:
-            return None
         systems.factorize(metric)
         change = DualPoint(*(np.zeros_like(x) for x in point))
         for _ in range(1 + CORRECTION.refinements):
@@ -320,9 +363,8 @@ class Correction:
         return change if all(np.isfinite(part).all() for part in change) else None
 
     @cached_property
-    def _systems(self) -> Systems | None:
-        found = Systems(self._graph, self._parts, self._penalty)
-        return found if found.planned else None
+    def _systems(self) -> Systems:
+        return Systems(self._graph, self._parts, self._penalty)
 
     def _response(self, x: FloatArray, metric: Metric) -> DualPoint:
         """Return ``-W B^T x`` for potentials x (n, d)."""

@@ -82,6 +82,14 @@ class CorrectionSettings:
     # No edge counts as more than so many times as loose, in a coordinate, as the loosest node's
     # rows: from 1e8 on, clusters that hardly anything flows into lost what they had to make up.
     loosest: float = 1e4
+    # Edges with this share of their capacity left are loose: clusters that they join are balanced
+    # along trees, where factors of the whole leave more than rounding.
+    loose: float = 0.01
+    # They are tried where the balance is not made up otherwise, or at the price of so many times
+    # the gap that there was but for it.
+    lost: float = 2.0
+    # So many times, each without the edges that had to carry more than they have room for.
+    forests: int = 4
     # Steps on what rounding has left of a step, with the same factors.
     refinements: int = 3
     # Added to the diagonal, of ones: what rounding makes of it, so that pivots stay positive.

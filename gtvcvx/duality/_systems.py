@@ -76,6 +76,10 @@ class Systems:
         """Return the potentials (n, d) for what is missing."""
         return np.concatenate([f.solve(right[:, here]) for here, f in self._factored()], axis=1)
 
+    def sent(self, balance: FloatArray) -> FloatArray | None:
+        """Return None: there is no other way than by the factors."""
+        return None
+
     def _factored(self) -> Iterator[tuple[slice, BlockCholesky]]:
         """Yield which coordinates each factor has."""
         size = self._shape[1] // len(self._factors)

@@ -35,6 +35,9 @@ class BlockwiseSettings:
         Factor of that share when the check has found a larger gap.
     least : float
         Smallest own gap that is worth trying: below is rounding.
+    unbalanced : float
+        Where the own gap without what is missing of balance is this share of the one that is worth
+        a check, what is missing is rounding, which the check makes up for if anything does.
     patience : int
         Iterations after which it gives up unless its own gap has become smaller by this `factor`.
         From a start far off it may rise before it falls: for 16 iterations on a lasso in raw units.
@@ -54,6 +57,7 @@ class BlockwiseSettings:
     share: float = 0.5
     stricter: float = 1e-2
     least: float = 1e-12
+    unbalanced: float = 1e-2
     patience: int = 20
     patience_smooth: int = 40
     factor: float = 0.5
@@ -160,8 +164,10 @@ class Blockwise:
         newton = self._newton
         self._gap = np.inf
         if newton.finite:
-            own = newton.gap + newton.imbalance + newton.surplus
-            self._gap = self._limits.relative(own, newton.value())
+            own, value = newton.gap + newton.surplus, newton.value()
+            if self._limits.relative(own, value) > self._settings.unbalanced * self._target:
+                own += newton.imbalance
+            self._gap = self._limits.relative(own, value)
             newton.goal = self._target * own / self._gap if self._gap > 0.0 else 0.0
         if self._best is None or self._gap < self._best.expected_gap:
             self._best = Proposal(newton.w, newton.u, self._gap, newton.row_slopes)

@@ -45,6 +45,9 @@ class NewtonSettings:
         the gap, or this share of what is asked for.
     refinements : int
         Solves with a factor for that, at most. Collinear columns in raw units took up to 40.
+    catching_up : int
+        Steps with a factor after those, at most, that w takes after residuals and jumps: two are
+        the rule.
     shift : float
         Share of the diagonal that is added to it once steps have to be refined: variables that are
         lost to rounding do not rest then, and what they miss is found. Not before, since what only
@@ -57,6 +60,7 @@ class NewtonSettings:
     balanced: float = 1e-2
     negligible: float = 0.05
     refinements: int = 40
+    catching_up: int = 3
     shift: float = 3e-14
 
 
@@ -260,6 +264,25 @@ class Newton:
             return
         self._residuals = self._residuals + self.length * self._row_step
         self._jumps = self._jumps + self.length * self._jump_step
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Move w to where residuals and jumps are, as far as that goes.
+
+        Steps are sums of parts that nearly cancel: what they add to w is not to the last digit
+        what they add to residuals and jumps.
+        """
+        w, least = self.w, np.inf
+        for _ in range(self._settings.catching_up):
+            rows = self._residuals + self._targets - self._rows @ w.ravel()
+            jumps = self._jumps - self._problem.differences(w)
+            flow = np.einsum("mij,mj->mi", self._flow.weights, jumps)
+            off = dot(self._row_weights, rows**2) + _product(jumps, flow)
+            if not off < least:
+                break
+            self.w, least = w, off
+            right = self._gather(self._row_weights * rows) + self._problem.graph.divergence @ flow
+            w = w + self._system.solve(right)
 
     def _step(self, mu: float, corrected: bool) -> FloatArray:
         """Return the step of w towards mu; the dual variables remember theirs."""

@@ -360,6 +360,38 @@ def test_rows_of_all_kinds_in_raw_units_are_solved_together():
     assert run.n_iter < 60
 
 
+def fused_with_offsets(seed, n, d, m, lam):
+    """A chain of nodes with an intercept beside columns far from zero, weights over six decades."""
+    rng = np.random.default_rng(seed)
+    mean = np.r_[1.0, 10.0 ** rng.uniform(2, 4, d - 1)]
+    X = mean + np.r_[0.0, np.ones(d - 1)] * rng.standard_normal((n, m, d))
+    y = 1e3 + rng.standard_normal((n, m))
+    graph = gtv.EmpiricalGraph(
+        n, [(i, i + 1) for i in range(n - 1)], 10.0 ** rng.uniform(-3, 3, n - 1)
+    )
+    losses = gtv.PseudoHuberLoss.stack(X, y, delta=0.5, labelled=rng.random(n) < 0.6)
+    return gtv.GTVProblem(graph, losses, "l2", lam)
+
+
+def test_fused_nodes_are_balanced_along_trees():
+    """Beside the weights of loose edges what these nodes miss is lost in a factor of all."""
+    run = driven(fused_with_offsets(4, n=30, d=10, m=2, lam=10.0), rtol=1e-6)
+    assert run.satisfied
+    assert run.n_iter < 20
+
+
+def test_points_keep_up_with_their_residuals_and_jumps():
+    """Refined steps are sums that nearly cancel, and w was off by more than was asked for."""
+    problem = fused_with_offsets(2, n=20, d=6, m=1, lam=0.3)
+    method = Blockwise(problem, planned(problem))
+    method.begin(Limits(1e-6, 100), np.inf)
+    method.run(10)
+    newton = method._newton
+    assert newton._refined
+    assert newton.value() == pytest.approx(problem.value(newton.w), abs=1e-6)
+    assert driven(problem, rtol=1e-6).satisfied
+
+
 def test_nothing_is_refined_where_data_are_well_scaled(monkeypatch):
     monkeypatch.setattr(Newton, "_refine", lambda *_: pytest.fail("it was refined"))
     for penalty in PENALTIES:
