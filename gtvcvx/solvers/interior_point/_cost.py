@@ -21,7 +21,7 @@ from gtvcvx.solvers.interior_point._reach import within_reach
 from gtvcvx.solvers.interior_point._stalling import DEFAULTS as STALLING
 from gtvcvx.solvers.interior_point._units import units_differ
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise, planned
-from gtvcvx.solvers.interior_point.blockwise._node_terms import SMOOTH
+from gtvcvx.solvers.interior_point.blockwise._node_terms import CONSTRAINTS, SMOOTH
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,9 @@ class BlockwisePrices:
         An iteration: for each multiplication of the factorization, and each entry of the factor.
     row, edge : float
         An iteration: for each row, and each edge and coordinate.
+    constrained : float
+        With boxes and simplices all iterations take so many times as long: they are more, and
+        squares are rows of their own.
     start, node, filled : float
         Assembly and ordering: whatever the size, for each node, and for each block of the factor.
     """
@@ -50,6 +53,7 @@ class BlockwisePrices:
     factor: float = 7.0
     row: float = 80.0
     edge: float = 45.0
+    constrained: float = 3.0
     start: float = 1e6
     node: float = 5e3
     filled: float = 1.3e3
@@ -205,16 +209,23 @@ class Alternative:
     def _blockwise_price(self, plan: Plan) -> float:
         prices, d = self._prices.blockwise, self._problem.dim
         one = prices.multiplication * plan.multiplications(d) + prices.factor * plan.entries(d)
-        return prices.rounds * one + prices.filled * len(plan.nodes) + self._least_blockwise
+        return self._many * one + prices.filled * len(plan.nodes) + self._least_blockwise
+
+    @property
+    def _many(self) -> float:
+        """Iterations of our own method, longer ones counted as more."""
+        prices = self._prices.blockwise
+        return prices.rounds * (1.0 if self._kinds.isdisjoint(CONSTRAINTS) else prices.constrained)
 
     @property
     def _least_blockwise(self) -> float:
         """What it takes whatever the order of elimination."""
         prices, graph, d = self._prices.blockwise, self._problem.graph, self._problem.dim
         terms = self._problem.losses.plain
-        rows = sum(len(term["node"]) * (d if term["kind"] == "l1" else 1) for term in terms)
+        each = {"l1": d, **dict.fromkeys(CONSTRAINTS, d)}
+        rows = sum(len(term["node"]) * each.get(term["kind"], 1) for term in terms)
         one = prices.call + prices.row * rows + prices.edge * graph.n_edges * d
-        return prices.rounds * one + prices.node * graph.n_nodes + prices.start
+        return self._many * one + prices.node * graph.n_nodes + prices.start
 
     @cached_property
     def least_cost(self) -> float:
@@ -256,9 +267,8 @@ class Alternative:
     def _fewest(self) -> int:
         if not self._kinds.isdisjoint(KINKED):
             return STALLING.fewest_kinked
-        replaced = not self._problem.losses.is_quadratic and self._kinds.isdisjoint(
-            {*SMOOTH, MULTINOMIAL}
-        )
+        quadratic = self._kinds <= {"squared", "point", "ridge", *CONSTRAINTS}
+        replaced = not quadratic and self._kinds.isdisjoint({*SMOOTH, MULTINOMIAL})
         if not (self._blockwise and replaced):
             return STALLING.fewest
         return STALLING.fewest_shrunk if "l1" in self._kinds else STALLING.fewest_modelled

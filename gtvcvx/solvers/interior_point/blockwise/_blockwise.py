@@ -20,7 +20,13 @@ from gtvcvx.solvers.driver import Limits, Proposal, Requirement
 from gtvcvx.solvers.interior_point._units import units_differ
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import flows_known
 from gtvcvx.solvers.interior_point.blockwise._newton import Newton
-from gtvcvx.solvers.interior_point.blockwise._node_terms import SMOOTH, TERM_KINDS, NodeTerms
+from gtvcvx.solvers.interior_point.blockwise._node_terms import (
+    CONSTRAINTS,
+    SMOOTH,
+    TERM_KINDS,
+    NodeTerms,
+    constraints_known,
+)
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,12 @@ def rows_known(problem: GTVProblem) -> str | None:
     return None if known else f"losses that are sums of {', '.join(sorted(TERM_KINDS))}"
 
 
+def constraints_easy(problem: GTVProblem) -> str | None:
+    """Ask for boxes with an inside, and for simplices at all nodes or at none."""
+    known = constraints_known(problem.losses.plain, problem.graph.n_nodes)
+    return None if known else "boxes with an inside, simplices at all nodes or at none"
+
+
 def norms_known(problem: GTVProblem) -> str | None:
     """Ask for a penalty whose flows have bounds that are known, or none."""
     known = problem.graph.n_edges > 0 and flows_known(problem.penalty)
@@ -116,7 +128,12 @@ class Blockwise:
 
     stride = 1
     #: What it needs of a problem, beside a plan.
-    requires: ClassVar[tuple[Requirement, ...]] = (not_too_many, norms_known, rows_known)
+    requires: ClassVar[tuple[Requirement, ...]] = (
+        not_too_many,
+        norms_known,
+        rows_known,
+        constraints_easy,
+    )
 
     def __init__(
         self, problem: GTVProblem, found: Plan, settings: BlockwiseSettings = DEFAULTS
@@ -137,7 +154,9 @@ class Blockwise:
     def _newton(self) -> Newton:
         n, d = self._problem.graph.n_nodes, self._problem.dim
         plain = self._problem.losses.plain
-        terms = NodeTerms(plain, n, d, units_differ(plain, d))
+        # Beside constraints, too, gradients of squares may be small differences of large numbers.
+        apart = units_differ(plain, d) or any(term["kind"] in CONSTRAINTS for term in plain)
+        terms = NodeTerms(plain, n, d, apart)
         return Newton(self._problem, terms, self._plan)
 
     def begin(self, limits: Limits, rel_gap: float) -> None:

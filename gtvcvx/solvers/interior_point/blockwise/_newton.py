@@ -36,7 +36,7 @@ class NewtonSettings:
     inside : float
         Share of the longest step that is taken at most.
     power : float
-        mu falls by this power of what the predictor leaves, as usual.
+        mu falls by this power of what the predictor leaves.
     behind : float
         With rows of several classes, which may find balance slowly, products add up to at least
         this share of what the imbalance may be wrong by.
@@ -111,15 +111,15 @@ class Newton:
     ) -> None:
         self._problem, self._terms, self._settings = problem, terms, settings
         slopes, smooth, graph = terms.slopes, terms.smooth, problem.graph
+        self._within = terms.sums.within
         # Smooth rows come last.
         X, node = np.concatenate([slopes.X, smooth.X]), np.concatenate([slopes.node, smooth.node])
         self._angular, self._smooth = slice(len(slopes.b)), slice(len(slopes.b), None)
         self._targets = np.concatenate([slopes.b, np.zeros(len(smooth.node))])
         self._rows = rows_matrix(X, node, graph.n_nodes)
         self._columns = self._rows.T.tocsr()
-        self._system = BlockCholesky(plan, graph.edges, node, X)
-        self._slopes = RowDuals(slopes.low, slopes.high, slopes.rate, smooth.table)
-        self._flow = edge_duals(problem)
+        self._system = BlockCholesky(plan, graph.edges, node, self._within(X))
+        self._slopes, self._flow = RowDuals(slopes, smooth.table), edge_duals(problem)
         self._degree = self._slopes.degree + self._flow.degree
         self.length, self.goal = 1.0, 0.0
         # Whether a step was refined, and whether some step has missed more than it should have.
@@ -151,40 +151,54 @@ class Newton:
 
     def _begin(self) -> None:
         """Start from least squares, with mu such that slacks are as large as what they are for."""
-        slopes, curved, capacities = (
-            self._terms.slopes,
-            self._slopes.curved,
-            self._problem.capacities,
-        )
-        half, scale = 0.5 * (slopes.high - slopes.low), self._terms.residual_scale()
+        terms, slopes, curved = self._terms, self._terms.slopes, self._slopes.curved
+        capacities = self._problem.capacities
+        half, scale = 0.5 * (slopes.high - slopes.low), terms.residual_scale()
         first, curvatures = curved.points()
-        weights = np.concatenate([1.0 / (slopes.rate + scale / half), curvatures])
+        aims = np.concatenate([np.zeros(len(slopes.b)), first])
+        weights = np.where(slopes.constrained, 0.0, 1.0 / (slopes.rate + scale / half))
+        weights = np.concatenate([weights, curvatures])
         edge_weights = (capacities / scale)[:, None, None] * np.eye(self._problem.dim)
-        self.w = np.zeros_like(self._terms.q)
+        self.w = terms.sums.start(terms.q.shape)
+        self._look()
         self._factorize(weights, edge_weights)
-        down = weights * np.concatenate([slopes.b, first]) - self._slopes.y
-        right = self._gather(down) - self._terms.q - self._terms.classes.gradient(self.w)
-        step = self._system.solve(right)
+        down = weights * (aims - self._residuals) - self._slopes.y
+        flow = np.einsum("eij,ej->ei", edge_weights, self._jumps)
+        right = self._gather(down) - terms.gradient(self.w)
+        right -= terms.classes.gradient(self.w) + self._problem.graph.divergence @ flow
+        step = self._solve(right)
         self._row_step, self._descent = self._rows @ step.ravel(), _product(right, step)
-        self.w = self._safe_length(step, 1.0) * step
+        found = self.w + self._safe_length(step, 1.0) * step
+        self.w = self._problem.losses.project_domain(found)
         self._look()
         half = np.concatenate([np.where(np.isinf(half), 0.0, half), curved.halves])
-        away = np.abs(self._residuals - np.concatenate([np.zeros(len(slopes.b)), first]))
         lengths = self._problem.penalty.value(self._jumps)
-        mu = (dot(half, away) + dot(capacities, lengths)) / (len(half) + len(capacities))
+        products = dot(half, np.abs(self._residuals - aims)) + dot(capacities, lengths)
         # Without any residual or jump the point is a solution already, but for the others' sake.
+        mu = products / (len(half) + len(capacities))
         mu = mu if mu > 0.0 else float(np.mean(np.concatenate([half, capacities]))) * scale
+        self._begin_with(mu)
+        if slopes.constrained.any():  # whose multipliers are to make up for all that is missing
+            self._begin_with(max(mu, self.imbalance / self._degree))
+
+    def _begin_with(self, mu: float) -> None:
+        """Start dual variables at the current point."""
         self._slopes.begin(self._residuals, mu)
         self._flow.begin(self._jumps, mu)
         self._balance()
 
+    def _solve(self, right: FloatArray) -> FloatArray:
+        return self._within(self._system.solve(self._within(right)))
+
     def _factorize(self, row_weights: FloatArray, edge_weights: FloatArray) -> None:
         """Factorize; the Hessians of rows with several classes, at w, stay as they are."""
-        P, classes = self._terms.P, self._terms.classes
+        P, classes, sums = self._terms.P, self._terms.classes, self._terms.sums
         self._hessians = None if classes.empty else classes.hessians(self.w)
         self._P = P if self._hessians is None else P + self._hessians
         self._row_weights = row_weights
-        self._system.factorize(self._P, row_weights, edge_weights)
+        edges, edge_weights = self._problem.graph.edges, sums.both(edge_weights)
+        blocks = sums.resting(sums.both(self._P), edges, edge_weights)
+        self._system.factorize(blocks, row_weights, edge_weights)
 
     def _safe_length(self, step: FloatArray, length: float) -> float:
         """Return the length of the step of w, shorter where rows with several classes say so."""
@@ -221,6 +235,7 @@ class Newton:
             self._missing += self._terms.classes.gradient(self.w)
         self._missing += self._gather(self._slopes.y)
         self._missing += self._problem.graph.divergence @ self._flow.y
+        self._missing = self._within(self._missing)
         self.gap = self._slopes.complementarity() + self._flow.complementarity()
         self.imbalance = float(np.sum(np.abs(self._missing * self.w)))
         self.surplus = self._slopes.curved.surplus(self._residuals[self._smooth])
@@ -282,13 +297,13 @@ class Newton:
                 break
             self.w, least = w, off
             right = self._gather(self._row_weights * rows) + self._problem.graph.divergence @ flow
-            w = w + self._system.solve(right)
+            w = w + self._solve(right)
 
     def _step(self, mu: float, corrected: bool) -> FloatArray:
         """Return the step of w towards mu; the dual variables remember theirs."""
         slopes, flow = self._slopes.offset(mu, corrected), self._flow.offset(mu, corrected)
         right = -self._missing - self._gather(slopes) - self._problem.graph.divergence @ flow
-        step = self._system.solve(right)
+        step = self._solve(right)
         move = self._move(step)
         left = self._take(move, corrected and self._doubtful)
         if left is not None:
@@ -314,8 +329,8 @@ class Newton:
 
     def _sum(self, step: FloatArray, slopes: FloatArray, flow: FloatArray) -> FloatArray:
         """Return what changes of w, slopes and flow add up to at the nodes."""
-        own: FloatArray = np.einsum("nij,nj->ni", self._P, step)
-        return own + self._gather(slopes) + self._problem.graph.divergence @ flow
+        own = np.einsum("nij,nj->ni", self._P, step) + self._gather(slopes)
+        return self._within(own + self._problem.graph.divergence @ flow)
 
     @property
     def _enough(self) -> float:
@@ -331,7 +346,7 @@ class Newton:
         residuals = ConjugateResiduals(scale)
         for _ in range(self._settings.refinements if self._refined else 0):
             look()
-            more = self._move(self._system.solve(left))
+            more = self._move(self._solve(left))
             if not residuals.add(self._image(more), *more):
                 break
             move = Move(*residuals.moved(left, *move))

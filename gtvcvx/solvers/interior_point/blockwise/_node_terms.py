@@ -8,17 +8,19 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, WEIGHT, Term, coefficients
 from gtvcvx.solvers.interior_point._losses import KINKED, Kinks
 from gtvcvx.solvers.interior_point.blockwise._class_rows import ClassRows
 from gtvcvx.solvers.interior_point.blockwise._smooth_rows import SmoothRows
+from gtvcvx.solvers.interior_point.blockwise._sums import Sums
 
 
 class Slopes(NamedTuple):
     """Rows ``max_y y r - rate y^2 / 2`` of residuals ``r = x^T w - b``, low <= y <= high.
 
     With rate 0 they have a kink, otherwise a curvature of 1 / rate there. Squares have no ends.
+    Nor have constraints, which are residuals in an interval.
     """
 
     X: FloatArray  # (N, d)
@@ -27,26 +29,48 @@ class Slopes(NamedTuple):
     high: FloatArray  # (N,)
     rate: FloatArray  # (N,)
     node: IntArray  # (N,)
+    least: FloatArray  # (N,), -inf for all but constraints
+    most: FloatArray  # (N,), inf for those
+
+    @staticmethod
+    def free(
+        X: FloatArray,
+        b: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        rate: FloatArray,
+        node: IntArray,
+    ) -> Slopes:
+        """Return rows that are no constraints."""
+        ends = np.full(len(b), np.inf)
+        return Slopes(X, b, low, high, rate, node, -ends, ends)
+
+    @staticmethod
+    def constraints(
+        X: FloatArray, b: FloatArray, node: IntArray, least: FloatArray, most: FloatArray
+    ) -> Slopes:
+        """Return residuals in intervals."""
+        ends = np.full(len(b), np.inf)
+        return Slopes(X, b, -ends, ends, np.zeros(len(b)), node, least, most)
 
     @staticmethod
     def together(parts: Iterable[Slopes], d: int) -> Slopes:
         """Return all rows of some, perhaps none."""
         none = np.empty(0)
-        some = [Slopes(np.empty((0, d)), none, none, none, none, np.empty(0, np.int64)), *parts]
-        return Slopes(
-            np.concatenate([part.X for part in some]),
-            np.concatenate([part.b for part in some]),
-            np.concatenate([part.low for part in some]),
-            np.concatenate([part.high for part in some]),
-            np.concatenate([part.rate for part in some]),
-            np.concatenate([part.node for part in some]),
-        )
+        first = Slopes.free(np.empty((0, d)), none, none, none, none, np.empty(0, np.int64))
+        return Slopes(*map(np.concatenate, zip(first, *parts, strict=True)))
+
+    @property
+    def constrained(self) -> BoolArray:
+        """Which rows are constraints, (N,)."""
+        return np.isfinite(self.least) | np.isfinite(self.most)
 
     def value(self, r: FloatArray) -> float:
         """Return the sum of all rows at residuals r (N,)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = np.where(self.rate > 0.0, r / self.rate, np.where(r > 0.0, np.inf, -np.inf))
-        y = np.clip(slope, self.low, self.high)
+        # Constraints count for nothing: points violate them by what others take account of.
+        y = np.where(self.constrained, 0.0, np.clip(slope, self.low, self.high))
         return float(np.sum(y * (r - 0.5 * self.rate * y)))
 
 
@@ -71,10 +95,12 @@ class NodeTerms:
     slopes : Slopes
     smooth : SmoothRows
     classes : ClassRows
+    sums : Sums
     """
 
     def __init__(self, terms: Iterable[Term], n: int, d: int, raw: bool = False) -> None:
         self.P, self.q, self.constant = np.zeros((n, d, d)), np.zeros((n, d)), 0.0
+        self.sums = Sums(None)
         parts, smooth, classes = [], [], []
         sloping = {**_SLOPES, "squared": _free_squares} if raw else _SLOPES
         # For each row of data whether its slope is among those of `slopes`, or of `smooth`; and for
@@ -83,6 +109,8 @@ class NodeTerms:
         self._sloping, self._curved, self._of_data = [none], [none], [none]
         for term in terms:
             kind = term["kind"]
+            if kind == "simplex":
+                self.sums = _with_sums(self.sums, term, n)
             if kind in _QUADRATIC and kind not in sloping:
                 _QUADRATIC[kind](self, term, d)
             elif kind in SMOOTH:
@@ -100,10 +128,10 @@ class NodeTerms:
 
     def residual_scale(self) -> float:
         """Return how large residuals may be: by targets, and by the minima of quadratic parts."""
-        slopes, curvature = self.slopes, float(np.einsum("nii->", self.P))
-        targets = float(np.abs(slopes.b).mean()) if len(slopes.b) else 0.0
+        some, curvature = ~self.slopes.constrained, float(np.einsum("nii->", self.P))
+        targets = float(np.abs(self.slopes.b[some]).mean()) if some.any() else 0.0
         minima = float(np.abs(self.q).sum()) / curvature if curvature > 0.0 else 0.0
-        each = float(np.abs(slopes.X).mean()) if len(slopes.b) else 1.0
+        each = float(np.abs(self.slopes.X[some]).mean()) if some.any() else 1.0
         return max(targets, each * minima) or 1.0
 
     def row_slopes(self, y: FloatArray) -> FloatArray:
@@ -163,20 +191,20 @@ def _spread(values: FloatArray, d: int) -> FloatArray:
 def _kinks(term: Term, d: int) -> Slopes:
     kinks = Kinks.of(term)
     low, high = kinks.weight * kinks.low, kinks.weight * kinks.high
-    return Slopes(kinks.X, kinks.y, low, high, np.zeros(len(low)), kinks.node)
+    return Slopes.free(kinks.X, kinks.y, low, high, np.zeros(len(low)), kinks.node)
 
 
 def _huber(term: Term, d: int) -> Slopes:
     """Return rows of weights c: their slopes are ``2 c r``, and ``2 c delta`` at most."""
     weight = coefficients(term)
     most = 2.0 * weight * term["delta"]
-    return Slopes(term["X"], term["y"], -most, most, 0.5 / weight, term["node"])
+    return Slopes.free(term["X"], term["y"], -most, most, 0.5 / weight, term["node"])
 
 
 def _free_squares(term: Term, d: int) -> Slopes:
     """Return rows of weights c: their slopes are ``2 c r``."""
     weight, ends = coefficients(term), np.full(len(term["y"]), np.inf)
-    return Slopes(term["X"], term["y"], -ends, ends, 0.5 / weight, term["node"])
+    return Slopes.free(term["X"], term["y"], -ends, ends, 0.5 / weight, term["node"])
 
 
 def _l1(term: Term, d: int) -> Slopes:
@@ -184,11 +212,43 @@ def _l1(term: Term, d: int) -> Slopes:
     kappa, node = _spread(term["kappa"], d).ravel(), np.repeat(term["node"], d)
     X, some = np.tile(np.eye(d), (len(term["node"]), 1)), kappa > 0.0
     kappa, zero = kappa[some], np.zeros(np.count_nonzero(some))
-    return Slopes(X[some], zero, -kappa, kappa, zero, node[some])
+    return Slopes.free(X[some], zero, -kappa, kappa, zero, node[some])
+
+
+def _with_sums(sums: Sums, term: Term, n: int) -> Sums:
+    totals = np.zeros(n) if sums.totals is None else sums.totals
+    totals[term["node"]] = term["total"]
+    return Sums(totals)
+
+
+def constraints_known(terms: Iterable[Term], n: int) -> bool:
+    """Say whether boxes have an inside, and either all n nodes have sums or none."""
+    terms = list(terms)
+    boxes = [term for term in terms if term["kind"] == "box"]
+    summed = sum(len(term["node"]) for term in terms if term["kind"] == "simplex")
+    return summed in (0, n) and all((box["lower"] < box["upper"]).all() for box in boxes)
+
+
+def _box(term: Term, d: int) -> Slopes:
+    """Residuals are distances from the lower end, or from the upper one if there is no other."""
+    least, most = term["lower"].ravel(), term["upper"].ravel()
+    end = np.where(np.isfinite(least), least, most)
+    X, node = np.tile(np.eye(d), (len(term["node"]), 1)), np.repeat(term["node"], d)
+    some = np.isfinite(end)
+    end = end[some]
+    return Slopes.constraints(X[some], end, node[some], least[some] - end, most[some] - end)
+
+
+def _simplex(term: Term, d: int) -> Slopes:
+    """Coordinates are not negative; that they have a sum is no row."""
+    zero = np.zeros((len(term["node"]), d))
+    return _box({"node": term["node"], "lower": zero, "upper": zero + np.inf}, d)
 
 
 #: Kinds of rows that are smooth, and not quadratic anywhere.
 SMOOTH = frozenset({"logistic", "poisson", "pseudohuber"})
+#: Kinds of terms that forbid some points.
+CONSTRAINTS = frozenset({"box", "simplex"})
 _QUADRATIC: Mapping[str, Callable[[NodeTerms, Term, int], None]] = {
     "squared": _squared,
     "point": _point,
@@ -198,6 +258,8 @@ _SLOPES: Mapping[str, Callable[[Term, int], Slopes]] = {
     **dict.fromkeys(KINKED, _kinks),
     "huber": _huber,
     "l1": _l1,
+    "box": _box,
+    "simplex": _simplex,
 }
 #: Kinds of terms that are known here.
 TERM_KINDS = frozenset({*_QUADRATIC, *_SLOPES, *SMOOTH, MULTINOMIAL})

@@ -1,4 +1,4 @@
-"""Slopes of rows as dual variables: most have bounds, those of squares have none."""
+"""Slopes of rows as dual variables: most have bounds, those of squares and constraints none."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
+from gtvcvx.solvers.interior_point.blockwise._constraints import Walls
 from gtvcvx.solvers.interior_point.blockwise._curved_duals import CurvedIntervals
 from gtvcvx.solvers.interior_point.blockwise._duals import Duals, Intervals
+from gtvcvx.solvers.interior_point.blockwise._node_terms import Slopes
 
 
 class FreeNumbers:
@@ -63,7 +65,7 @@ class RowDuals:
 
     Parameters
     ----------
-    low, high, rate : ndarray, shape (N,)
+    rows : Slopes
         Both ends are finite, or none.
     smooth : ndarray of ROW, shape (M,)
 
@@ -74,15 +76,15 @@ class RowDuals:
         Those of smooth rows.
     """
 
-    def __init__(
-        self, low: FloatArray, high: FloatArray, rate: FloatArray, smooth: Records
-    ) -> None:
-        free = np.isinf(high)
+    def __init__(self, rows: Slopes, smooth: Records) -> None:
+        low, high, rate, walls = rows.low, rows.high, rows.rate, rows.constrained
+        free, bounded = np.isinf(high) & ~walls, np.isfinite(high)
         self.curved = CurvedIntervals(smooth)
         self._size = len(low) + len(smooth)
         kinds: tuple[tuple[IntArray, Duals], ...] = (
-            (np.flatnonzero(~free), Intervals(low[~free], high[~free], rate[~free])),
+            (np.flatnonzero(bounded), Intervals(low[bounded], high[bounded], rate[bounded])),
             (np.flatnonzero(free), FreeNumbers(rate[free])),
+            (np.flatnonzero(walls), Walls(rows.least[walls], rows.most[walls])),
             (np.arange(len(low), self._size), self.curved),
         )
         self._parts = [(some, kind) for some, kind in kinds if len(some)]

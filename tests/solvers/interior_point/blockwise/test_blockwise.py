@@ -1,5 +1,6 @@
 """Our own interior-point method: right for every term and penalty, within limits, or stuck."""
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from _instances import cases, reference
@@ -25,6 +26,8 @@ KINDS = (
     "logistic",
     "poisson",
     "pseudo-huber",
+    "box",
+    "simplex",
 )
 
 
@@ -43,6 +46,8 @@ def losses(kind, rng, d, m=4):
         "logistic": lambda: gtv.LogisticLoss(X, 0.5 + 0.5 * signs) + gtv.Ridge(0.01),
         "poisson": lambda: gtv.PoissonLoss(X, np.floor(np.exp(np.clip(z, -2.0, 2.0)))),
         "pseudo-huber": lambda: gtv.PseudoHuberLoss(X, z, 0.4) + gtv.AbsoluteLoss(X, z),
+        "box": lambda: gtv.SquaredLoss(X, z) + gtv.Box(-0.2, np.linspace(0.3, 0.5, d)),
+        "simplex": lambda: gtv.SquaredLoss(X, z) + gtv.Simplex(0.7),
     }[kind]()
 
 
@@ -50,7 +55,9 @@ def instance(kind, penalty, d=2, lam=0.1):
     """Six nodes in a ring with a chord, two of them without data, and another one alone."""
     rng = np.random.default_rng(d)
     graph = gtv.EmpiricalGraph(7, EDGES, rng.uniform(0.5, 2.0, len(EDGES)))
-    each = [losses(kind, rng, d) if i not in (2, 4) else gtv.ZeroLoss() for i in range(7)]
+    # Sums have to be given everywhere.
+    none = gtv.Simplex(0.4) if kind == "simplex" else gtv.ZeroLoss()
+    each = [losses(kind, rng, d) if i not in (2, 4) else none for i in range(7)]
     if penalty == "quadratic":
         root = rng.standard_normal((d, d))
         return gtv.GTVProblem(graph, each, gtv.Quadratic(root @ root.T), lam)
@@ -151,6 +158,31 @@ def test_slopes_of_smooth_rows_are_among_them():
     parts, _ = problem.bounds.corrected(found.w, found.u, found.a)
     assert parts.total < 1e-6
     assert run.incumbent.value == pytest.approx(problem.value(found.w), abs=1e-6)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2", "linf"])
+def test_simplices_beside_data_in_large_units(penalty):
+    """What the graph tells is 1e-11 of what data do; fewer rows than columns leave it to that."""
+    rng = np.random.default_rng(0)
+    X, w = 1e5 * rng.standard_normal((40, 2, 6)), rng.dirichlet(np.ones(6), 2)
+    y = np.einsum("nrd,nd->nr", X, w[np.arange(40) // 20])
+    y *= 1.0 + 1e-9 * rng.standard_normal(y.shape)
+    graph = gtv.generators.nearest_neighbours(rng.random((40, 2)), 4)
+    each = [gtv.SquaredLoss(X[i], y[i]) + gtv.Simplex() for i in range(40)]
+    problem = gtv.GTVProblem(graph, each, penalty, 0.1)
+    run = driven(problem, rtol=1e-6)
+    assert run.satisfied
+    assert run.n_iter < 50
+
+
+def test_squares_in_boxes_are_iterated_first_where_features_have_one_unit():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((100, 8, 3)), rng.standard_normal((100, 8))
+    graph = gtv.generators.nearest_neighbours(rng.random((100, 2)), 4)
+    boxed = [gtv.SquaredLoss(X[i], y[i]) + gtv.Box(0.0, 1.0) for i in range(100)]
+    problem = gtv.GTVProblem(graph, boxed, "l2", 0.1)
+    assert problem.solve().info["method"].startswith("primal-dual")
+    assert type(next(Alternative(problem, 1e-6, False).methods())) is Blockwise
 
 
 def test_limits_leave_the_point_so_far():
@@ -265,8 +297,12 @@ def test_what_it_cannot_solve_is_declared(monkeypatch):
     assert lack(problem) is None
     assert "norm" in lack(gtv.GTVProblem(graph, problem.losses, gtv.PNorm(8), 0.1))
     assert "edges" in lack(gtv.GTVProblem(gtv.EmpiricalGraph(7, []), problem.losses, "l2", 0.1))
-    boxed = {0: gtv.AbsoluteLoss(np.eye(2), np.ones(2)) + gtv.Box(0.0, 1.0)}
-    assert "sums of" in lack(gtv.GTVProblem(graph, boxed, "l2", 0.1))
+    loss = gtv.AbsoluteLoss(np.eye(2), np.ones(2))
+    assert lack(gtv.GTVProblem(graph, {0: loss + gtv.Box(0.0, 1.0)}, "l2", 0.1)) is None
+    for some in (gtv.Box([0.0, 1.0], 1.0), gtv.Simplex()):
+        assert "inside" in lack(gtv.GTVProblem(graph, {0: loss + some}, "l2", 0.1))
+    custom = gtv.CvxpyLoss(lambda w: cp.norm1(w), 2)
+    assert "sums of" in lack(gtv.GTVProblem(graph, {0: custom}, "l2", 0.1))
     settings = _blockwise.BlockwiseSettings(most_entries=10, most_multiplications=10.0)
     monkeypatch.setattr(_blockwise, "DEFAULTS", settings)
     assert "at most 10 entries" in lack(problem)

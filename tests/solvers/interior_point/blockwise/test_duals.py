@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from gtvcvx.losses.node._scalar import LOGISTIC, POISSON, PSEUDO_HUBER, ROW
+from gtvcvx.solvers.interior_point.blockwise._constraints import Walls
 from gtvcvx.solvers.interior_point.blockwise._curved_duals import CurvedIntervals
 from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, longest
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import LargestEntries, Moduli, Springs
 from gtvcvx.solvers.interior_point.blockwise._lengths import Lengths, Scaling, Vectors
+from gtvcvx.solvers.interior_point.blockwise._node_terms import Slopes
 from gtvcvx.solvers.interior_point.blockwise._powers import Powers
 from gtvcvx.solvers.interior_point.blockwise._row_duals import RowDuals
 
@@ -21,7 +23,9 @@ def intervals():
 
 def some_without_bounds():
     ends = np.array([1.0, np.inf, 4.0])
-    return RowDuals(-ends, ends, np.array([0.0, 0.5, 1.0]), np.empty(0, ROW))
+    rate, node = np.array([0.0, 0.5, 1.0]), np.arange(3)
+    rows = Slopes.free(np.ones((3, 1)), np.zeros(3), -ends, ends, rate, node)
+    return RowDuals(rows, np.empty(0, ROW))
 
 
 def curved():
@@ -34,10 +38,16 @@ def curved():
     return CurvedIntervals(np.array(rows, ROW))
 
 
+def some_bounds():
+    infinite = np.inf
+    return Walls(np.array([-1.0, -infinite, -2.0]), np.array([infinite, 3.0, 4.0]))
+
+
 KINDS = {
     "intervals": intervals,
     "rows": some_without_bounds,
     "curved": curved,
+    "walls": some_bounds,
     "l1": lambda: Moduli(CAPACITIES, D),
     "l2": lambda: Lengths(CAPACITIES, D),
     "linf": lambda: LargestEntries(CAPACITIES, D),
@@ -50,7 +60,7 @@ KINDS = {
 
 def jumps(kind, seed=0):
     rng = np.random.default_rng(seed)
-    return rng.standard_normal(3 if kind in ("intervals", "rows", "curved") else (3, D))
+    return rng.standard_normal(3 if kind in ("intervals", "rows", "curved", "walls") else (3, D))
 
 
 def weighted(duals, dx):
@@ -190,6 +200,26 @@ def test_entries_of_jumps_that_are_zero_do_not_hold_up_the_others(p):
         duals.step(np.zeros_like(x))
         duals.move(min(1.0, 0.99 * duals.longest()))
     assert 0.0 <= duals.complementarity() < 1e-6
+
+
+def test_forms_come_inside_their_walls_as_they_move():
+    """Outside they are violated by what every step leaves its share of."""
+    walls = Walls(np.array([0.0]), np.array([1.0]))
+    x = np.array([-3.0])
+    walls.begin(x, 1.0)
+    assert walls.complementarity() > 6.0 * 0.9
+    for _ in range(40):
+        walls.linearize(x)
+        walls.offset(1e-8, corrected=False)
+        # Of (x + 3)^2 / 2 alone the minimum is outside.
+        dx = -(x + 3.0 + walls.y + walls._offset) / (1.0 + walls.weights)
+        walls.step(dx)
+        length = min(1.0, 0.99 * walls.longest())
+        walls.move(length)
+        x = x + length * dx
+    assert x[0] == pytest.approx(0.0, abs=1e-6)
+    assert walls.y[0] == pytest.approx(-3.0, abs=1e-6)
+    assert walls.complementarity() < 1e-6
 
 
 def test_slopes_without_bounds_do_not_follow_what_is_rounding_in_x():
