@@ -460,3 +460,13 @@ def test_small_capacities_of_p_norms_do_not_jam(p):
     run = driven(gtv.GTVProblem(graph, losses, gtv.PNorm(p), 1e-3), rtol=1e-6)
     assert run.satisfied
     assert run.n_iter < 30
+
+
+def test_multipliers_of_bounds_start_as_large_as_what_they_are_for():
+    rng = np.random.default_rng(0)
+    X, y = 100.0 + rng.standard_normal((40, 3, 5)), 1000.0 + rng.standard_normal((40, 3))
+    graph = gtv.generators.nearest_neighbours(rng.random((40, 2)), 4)
+    boxed = [gtv.SquaredLoss(X[i], y[i]) + gtv.Box(0.0, 1.0) for i in range(40)]
+    run = driven(gtv.GTVProblem(graph, boxed, "l2", 1e-5), rtol=1e-6)
+    assert run.satisfied
+    assert run.n_iter < 15
