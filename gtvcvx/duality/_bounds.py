@@ -164,12 +164,23 @@ class DualBounds:
         values = self._terms.values(w)
         size = abs(float(np.sum(values)))
         near = self._terms.near(w, found.parts + found.missing, values)
-        rounding = found.missing + self._terms.noise(w, point.u, near, values=values).total
+        noise = self._terms.noise(w, point.u, near, values=values).total
+        rounding = self._missing(w, point, found) + noise
         gap = Gap(found.node, found.edge, rounding)
         if rounding > max(TOO_DOUBTFUL * size, SECOND_TRIES.rounding * gap.total):
             # The same flow without its multipliers, whose sums are told more precisely.
             gap = min(gap, self._gap_of(w, point.u, values), key=lambda each: each.total)
         return gap
+
+    def _missing(self, w: FloatArray, point: FeasiblePoint, found: Certain) -> float:
+        """Return what a point misses, paired with solutions as large as targets ask for."""
+        assert self._correction is not None
+        close = self._correction.reach(w, point)
+        far = np.maximum(close, self._terms.alone)
+        most = found.missing * growth(close, far)
+        if most <= NEGLIGIBLE * found.parts:
+            return most
+        return self._correction.missing(w, point, far)
 
     def lower_bound(self, u: FloatArray) -> tuple[float, FloatArray]:
         """Repair u (m, d); return a lower bound on the optimum and the flow that attains it."""

@@ -243,13 +243,19 @@ class Correction:
         )
         node = np.where(parts.sums_right(w), node, np.inf)
         edge = self._penalty.fenchel_gap(differences(self._graph.edges, w), u, self._capacities)
-        return Certain(node, edge, self._missing(w, feasible))
+        missing = self.missing(w, feasible, self.reach(w, feasible))
+        return Certain(node, edge, missing)
 
-    def _missing(self, w: FloatArray, feasible: FeasiblePoint) -> float:
-        """Return what it costs that a dual point misses the balance."""
+    def reach(self, w: FloatArray, feasible: FeasiblePoint) -> FloatArray:
+        """Return how large w (n, d) and the point found with a dual point are, (d,)."""
+        return np.maximum(np.abs(w).max(axis=0), feasible.largest)
+
+    def missing(self, w: FloatArray, feasible: FeasiblePoint, reach: FloatArray) -> float:
+        """Return what it costs that a dual point misses the balance.
+
+        Where no loss tells, solutions are no larger than reach (d,).
+        """
         parts, point = self._parts, feasible.point
-        # Where no loss tells, the solution is no larger than the point found with it.
-        reach = np.maximum(np.abs(w).max(axis=0), feasible.largest)
         s = self._graph.divergence @ point.u
         around = doubts(parts, s, point.a, np.abs(point.t) + np.abs(point.nu)[:, None])
         around += SUM_ULPS * EPS * (abs(self._graph.divergence) @ np.abs(point.u))

@@ -269,3 +269,19 @@ def test_a_point_near_the_optimum_does_not_say_how_far_solutions_are():
 
     assert p.bounds.gap_of(ours.w, u).total < 1e-3 * ours.value
     assert rounding(1e6) > 1e4 * rounding(1.0)
+
+
+def test_what_corrections_leave_pairs_with_how_far_solutions_are():
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((4, 1, 3)), rng.standard_normal((4, 1))
+    graph = gtv.EmpiricalGraph(4, [(0, 1), (1, 2), (2, 3)])
+    p = gtv.GTVProblem(graph, gtv.HuberLoss.stack(X, y, delta=0.4), "l2", 0.1)
+    ours = p.solve(rtol=1e-9)
+
+    def rounding(length: float) -> float:
+        p.bounds._terms.__dict__["alone"] = np.full(3, length)
+        found = p.bounds.corrected(ours.w, ours.u, np.full(4, np.nan))
+        assert found is not None
+        return found[0].rounding
+
+    assert rounding(1e12) > 1e4 * rounding(1.0)
