@@ -29,6 +29,7 @@ GTVCVX = (
     ("losses/batched/_base", "losses/batched/_terms"),
     ("losses/batched/_thin",),  # diagonals and few rows
     ("losses/batched/_squared",),  # what quadratic models of others are made of
+    ("losses/batched/_ridged",),  # the same beside ridges
     ("losses/batched/composite", "losses/batched/multinomial"),  # sums of terms
     ("losses/batched",),  # the losses of many nodes at once
     ("losses",),  # what users write

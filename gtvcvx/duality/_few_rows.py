@@ -29,6 +29,7 @@ from gtvcvx._norms import norm
 from gtvcvx._pieces import gram
 from gtvcvx.compiled._conjugate_gradients import MULTIPLICATION
 from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.losses.batched._thin import pays
 
 # Rows and nodes beyond which factors take longer than what they spare: with so many of both they
 # take about a second, and 32 megabytes each.
@@ -38,6 +39,15 @@ MOST_ROWS, MOST_NODES = 2_000, 2_000
 _SHIFT = 1e-9
 # Steps: one or two are the rule. Edges that conduct next to nothing may ask for some more.
 _STEPS = 30
+
+
+def fits(n_rows: int, n: int, d: int) -> bool:
+    """Say whether there are rows, few enough at n nodes with d coordinates to be factored.
+
+    Three arrays of their products take less than the matrices (n, d, d) that rows stand for.
+    """
+    few = 0 < n_rows <= MOST_ROWS and n <= MOST_NODES
+    return few and pays(n_rows, n, d) and 4 * n_rows**2 <= n * d * d
 
 
 class FewRows:
@@ -98,8 +108,9 @@ class RowFactor:
         )
         look()
         inverse = self._sparse.solve(np.eye(n))
-        K = inverse[np.ix_(node, node)] * (root[:, None] * products * root)
-        K = 0.5 * (K + K.T)
+        K = root[:, None] * products
+        K *= root
+        K *= inverse[np.ix_(node, node)]
         np.einsum("qq->q", K)[:] += 1.0
         look()
         self._factor = scipy.linalg.cho_factor(K, lower=True, overwrite_a=True, check_finite=False)

@@ -39,7 +39,7 @@ from gtvcvx.duality._domain_steps import (
     multipliers_of,
     next_flow,
 )
-from gtvcvx.duality._few_rows import MOST_NODES, MOST_ROWS, FewRows, RowFactor
+from gtvcvx.duality._few_rows import FewRows, RowFactor, fits
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._refinement import refine
 from gtvcvx.duality._settings import ANCHORING, GROUNDED, STEADY, GroundedAlternation
@@ -104,8 +104,7 @@ class GroundedConservation(FlowConservation):
     def _few_rows(self) -> FewRows | None:
         """The rows, where there are few and nothing but them is there beside the graph."""
         (n, d), g = self._null.projectors.full.shape, self.generators
-        count = len(g.node)
-        if not (0 < count <= MOST_ROWS and n <= MOST_NODES and pays(count, n, d)):
+        if not fits(len(g.node), n, d):
             return None
         full, partial, _, thin, *_ = self._null.projectors
         alone = bool((full == 1.0).all()) and not (len(partial) or len(thin))

@@ -82,11 +82,11 @@ def test_projections_beside_few_rows_are_those_of_conjugate_gradients():
         conservation.project_both(flow, 1e-16, metric)
 
 
-@pytest.mark.parametrize("case", ["small", "squared rows"])
+@pytest.mark.parametrize("case", ["small", "squared rows", "many rows"])
 def test_otherwise_nothing_is_factored(case):
-    """Where matrices are as small, and where losses leave no room in some directions."""
-    n, d = 40, 200 if case == "squared rows" else 20
-    losses = dict(enumerate(rows_at(range(n), d)))
+    """Where matrices are as small, or products of rows larger; where losses leave no room."""
+    n, d = 40, 20 if case == "small" else 200
+    losses = dict(enumerate(rows_at(range(n), d, 20 if case == "many rows" else 3)))
     if case == "squared rows":
         losses[3] = gtv.SquaredLoss(np.ones((2, d)), np.ones(2))
     problem, conservation = conservation_of(losses, n)
