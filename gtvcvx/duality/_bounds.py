@@ -273,6 +273,8 @@ class DualBounds:
         assert known.values is not None
         terms = self._terms
         near = terms.near(w, gap.total, known.values)
+        if near and gap.rounding == 0.0 and self._conservation.trivial:  # nothing leaks anywhere
+            return dataclasses.replace(gap, rounding=self._rounding(w, flow.u, reach, known, near))
         # Solutions may be as large as targets ask for, whatever the point: one that is as good may
         # be far away where rows have kinks.
         close, reach = reach, np.maximum(reach, terms.alone)

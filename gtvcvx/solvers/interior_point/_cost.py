@@ -94,6 +94,9 @@ class Prices:
         Each proximal point of a loss, or of an edge's penalty, that CVXPY's rules describe.
     power : float
         Each coordinate of an edge, with a p-norm.
+    tries : float
+        Clarabel takes so many times what one round does where iterations have stalled: there, one
+        often is not enough.
     blockwise : BlockwisePrices
     """
 
@@ -114,6 +117,7 @@ class Prices:
     row: float = 4.0
     written: float = 1e5
     power: float = 300.0
+    tries: float = 2.0
     blockwise: BlockwisePrices = BlockwisePrices()
 
 
@@ -124,7 +128,8 @@ class Alternative:
     """The interior-point methods for a problem, made when somebody asks.
 
     Our own comes first where it fits; with quadratic losses only in raw units, where iterations
-    take many times as many, and with p-norms. Clarabel follows, where that has got stuck.
+    take many times as many, and with p-norms. Clarabel follows, where that has got stuck. Of other
+    quadratic losses the cheaper of the two comes first.
 
     Parameters
     ----------
@@ -152,9 +157,15 @@ class Alternative:
         return missing(self._problem, InteriorPoint.requires) is None
 
     @cached_property
+    def _fits(self) -> bool:
+        """Whether our own method knows what the problem consists of."""
+        return missing(self._problem, Blockwise.requires) is None
+
+    @cached_property
     def _blockwise(self) -> bool:
+        """Whether it comes first, and says what the alternative costs."""
         problem = self._problem
-        if missing(problem, Blockwise.requires) is not None:
+        if not self._fits:
             return False
         # With p-norms iterations take long, too, and Clarabel has a cone for each coordinate.
         powers = problem.penalty.to_data()["kind"] == "pnorm"
@@ -177,20 +188,39 @@ class Alternative:
 
         Their checks may take as long as they do.
         """
+        own = None
         if self._plan is not None:
-            blockwise = Blockwise(self._within_reach, self._plan)
-            blockwise.most_check = self._blockwise_price(self._plan)
-            yield blockwise
+            own = self._own(self._plan)
+        elif self._fits and (plan := planned(self._within_reach)):
+            own = self._own(plan, apart=True)
+        last = (
+            own is not None
+            and self._plan is None
+            and own.most_check > self._prices.tries * self._conic_cost
+        )
+        if own is not None and not last:
+            yield own
         if self._conic:
             self._method.most_check = self._conic_price
             yield self._method
+        if own is not None and last:
+            yield own
+
+    @property
+    def _conic_cost(self) -> float:
+        return self._conic_price if self._conic else math.inf
+
+    def _own(self, plan: Plan, apart: bool = False) -> Blockwise:
+        method = Blockwise(self._within_reach, plan, apart=apart)
+        method.most_check = self._blockwise_price(plan)
+        return method
 
     @cached_property
     def cost(self) -> float:
         """How many primal-dual iterations take about as long; infinite if none fits."""
         if self._plan is not None:
             return self._blockwise_price(self._plan) / self.iteration
-        return self._conic_price / self.iteration if self._conic else math.inf
+        return self._conic_cost / self.iteration
 
     @property
     def _conic_price(self) -> float:

@@ -5,6 +5,7 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx.solvers.driver import Limits, Proposal
+from gtvcvx.solvers.driver._run import Run
 from gtvcvx.solvers.interior_point._cost import Alternative, Prices, quadratic_iteration
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._stalling import Stalling
@@ -344,3 +345,25 @@ def test_checks_of_interior_point_methods_take_no_longer_than_they_do():
         method.begin(Limits(1e-6, 1000), np.inf)
         method.run(3)
         assert method.proposal().allowance.most == method.most_check
+
+
+def test_of_the_two_methods_the_cheaper_one_comes_first_for_quadratic_losses():
+    """In one unit that is large, with capacities over eight decades, iterations stall."""
+    rng = np.random.default_rng(0)
+    X, y = 1e6 * rng.standard_normal((20, 5, 6)), rng.standard_normal((20, 5))
+    edges = [(i, j) for i in range(20) for j in range(i + 1, 20)]
+    graph = gtv.EmpiricalGraph(20, edges, 10.0 ** rng.uniform(-4, 4, len(edges)))
+    problem = gtv.GTVProblem(graph, gtv.SquaredLoss.stack(X, y), "linf", 1e-4)
+
+    def kinds(tries):
+        methods = Alternative(problem, 1e-6, False, Prices(tries=tries)).methods()
+        return [type(method) for method in methods]
+
+    assert kinds(100.0) == [Blockwise, InteriorPoint]
+    assert kinds(0.0) == [InteriorPoint, Blockwise]
+    own = next(Alternative(problem, 1e-6, False).methods())
+    run = Run(problem, Limits(1e-6, 100), "TEST")
+    run.drive(own)
+    assert run.satisfied
+    # Folded into quadratic functions, squares would not balance: they have slopes of their own.
+    assert np.isfinite(own.proposal().a).all()

@@ -116,6 +116,8 @@ class Blockwise:
     found : Plan
         What `planned` has returned.
     settings : BlockwiseSettings
+    apart : bool
+        Whether squares are rows with slopes of their own, whatever the units of features.
 
     Attributes
     ----------
@@ -136,10 +138,14 @@ class Blockwise:
     )
 
     def __init__(
-        self, problem: GTVProblem, found: Plan, settings: BlockwiseSettings = DEFAULTS
+        self,
+        problem: GTVProblem,
+        found: Plan,
+        settings: BlockwiseSettings = DEFAULTS,
+        apart: bool = False,
     ) -> None:
         self._problem, self._plan, self._settings = problem, found, settings
-        self._share = settings.share
+        self._share, self._apart = settings.share, apart
         kinds = {term["kind"] for term in problem.losses.plain}
         smooth = not kinds.isdisjoint(SMOOTH)
         self._patience = settings.patience_smooth if smooth else settings.patience
@@ -155,8 +161,8 @@ class Blockwise:
         n, d = self._problem.graph.n_nodes, self._problem.dim
         plain = self._problem.losses.plain
         # Beside constraints, too, gradients of squares may be small differences of large numbers.
-        apart = units_differ(plain, d) or any(term["kind"] in CONSTRAINTS for term in plain)
-        terms = NodeTerms(plain, n, d, apart)
+        bounded = any(term["kind"] in CONSTRAINTS for term in plain)
+        terms = NodeTerms(plain, n, d, self._apart or bounded or units_differ(plain, d))
         return Newton(self._problem, terms, self._plan)
 
     def begin(self, limits: Limits, rel_gap: float) -> None:
