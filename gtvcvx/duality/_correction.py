@@ -164,7 +164,7 @@ class Correction:
             return None
         point = self._started(w, u, a)
         size = self._size(point)
-        found, done = self._steps(w, point, size, self._systems, CORRECTION.first_room)
+        found, done = self._steps(w, point, size, None, CORRECTION.first_room)
         if not self._penalty.is_norm or (done and not self._lost(w, point, found)):
             return found
         slack = self._capacities - self._penalty.dual_norm(point.u)
@@ -185,6 +185,8 @@ class Correction:
         """Say whether making up the balance of a point has cost much more than its own gap."""
         if found is None:
             return True
+        if found[0].point is point:  # it was on balance
+            return False
         before = self.gap(w, found[0]._replace(point=point)).parts
         return found[1].total > CORRECTION.lost * before
 
@@ -193,12 +195,14 @@ class Correction:
         w: FloatArray,
         point: DualPoint,
         size: FloatArray,
-        systems: Systems | LooseClusters,
+        clusters: LooseClusters | None,
         first_room: float,
     ) -> tuple[tuple[FeasiblePoint, Certain] | None, bool]:
         """Return what steps from a point lead to, and whether more of them are no use."""
-        barrier = self._barrier(w, point)
         found, done = self._judged(w, point, size)
+        if done:
+            return found, done
+        barrier, systems = self._barrier(w, point), clusters or self._systems
         for k in range(CORRECTION.rounds if systems.planned else 0):
             if done:
                 break
