@@ -174,7 +174,8 @@ class BatchedComposite(BatchedLoss):
         if self.smooth:
             z, a, t, norms, left, off = smooth_multipliers(parts, self._whitened, inside, start)
             nu = np.zeros((len(z), 1))
-            nodes = np.flatnonzero(left | off if distances else left)
+            # Off the domain Newton's multipliers are rough ones already.
+            nodes = np.flatnonzero(left | off if distances and not rough else left)
             if len(nodes):
                 here, rows = parts.of_nodes(nodes)
                 found, norms[nodes] = best_multipliers(

@@ -8,6 +8,7 @@ from _catalogue_cases import CASES, problem
 import gtvcvx as gtv
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import DomainRepair
+from gtvcvx.losses.batched.composite import _batch
 
 BOUNDED = sorted(name for name in CASES if problem(name).losses.parts[0][1].domain() is not None)
 
@@ -166,3 +167,29 @@ def test_projectors_tell_small_directions_from_rounding(m, share, rank):
     np.testing.assert_array_equal(np.rint(np.einsum("kjj->k", projector)), [3] * 2 + [3 - rank] * 3)
     np.testing.assert_allclose(projector @ projector, projector, atol=1e-12)
     np.testing.assert_allclose(X @ projector, 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "poisson", "pseudohuber"])
+def test_flows_that_smooth_losses_do_not_absorb_need_no_compiled_ascent(kind, monkeypatch):
+    """Where Newton's method tells them from the domain its own multipliers are where to start."""
+    rng = np.random.default_rng(4)
+    X, n = rng.standard_normal((12, 4, 3)), 12
+    targets = {
+        "logistic": rng.integers(0, 2, (n, 4)).astype(float),
+        "poisson": rng.poisson(2.0, (n, 4)).astype(float),
+        "pseudohuber": rng.standard_normal((n, 4)),
+    }
+    kinds = {
+        "logistic": gtv.LogisticLoss.stack,
+        "poisson": gtv.PoissonLoss.stack,
+        "pseudohuber": lambda X, y: gtv.PseudoHuberLoss.stack(X, y, delta=0.5),
+    }
+    losses = kinds[kind](X, targets[kind])
+    p = gtv.GTVProblem(gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)]), losses, "l2", 9.0)
+    monkeypatch.setattr(_batch, "best_multipliers", lambda *_: pytest.fail("ascended"))
+    u = 6.0 * rng.standard_normal((n - 1, 3))
+    w = 0.1 * rng.standard_normal((n, 3))
+    flow = repairer(p).repair(u, w, None)
+    assert flow.u.any()
+    assert (np.linalg.norm(flow.u, axis=1) <= 9.0).all()
+    assert np.isfinite(p.losses.conjugate(-(p.graph.divergence @ flow.u), np.full(n, 1e-9))).all()
