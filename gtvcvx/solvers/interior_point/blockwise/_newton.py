@@ -37,6 +37,9 @@ class NewtonSettings:
         Share of the longest step that is taken at most.
     power : float
         mu falls by this power of what the predictor leaves.
+    short : float
+        After a step shorter than this mu stays: some products are far below it, and refined steps
+        do not find back from there.
     behind : float
         With rows of several classes, which may find balance slowly, products add up to at least
         this share of what the imbalance may be wrong by.
@@ -56,6 +59,7 @@ class NewtonSettings:
 
     inside: float = 0.99
     power: float = 3.0
+    short: float = 0.05
     behind: float = 0.5
     balanced: float = 1e-2
     negligible: float = 0.05
@@ -263,7 +267,7 @@ class Newton:
         self._factorize(slopes.weights, flow.weights)
         self._step(0.0, corrected=False)
         left = 1.0 - min(1.0, self._longest())
-        aim = left**settings.power * self.gap
+        aim = left**settings.power * self.gap if self.length >= settings.short else self.gap
         if self._hessians is not None:  # balance may take longer
             aim = max(aim, min(settings.behind * self.imbalance, self.gap))
         step = self._step(aim / max(self._degree, 1.0), corrected=True)
