@@ -366,5 +366,7 @@ def make_forms(functions: Iterable[CvxpyFunction]) -> None:
             forms = joint_forms([function.part for function in some])
         except (cp.error.DCPError, cp.error.SolverError, ValueError):
             return  # whose error it is shows when each makes its own
+        except (AttributeError, ImportError):
+            return  # another version of CVXPY may have other reductions
         for function, form in zip(some, forms or (), strict=False):
             function.form = form
