@@ -188,16 +188,12 @@ class Alternative:
 
         Their checks may take as long as they do.
         """
-        own = None
+        own, last = None, False
         if self._plan is not None:
             own = self._own(self._plan)
-        elif self._fits and (plan := planned(self._within_reach)):
+        elif self._fits and not self._blockwise and (plan := planned(self._within_reach)):
             own = self._own(plan, apart=True)
-        last = (
-            own is not None
-            and self._plan is None
-            and own.most_check > self._prices.tries * self._conic_cost
-        )
+            last = own.most_check > self._prices.tries * self._conic_cost
         if own is not None and not last:
             yield own
         if self._conic:
