@@ -52,7 +52,7 @@ class LooseClusters:
         self.labels = connected_components(graph.n_nodes, edges[tree]).astype(np.int64)
         self._levels = list(_levels(self.labels, tree, edges))
         self._count = int(self.labels.max()) + 1
-        self._between, ends, self._joined = _quotient(self.labels, edges)
+        self._between, ends, self._joined = quotient(self.labels, edges)
         self._n_joined = len(ends)
         found = plan(self._count, ends, d, CORRECTION.most_multiplications)
         self.planned = found is not None
@@ -117,12 +117,15 @@ def _levels(labels: IntArray, tree: IntArray, edges: IntArray) -> Iterator[Level
         front = child
 
 
-def _quotient(labels: IntArray, edges: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+def quotient(labels: IntArray, edges: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Return which edges join clusters; the ends of these joints (q, 2); and each edge's joint."""
-    ends = np.sort(labels[edges], axis=1)
+    ends = labels[edges].astype(np.int64)
     between = np.flatnonzero(ends[:, 0] != ends[:, 1])
-    joints, joined = np.unique(ends[between], axis=0, return_inverse=True)
-    return between, joints, joined.ravel()
+    ends, count = ends[between], int(labels.max()) + 1
+    # One number for both ends: rows of two take much longer to sort.
+    keys = ends.min(axis=1) * count + ends.max(axis=1)
+    keys, joined = np.unique(keys, return_inverse=True)
+    return between, np.stack(np.divmod(keys, count), axis=1), joined
 
 
 def _widest_forest(n: int, edges: IntArray, room: FloatArray) -> IntArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.duality._loose_clusters import quotient
 from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 
@@ -19,21 +20,18 @@ class QuotientEdges:
     """Edges between the clusters of one block of coordinates, parallel ones joined."""
 
     def __init__(self, problem: GTVProblem, labels: IntArray, offset: int, width: int) -> None:
-        ends = labels[problem.graph.edges]
-        self.between = np.flatnonzero(ends[:, 0] != ends[:, 1])
-        ends = ends[self.between].astype(np.int64)
-        low, high = ends.min(axis=1), ends.max(axis=1)
-        count = int(labels.max()) + 1
-        keys, self.reduced = np.unique(low * count + high, return_inverse=True)
+        edges = problem.graph.edges
+        self.between, joints, self.reduced = quotient(labels, edges)
         capacities = problem.capacities[self.between]
-        total = np.bincount(self.reduced, capacities, minlength=len(keys))
+        total = np.bincount(self.reduced, capacities, minlength=len(joints))
         self.capacities: FloatArray = total.astype(np.float64)
-        sign = np.where(ends[:, 0] == low, 1.0, -1.0)
+        heads = labels[edges[self.between, 0]]
+        sign = np.where(heads == joints[self.reduced, 0], 1.0, -1.0)
         # A joined edge's flow is split in proportion to capacity, which is right where w jumps.
         self.share = sign * capacities / self.capacities[self.reduced]
         coordinates = np.arange(width)
-        self.heads = offset + (keys // count)[:, None] * width + coordinates
-        self.tails = offset + (keys % count)[:, None] * width + coordinates
+        self.heads = offset + joints[:, :1] * width + coordinates
+        self.tails = offset + joints[:, 1:] * width + coordinates
 
     def joined(self, u: FloatArray) -> FloatArray:
         """Add up flows u (m, q) over parallel edges, (r, q)."""
