@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _central_path import approach
 
 from gtvcvx.losses.node._scalar import LOGISTIC, POISSON, PSEUDO_HUBER, ROW
 from gtvcvx.solvers.interior_point.blockwise._constraints import Walls
@@ -72,11 +73,7 @@ def walk(duals, kind, mu, rounds):
     """Take Newton's steps towards a product of mu, with x as it is."""
     x = jumps(kind)
     duals.begin(x, 0.3)
-    for _ in range(rounds):
-        duals.linearize(x)
-        duals.offset(mu, corrected=False)
-        duals.step(np.zeros_like(x))
-        duals.move(min(1.0, 0.9 * duals.longest()))
+    approach(duals, x, mu, rounds)
     return x
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from _central_path import approach
 
 from gtvcvx.losses.node._scalar import row_conjugate, row_slope
 from gtvcvx.solvers.interior_point.blockwise._curved_duals import CurvedIntervals
@@ -24,11 +25,7 @@ def central(kind, x, mu, rounds=60):
     """Take Newton's steps towards a product of mu, with x as it is."""
     duals = CurvedIntervals(rows(kind).table)
     duals.begin(x, 1.0)
-    for _ in range(rounds):
-        duals.linearize(x)
-        duals.offset(mu, corrected=False)
-        duals.step(np.zeros_like(x))
-        duals.move(min(1.0, 0.9 * duals.longest()))
+    approach(duals, x, mu, rounds)
     return duals
 
 
