@@ -126,7 +126,7 @@ class BatchedCvxpy(BatchedLoss):
         infinite there.
         """
         values = self.value(w)
-        dear = {f for f in self._functions if not f.cheap}
+        dear = dict.fromkeys(f for f in self._functions if not f.cheap)  # in order, unlike a set
         affordable = len(dear) <= _AFFORDABLE
         if affordable:
             make_forms(dear)
