@@ -109,16 +109,16 @@ class QuadraticPenalty(Penalty):
 
     def clip(self, u: FloatArray, cap: FloatArray) -> FloatArray:
         """Return u moved into the range of Q, the domain of the conjugate."""
-        if self.matrix is None:
+        if self.matrix is None or (self.proof is not None and not self.proof.null_space[0]):
             return u
-        return u @ (self.matrix @ np.linalg.pinv(self.matrix, hermitian=True)).T
+        return u @ (self.matrix @ generalized_inverse(self.matrix)).T
 
     def gaps(self, u: FloatArray, v: FloatArray, cap: FloatArray) -> FloatArray:
-        """Return (c/2) z^T Q z with z = Q^+ u / c - v, u in the range of Q."""
+        """Return (c/2) z^T Q z with Q z = u / c - Q v, u in the range of Q."""
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = u / np.where(cap > 0, cap, 1.0)[:, None]
             if self.matrix is not None:
-                scaled = scaled @ np.linalg.pinv(self.matrix, hermitian=True)
+                scaled = scaled @ generalized_inverse(self.matrix)
             return _times(cap, self.value(scaled - v))
 
 
@@ -160,6 +160,18 @@ class OpaquePenalty(Penalty):
 
     def __init__(self) -> None:
         super().__init__(np.nan)
+
+
+def generalized_inverse(q: FloatArray) -> FloatArray:
+    """Return a symmetric G with Q G Q = Q, for a semidefinite Q (d, d) in whatever units.
+
+    In those of a table, Q looks singular where it is not.
+    """
+    length = np.sqrt(np.diag(q))
+    length = np.where(length > 0, length, 1.0)
+    return np.asarray(
+        np.linalg.pinv(q / length / length[:, None], hermitian=True) / length / length[:, None]
+    )
 
 
 def _proof(q: FloatArray) -> Semidefinite | None:
