@@ -10,7 +10,9 @@ Methods", chapter 6), with the displacement v of w as the multiplier of the equa
 have r = h'(B (w + v)), and every finite end of an interval has a slack and a multiplier of its own.
 A term eps ||v||^2/2 keeps all systems solvable: where the equations have no solution they are
 missed by as little as possible. Where blocks are constraints B w = y, no v leads off them, and what
-the others leave of s_i is theirs (`_equations`).
+the others leave of s_i is theirs (`_equations`). Where a node has no more blocks than directions,
+the equations alone say what its multipliers are: of rows that are decided for good they may be
+powers of ten larger than the slopes at w, which v would follow e-fold a round.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ ROUNDS = 80
 START = 0.01  # of the typical dual times primal size: the complementarity products to begin with
 PATIENCE = 5  # rounds for the residual of the equations to halve
 EPS = 1e-14  # of the typical curvature: residual of the equations that a unit of v may leave
+SOLVED = 1e-13  # of the target: equations miss no more than rounding
 STIFFEST = 1e8  # times the typical curvature: no block follows a displacement more readily
 
 
@@ -87,8 +90,39 @@ def node_multipliers(
     found = [np.zeros(part.shape) for part in parts]
     for k, b in zip(others, blocks, strict=True):
         found[k] = b.part.function.clip(b.r)
+    _solve_determined(blocks, [found[k] for k in others], frame, target)
     equations.left_to(parts, found, given)
     return found
+
+
+def _solve_determined(
+    blocks: list[_Iterate], found: list[FloatArray], frame: FloatArray, target: FloatArray
+) -> None:
+    """Replace multipliers of nodes where the equations determine them, inside their intervals.
+
+    Target (n, d) and blocks are in frames in which the squares of the blocks, times the typical
+    sizes of their multipliers, are ones where they are not zero.
+    """
+    number = np.zeros(len(target))
+    for b in blocks:
+        number += b.part.per_node((b.part.function.lo < b.part.function.hi).astype(np.float64))
+    rank = (np.abs(frame).max(axis=1) > 0).sum(axis=1)
+    only = (number == rank) & (number > 0)
+    if not only.any():
+        return
+
+    def missed(r: list[FloatArray]) -> FloatArray:
+        return target - sum((b.part.pull(v) for b, v in zip(blocks, r, strict=True)), 0 * target)
+
+    own = [np.zeros(b.part.shape) for b in blocks]
+    for _ in range(2):  # the second time for the rounding of the first
+        rest = missed(own)
+        own = [r + b.size**2 * b.part.push(rest) for b, r in zip(blocks, own, strict=True)]
+    own = [b.part.function.clip(r) for b, r in zip(blocks, own, strict=True)]
+    left = np.abs(missed(own)).max(axis=1)
+    solved = only & (left <= SOLVED * np.abs(target).max(axis=1))
+    for b, r, v in zip(blocks, found, own, strict=True):
+        r[...] = np.where(b.part.of_nodes(solved), v, r)
 
 
 def _newton_step(
@@ -165,7 +199,7 @@ class _Iterate:
     """The iterate of one part: r, and the ends of its interval."""
 
     def __init__(self, part: Part, z: FloatArray, size: FloatArray, reach: FloatArray) -> None:
-        self.part, self.z = part, z
+        self.part, self.z, self.size = part, z, size
         f = part.function
         self.free = f.limited & (f.lo < f.hi)  # entries with an iterate of their own
         self.fixed = f.limited & ~self.free

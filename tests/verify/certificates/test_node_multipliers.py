@@ -125,3 +125,21 @@ def test_sums_of_columns_in_different_units_leave_no_gap(fixed: bool) -> None:
     pairs = zip(parts, found, strict=True)
     gap = sum(p.gaps(r, repair.w).sum() for p, r in pairs if not p.equation)
     assert 0.0 <= gap <= 1e-8 * inst.value(repair.w)
+
+
+def test_no_more_rows_than_directions_leave_no_choice() -> None:
+    """What rows decided for good take of a flow may be powers of ten above the slopes at w."""
+    rng = np.random.default_rng(5)
+    n, d = 8, 6
+    node = np.repeat(np.arange(n), rng.integers(1, d, n))
+    X = rng.standard_normal((len(node), d))
+    y = rng.integers(0, 2, len(node)).astype(np.float64)
+    terms = [{"kind": "logistic", "node": node, "X": X, "y": y}]
+    inst = load({**instance(0, "point", "l2", "empty", n, d), "terms": terms})
+    (part,) = inst.parts
+    true = (1 - 2 * y) * 10.0 ** rng.uniform(-12, -1, len(node)) / np.bincount(node)[node]
+    w = np.empty((n, d))
+    for i in range(n):  # decided: slopes of 1e-39
+        w[i] = np.linalg.lstsq(X[node == i], np.where(y[node == i] > 0, 90.0, -90.0), rcond=None)[0]
+    (found,) = node_multipliers([part], w, part.pull(true), 1e-14)
+    np.testing.assert_allclose(found, true, rtol=1e-9, atol=1e-15)
