@@ -163,8 +163,8 @@ class DualBounds:
     def _certain(self, w: FloatArray, point: FeasiblePoint, found: Certain) -> Gap:
         values = self._terms.values(w)
         size = abs(float(np.sum(values)))
-        near = self._terms.near(w, found.parts + found.missing, values)
-        noise = self._terms.noise(w, point.u, near, values=values).total
+        # Far from the optimum, too: leaks pair with far solutions here whatever the point.
+        noise = self._terms.noise(w, point.u, near=True, values=values).total
         rounding = self._missing(w, point, found) + noise
         gap = Gap(found.node, found.edge, rounding)
         if rounding > max(TOO_DOUBTFUL * size, SECOND_TRIES.rounding * gap.total):

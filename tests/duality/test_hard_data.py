@@ -285,3 +285,16 @@ def test_what_corrections_leave_pairs_with_how_far_solutions_are():
         return found[0].rounding
 
     assert rounding(1e12) > 1e4 * rounding(1.0)
+
+
+def test_rows_that_are_decided_far_from_zero_cost_little_rounding():
+    """Margins of features at 1e7 lose digits; what is left of the losses, 1e-7, hardly changes."""
+    rng = np.random.default_rng(0)
+    n, d, m = 12, 6, 4
+    X, y = 1e7 + rng.standard_normal((n, m, d)), rng.integers(0, 2, (n, m))
+    graph = gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)])
+    terms = [gtv.LogisticLoss(X[i], y[i]) for i in range(n)]
+    problem = gtv.GTVProblem(graph, terms, "l2", 1e-9)
+    found = problem.solve(rtol=1e-12, atol=1e-6, max_iter=2_000, verbose=False)
+    assert found.status == "optimal"
+    assert found.gap <= 1e-6
