@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.block_cholesky import _twofold as twofold
 from gtvcvx.block_cholesky._compiled import assemble, factorize, solve
 from gtvcvx.block_cholesky._plan import Plan
 
@@ -50,3 +51,53 @@ class BlockCholesky:
         x = right.copy()
         solve(self._plan, self._panels, x, self._space)
         return x
+
+
+class TwofoldCholesky:
+    """The same in twice the digits: takes three to six times as long.
+
+    Parameters
+    ----------
+    plan : Plan
+    edges : ndarray, shape (m, 2)
+    node : ndarray, shape (N,)
+        Of each row.
+    X : ndarray, shape (N, d)
+    """
+
+    def __init__(self, plan: Plan, edges: IntArray, node: IntArray, X: FloatArray) -> None:
+        self._plan, self._edges, self._node, self._X = plan, edges, node, X
+        d = X.shape[1]
+        self._panels = np.empty((2, plan.entries(d)))
+        self._rests = np.empty((2, plan.waiting * d * d))
+        self._front = np.zeros((2, plan.largest * d, plan.largest * d))
+        self._space = np.empty((2, plan.largest * d))
+
+    def factorize(self, P: FloatArray, row_weights: FloatArray, edge_weights: FloatArray) -> None:
+        """Set the nodes' own blocks P (n, d, d), and the weights of rows (N,) and edges (m, d, d).
+
+        All positive semidefinite.
+        """
+        blocks = np.stack([P, np.zeros_like(P)])
+        twofold.assemble(blocks, self._node, self._X, row_weights, self._edges, edge_weights)
+        room = self._rests, self._front, self._space[0]
+        twofold.factorize(self._plan, blocks, edge_weights, self._panels, *room)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return the solution (n, d) for a right-hand side."""
+        return self._solution(right)[0]
+
+    def _solution(self, right: FloatArray) -> FloatArray:
+        x = np.stack([right, np.zeros_like(right)])
+        twofold.solve(self._plan, self._panels, x, self._space)
+        return x
+
+    def moves(self, right: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the solution (n, d), its products with rows (N,), and its differences (m, d).
+
+        In all their digits, where the entries of the solution nearly cancel in them.
+        """
+        x = self._solution(right)
+        rows, jumps = np.empty(len(self._node)), np.empty((len(self._edges), right.shape[1]))
+        twofold.follow(self._node, self._X, self._edges, x, rows, jumps)
+        return x[0], rows, jumps

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gtvcvx.block_cholesky._compiled import assemble
-from gtvcvx.block_cholesky._factor import BlockCholesky
+from gtvcvx.block_cholesky._factor import BlockCholesky, TwofoldCholesky
 from gtvcvx.block_cholesky._fronts import FrontPrices, filled, fronts
 from gtvcvx.block_cholesky._plan import plan
 
@@ -53,11 +53,12 @@ def instance(name, d):
     return n, edges, node, X, weights, rng
 
 
+@pytest.mark.parametrize("kind", [BlockCholesky, TwofoldCholesky])
 @pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_it_solves_what_dense_algebra_solves(name, d):
+def test_it_solves_what_dense_algebra_solves(name, d, kind):
     n, edges, node, X, (P, row_weights, edge_weights), rng = instance(name, d)
-    factor = BlockCholesky(plan(n, edges, d), edges, node, X)
+    factor = kind(plan(n, edges, d), edges, node, X)
     H = dense(n, d, P, edges, edge_weights, X, node, row_weights)
     for _ in range(2):  # nothing is left of an earlier one
         factor.factorize(P, row_weights, edge_weights)
@@ -93,13 +94,41 @@ def test_whatever_is_eliminated_together_the_solution_is_the_same(front, monkeyp
     np.testing.assert_allclose(factor.solve(right), expected, rtol=1e-9, atol=1e-11)
 
 
-def test_variables_that_nothing_determines_rest():
+@pytest.mark.parametrize("kind", [BlockCholesky, TwofoldCholesky])
+def test_variables_that_nothing_determines_rest(kind):
     edges = np.array([[0, 1]])
-    factor = BlockCholesky(plan(3, edges, 2), edges, np.empty(0, np.int64), np.empty((0, 2)))
+    factor = kind(plan(3, edges, 2), edges, np.empty(0, np.int64), np.empty((0, 2)))
     factor.factorize(np.zeros((3, 2, 2)), np.empty(0), np.eye(2)[None])
     step = factor.solve(np.array([[1.0, 2.0], [-1.0, -2.0], [0.0, 0.0]]))
     np.testing.assert_allclose(step[0] - step[1], [1.0, 2.0], atol=1e-12)
     np.testing.assert_allclose(step[2], 0.0, atol=1e-12)
+
+
+def test_twice_the_digits_keep_what_small_weights_determine():
+    """Beside rows of weights 2^60 it is edges of weights 2^-27 that determine all but 2^-60."""
+    edges, node, X = (
+        np.array([[0, 1], [1, 2]]),
+        np.array([0, 2]),
+        np.array([[3.0, 1.0], [1.0, 3.0]]),
+    )
+    x = np.array([[1.0, -3.0], [0.0, 0.0], [3.0, -1.0]])  # but for 2^-60 at the first node
+    known = np.zeros((3, 2, 2)), np.full(2, 2.0**60), np.tile(2.0**-27 * np.eye(2), (2, 1, 1))
+    jumps = x[edges[:, 0]] - x[edges[:, 1]]
+    right = np.zeros((3, 2))
+    np.add.at(right, edges[:, 0], 2.0**-27 * jumps)
+    np.add.at(right, edges[:, 1], -(2.0**-27) * jumps)
+    right[0] += X[0]
+    single = BlockCholesky(plan(3, edges, 2), edges, node, X)
+    single.factorize(*known)
+    assert np.abs(single.solve(right) - x).max() > 0.1
+    factor = TwofoldCholesky(plan(3, edges, 2), edges, node, X)
+    factor.factorize(*known)
+    np.testing.assert_allclose(factor.solve(right), x, atol=1e-9)
+    found, rows, differences = factor.moves(right)
+    np.testing.assert_allclose(found, x, atol=1e-9)
+    np.testing.assert_allclose(differences, jumps, atol=1e-9)
+    # Its own digits are not enough for that.
+    np.testing.assert_allclose(rows[0], 2.0**-60, rtol=1e-6)
 
 
 def test_what_would_take_too_many_multiplications_is_not_planned():

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
-from gtvcvx.block_cholesky._factor import BlockCholesky
 from gtvcvx.block_cholesky._plan import Plan
 from gtvcvx.block_cholesky._residuals import ConjugateResiduals
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point.blockwise._class_rows import safe_length
 from gtvcvx.solvers.interior_point.blockwise._duals import dot
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import edge_duals
-from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms, rows_matrix
+from gtvcvx.solvers.interior_point.blockwise._newton_system import Move, NewtonSystem
+from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms
 from gtvcvx.solvers.interior_point.blockwise._row_duals import RowDuals
 
 
@@ -55,6 +54,8 @@ class NewtonSettings:
         Share of the diagonal that is added to it once steps have to be refined: variables that are
         lost to rounding do not rest then, and what they miss is found. Not before, since what only
         weak edges determine is lost in it.
+    rough : int
+        If so many solves are not enough, the factor has twice the digits from then on.
     """
 
     inside: float = 0.99
@@ -66,17 +67,10 @@ class NewtonSettings:
     refinements: int = 40
     catching_up: int = 3
     shift: float = 3e-14
+    rough: int = 5
 
 
 DEFAULTS = NewtonSettings()
-
-
-class Move(NamedTuple):
-    """A step, as whatever is linear in it."""
-
-    w: FloatArray  # (n, d)
-    rows: FloatArray  # (N,), of the residuals
-    jumps: FloatArray  # (m, d)
 
 
 class Newton:
@@ -114,15 +108,13 @@ class Newton:
         settings: NewtonSettings = DEFAULTS,
     ) -> None:
         self._problem, self._terms, self._settings = problem, terms, settings
-        slopes, smooth, graph = terms.slopes, terms.smooth, problem.graph
+        slopes, smooth = terms.slopes, terms.smooth
         self._within = terms.sums.within
         # Smooth rows come last.
         X, node = np.concatenate([slopes.X, smooth.X]), np.concatenate([slopes.node, smooth.node])
         self._angular, self._smooth = slice(len(slopes.b)), slice(len(slopes.b), None)
         self._targets = np.concatenate([slopes.b, np.zeros(len(smooth.node))])
-        self._rows = rows_matrix(X, node, graph.n_nodes)
-        self._columns = self._rows.T.tocsr()
-        self._system = BlockCholesky(plan, graph.edges, node, self._within(X))
+        self._system = NewtonSystem(problem, terms.sums, plan, X, node)
         self._slopes, self._flow = RowDuals(slopes, smooth.table), edge_duals(problem)
         self._degree = self._slopes.degree + self._flow.degree
         self.length, self.goal = 1.0, 0.0
@@ -168,10 +160,10 @@ class Newton:
         self._factorize(weights, edge_weights)
         down = weights * (aims - self._residuals) - self._slopes.y
         flow = np.einsum("eij,ej->ei", edge_weights, self._jumps)
-        right = self._gather(down) - terms.gradient(self.w)
-        right -= terms.classes.gradient(self.w) + self._problem.graph.divergence @ flow
-        step = self._solve(right)
-        self._row_step, self._descent = self._rows @ step.ravel(), _product(right, step)
+        right = self._system.gathered(down, -flow) - terms.gradient(self.w)
+        right -= terms.classes.gradient(self.w)
+        step = self._system.move(right).w
+        self._descent = _product(right, step)
         found = self.w + self._safe_length(step, 1.0) * step
         self.w = self._problem.losses.project_domain(found)
         self._look()
@@ -182,8 +174,10 @@ class Newton:
         mu = products / (len(half) + len(capacities))
         mu = mu if mu > 0.0 else float(np.mean(np.concatenate([half, capacities]))) * scale
         self._begin_with(mu)
-        if slopes.constrained.any():  # whose multipliers are to make up for all that is missing
-            self._begin_with(max(mu, self.imbalance / self._degree))
+        # Products are to be as large as what is missing may be wrong by: that of constraints, whose
+        # multipliers make up for it, and of squares in large units, whose residuals are rounding.
+        if self.imbalance > mu * self._degree > 0.0:
+            self._begin_with(self.imbalance / self._degree)
 
     def _begin_with(self, mu: float) -> None:
         """Start dual variables at the current point."""
@@ -191,18 +185,12 @@ class Newton:
         self._flow.begin(self._jumps, mu)
         self._balance()
 
-    def _solve(self, right: FloatArray) -> FloatArray:
-        return self._within(self._system.solve(self._within(right)))
-
     def _factorize(self, row_weights: FloatArray, edge_weights: FloatArray) -> None:
         """Factorize; the Hessians of rows with several classes, at w, stay as they are."""
-        P, classes, sums = self._terms.P, self._terms.classes, self._terms.sums
+        P, classes = self._terms.P, self._terms.classes
         self._hessians = None if classes.empty else classes.hessians(self.w)
-        self._P = P if self._hessians is None else P + self._hessians
-        self._row_weights = row_weights
-        edges, edge_weights = self._problem.graph.edges, sums.both(edge_weights)
-        blocks = sums.resting(sums.both(self._P), edges, edge_weights)
-        self._system.factorize(blocks, row_weights, edge_weights)
+        P = P if self._hessians is None else P + self._hessians
+        self._system.factorize(P, row_weights, edge_weights)
 
     def _safe_length(self, step: FloatArray, length: float) -> float:
         """Return the length of the step of w, shorter where rows with several classes say so."""
@@ -222,14 +210,9 @@ class Newton:
 
         return turn
 
-    def _gather(self, y: FloatArray) -> FloatArray:
-        """Add up rows (N,) at their nodes."""
-        found: FloatArray = (self._columns @ y).reshape(self._problem.graph.n_nodes, -1)
-        return found
-
     def _look(self) -> None:
         """Take residuals and jumps at w."""
-        self._residuals = self._rows @ self.w.ravel() - self._targets
+        self._residuals = self._system.along_rows(self.w) - self._targets
         self._jumps = self._problem.differences(self.w)
 
     def _balance(self) -> None:
@@ -237,8 +220,7 @@ class Newton:
         self._missing = self._terms.gradient(self.w)
         if not self._terms.classes.empty:
             self._missing += self._terms.classes.gradient(self.w)
-        self._missing += self._gather(self._slopes.y)
-        self._missing += self._problem.graph.divergence @ self._flow.y
+        self._missing += self._system.gathered(self._slopes.y, self._flow.y)
         self._missing = self._within(self._missing)
         self.gap = self._slopes.complementarity() + self._flow.complementarity()
         self.imbalance = float(np.sum(np.abs(self._missing * self.w)))
@@ -259,7 +241,8 @@ class Newton:
         self._balance()
         straight = not (self._doubtful or flow.retracted)
         if straight and self.imbalance > expected + self._enough:
-            self._doubtful, self._system.shift = True, self._settings.shift
+            self._doubtful = True
+            self._system.shift(self._settings.shift)
 
     def _direction(self) -> tuple[FloatArray, float]:
         """Return the step of w, and how long it may be."""
@@ -278,48 +261,25 @@ class Newton:
 
         Where it was refined they move with it: afresh, small ones would be lost to rounding.
         """
-        if not self._refined:
+        if not (self._refined or self._system.twofold):
             self._look()
             return
         self._residuals = self._residuals + self.length * self._row_step
         self._jumps = self._jumps + self.length * self._jump_step
-        self._catch_up()
-
-    def _catch_up(self) -> None:
-        """Move w to where residuals and jumps are, as far as that goes.
-
-        Steps are sums of parts that nearly cancel: what they add to w is not to the last digit
-        what they add to residuals and jumps.
-        """
-        w, least = self.w, np.inf
-        for _ in range(self._settings.catching_up):
-            rows = self._residuals + self._targets - self._rows @ w.ravel()
-            jumps = self._jumps - self._problem.differences(w)
-            flow = np.einsum("mij,mj->mi", self._flow.weights, jumps)
-            off = dot(self._row_weights, rows**2) + _product(jumps, flow)
-            if not off < least:
-                break
-            self.w, least = w, off
-            right = self._gather(self._row_weights * rows) + self._problem.graph.divergence @ flow
-            w = w + self._solve(right)
+        rows, times = self._residuals + self._targets, self._settings.catching_up
+        self.w = self._system.caught_up(self.w, rows, self._jumps, times)
 
     def _step(self, mu: float, corrected: bool) -> FloatArray:
         """Return the step of w towards mu; the dual variables remember theirs."""
         slopes, flow = self._slopes.offset(mu, corrected), self._flow.offset(mu, corrected)
-        right = -self._missing - self._gather(slopes) - self._problem.graph.divergence @ flow
-        step = self._solve(right)
-        move = self._move(step)
+        move = self._system.move(-self._missing - self._system.gathered(slopes, flow))
         left = self._take(move, corrected and self._doubtful)
         if left is not None:
             move = self._refine(move, left)
         self._row_step, self._jump_step = move.rows, move.jumps
         if corrected and self._hessians is not None:  # nobody asks otherwise
-            self._descent = self._bend(move)
+            self._descent = self._system.bend(move)
         return move.w
-
-    def _move(self, step: FloatArray) -> Move:
-        """Return a step of w with what it adds to residuals and jumps."""
-        return Move(step, self._rows @ step.ravel(), self._problem.differences(step))
 
     def _take(self, move: Move, asked: bool = True) -> FloatArray | None:
         """Let the dual variables follow a step.
@@ -329,12 +289,7 @@ class Newton:
         slopes, flow = self._slopes.step(move.rows), self._flow.step(move.jumps)
         if not asked:
             return None
-        return -self._missing - self._sum(move.w, slopes, flow)
-
-    def _sum(self, step: FloatArray, slopes: FloatArray, flow: FloatArray) -> FloatArray:
-        """Return what changes of w, slopes and flow add up to at the nodes."""
-        own = np.einsum("nij,nj->ni", self._P, step) + self._gather(slopes)
-        return self._within(own + self._problem.graph.divergence @ flow)
+        return -self._missing - self._system.total(move.w, slopes, flow)
 
     @property
     def _enough(self) -> float:
@@ -348,10 +303,12 @@ class Newton:
         best, least = move, _weighed(left, scale)
         self._refined = not least <= self._enough
         residuals = ConjugateResiduals(scale)
-        for _ in range(self._settings.refinements if self._refined else 0):
+        for tries in range(self._settings.refinements if self._refined else 0):
             look()
-            more = self._move(self._solve(left))
-            if not residuals.add(self._image(more), *more):
+            if tries == self._settings.rough:
+                self._system.sharpen()
+            more = self._system.move(left)
+            if not residuals.add(self._system.image(more), *more):
                 break
             move = Move(*residuals.moved(left, *move))
             found = self._take(move)
@@ -364,17 +321,6 @@ class Newton:
         if best is not move:
             self._take(best)
         return best
-
-    def _image(self, move: Move) -> FloatArray:
-        """Return what the matrix makes of a step."""
-        flow = np.einsum("mij,mj->mi", self._flow.weights, move.jumps)
-        return self._sum(move.w, self._row_weights * move.rows, flow)
-
-    def _bend(self, move: Move) -> float:
-        """Return the product of a step with its image, a sum of what is not negative."""
-        own = _product(move.w, np.einsum("nij,nj->ni", self._P, move.w))
-        edges = _product(move.jumps, np.einsum("mij,mj->mi", self._flow.weights, move.jumps))
-        return own + dot(self._row_weights, move.rows**2) + edges
 
     def _longest(self) -> float:
         return min(self._slopes.longest(), self._flow.longest())

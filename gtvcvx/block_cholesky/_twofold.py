@@ -1,0 +1,281 @@
+"""The factorization by fronts in twice the digits: each number is a sum of two.
+
+Where weights differ by more than the sixteen digits of one number, what the small ones determine is
+lost in the large ones. Sums and products of two numbers are exact as sums of two [1]_, from which
+the arithmetic follows. Not associative on purpose: no compiler may reorder it.
+
+.. [1] T. J. Dekker, A floating-point technique for extending the available precision, Numerische
+   Mathematik 18 (1971).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.block_cholesky._plan import Plan
+from gtvcvx.compiled import compiled
+
+# A variable that has lost all but this share of its diagonal is taken as undetermined: it rests,
+# as the root of its pivot is as large as this.
+LOST = 1e-28
+RESTING = 1e64
+# Half of the digits of a number, and the other half, are what is left of its product with this.
+SPLITTER = 134217729.0  # 2^27 + 1
+
+
+@compiled(allocates=False, inner=True)
+def _sum(a: float, b: float) -> tuple[float, float]:
+    """Return a + b and what it is rounded by."""
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
+
+
+@compiled(allocates=False, inner=True)
+def _short(a: float, b: float) -> tuple[float, float]:
+    """Return a + b and what it is rounded by, where a is larger."""
+    total = a + b
+    return total, b - (total - a)
+
+
+@compiled(allocates=False, inner=True)
+def _product(a: float, b: float) -> tuple[float, float]:
+    """Return a b and what it is rounded by."""
+    product = a * b
+    c, e = SPLITTER * a, SPLITTER * b
+    a_high, b_high = c - (c - a), e - (e - b)
+    a_low, b_low = a - a_high, b - b_high
+    off = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, off
+
+
+@compiled(allocates=False, inner=True)
+def _times(a: float, a_rest: float, b: float, b_rest: float) -> tuple[float, float]:
+    product, rest = _product(a, b)
+    return _short(product, rest + (a * b_rest + a_rest * b))
+
+
+@compiled(allocates=False, inner=True)
+def _plus(a: float, a_rest: float, b: float, b_rest: float) -> tuple[float, float]:
+    total, rest = _sum(a, b)
+    return _short(total, rest + (a_rest + b_rest))
+
+
+@compiled(allocates=False, inner=True)
+def _over(a: float, a_rest: float, b: float, b_rest: float) -> tuple[float, float]:
+    first = a / b
+    product, rest = _times(b, b_rest, first, 0.0)
+    left, left_rest = _plus(a, a_rest, -product, -rest)
+    return _short(first, (left + left_rest) / b)
+
+
+@compiled(allocates=False, inner=True)
+def _root(a: float, a_rest: float) -> tuple[float, float]:
+    first = np.sqrt(a)
+    product, rest = _product(first, first)
+    left, left_rest = _plus(a, a_rest, -product, -rest)
+    return _short(first, (left + left_rest) / (2.0 * first))
+
+
+@compiled(small=True, allocates=False)
+def assemble(
+    blocks: FloatArray,
+    node: IntArray,
+    X: FloatArray,
+    weights: FloatArray,
+    edges: IntArray,
+    edge_blocks: FloatArray,
+) -> None:
+    """Add rows and edges to the upper triangles of the blocks (2, n, d, d).
+
+    ``weight x x^T`` of each row at its node, and the block (d, d) of each edge at both ends.
+    """
+    d = X.shape[1]
+    high, low = blocks[0], blocks[1]
+    for r in range(len(node)):
+        i, x = node[r], X[r]
+        for k in range(d):
+            a, a_rest = _product(weights[r], x[k])
+            for h in range(k, d):
+                b, b_rest = _times(a, a_rest, x[h], 0.0)
+                high[i, k, h], low[i, k, h] = _plus(high[i, k, h], low[i, k, h], b, b_rest)
+    for e in range(len(edges)):
+        for end in range(2):
+            i = edges[e, end]
+            for k in range(d):
+                for h in range(k, d):
+                    b = edge_blocks[e, k, h]
+                    high[i, k, h], low[i, k, h] = _plus(high[i, k, h], low[i, k, h], b, 0.0)
+
+
+@compiled(allocates=False, inner=True)
+def _subtract(
+    a: FloatArray,
+    a_rest: FloatArray,
+    factor: float,
+    factor_rest: float,
+    b: FloatArray,
+    b_rest: FloatArray,
+) -> None:
+    """Subtract so many times b from a: from the first entry on, so that several go at a time."""
+    for k in range(len(a)):
+        c, rest = _times(factor, factor_rest, b[k], b_rest[k])
+        a[k], a_rest[k] = _plus(a[k], a_rest[k], -c, -rest)
+
+
+@compiled(allocates=False, inner=True)
+def _eliminate(high: FloatArray, low: FloatArray, size: int, count: int, least: FloatArray) -> None:
+    """Eliminate the first variables of an upper triangle (size, size)."""
+    for a in range(count):
+        row, rest = high[a, :size], low[a, :size]
+        root, root_rest = RESTING, 0.0
+        if row[a] > least[a]:
+            root, root_rest = _root(row[a], rest[a])
+        row[a], rest[a] = root, root_rest
+        for k in range(a + 1, size):
+            row[k], rest[k] = _over(row[k], rest[k], root, root_rest)
+        for i in range(a + 1, size):
+            other, other_rest = high[i, i:size], low[i, i:size]
+            _subtract(other, other_rest, row[i], rest[i], row[i:], rest[i:])
+
+
+@compiled(small=True, allocates=False, inner=True)
+def _fill(
+    plan: Plan, s: int, blocks: FloatArray, edge_blocks: FloatArray, front: FloatArray
+) -> None:
+    """Write the matrix's own entries to a front, and zero elsewhere, in its upper triangle."""
+    d, start = blocks.shape[2], plan.node_starts[s]
+    size = (plan.node_starts[s + 1] - start) * d
+    for i in range(size):
+        for j in range(i, size):
+            front[0, i, j] = front[1, i, j] = 0.0
+    for a in range(plan.pivots[s]):
+        node = plan.nodes[start + a]
+        for part in range(2):
+            for k in range(d):
+                for h in range(k, d):
+                    front[part, a * d + k, a * d + h] = blocks[part, node, k, h]
+    for q in range(plan.edge_starts[s], plan.edge_starts[s + 1]):
+        e, i, j = plan.edges[q, 0], plan.edges[q, 1] * d, plan.edges[q, 2] * d
+        for k in range(d):
+            for h in range(d):
+                a, a_rest = front[0, i + k, j + h], front[1, i + k, j + h]
+                a, a_rest = _plus(a, a_rest, -edge_blocks[e, k, h], 0.0)
+                front[0, i + k, j + h], front[1, i + k, j + h] = a, a_rest
+
+
+@compiled(small=True, allocates=False, inner=True)
+def _add_rest(
+    plan: Plan, child: int, d: int, rests: FloatArray, top: int, front: FloatArray
+) -> int:
+    """Add what a front has left, the last of the stack, to the next one; return the new top."""
+    start = plan.place_starts[child]
+    nodes = plan.place_starts[child + 1] - start
+    top -= (nodes * d) ** 2
+    high, low = front[0], front[1]
+    for a in range(nodes):
+        for k in range(d):
+            i, source = plan.places[start + a] * d + k, top + (a * d + k) * nodes * d
+            for b in range(a, nodes):
+                for h in range(k if b == a else 0, d):
+                    j, at = plan.places[start + b] * d + h, source + b * d + h
+                    more, rest = rests[0, at], rests[1, at]
+                    high[i, j], low[i, j] = _plus(high[i, j], low[i, j], more, rest)
+    return top
+
+
+@compiled(allocates=False)
+def factorize(
+    plan: Plan,
+    blocks: FloatArray,
+    edge_blocks: FloatArray,
+    panels: FloatArray,
+    rests: FloatArray,
+    front: FloatArray,
+    least: FloatArray,
+) -> None:
+    """Write the factor's rows, front by front, to `panels`.
+
+    Of the matrix with the given diagonal blocks (2, n, d, d), and minus the block of each edge.
+    `rests`, `front`, which is larger than any of the plan's, and `least` are to work in.
+    """
+    d = blocks.shape[2]
+    top = 0  # of the stack of rests
+    for s in range(len(plan.pivots)):
+        size = (plan.node_starts[s + 1] - plan.node_starts[s]) * d
+        count, offset = plan.pivots[s] * d, plan.panel_starts[s] * d * d
+        _fill(plan, s, blocks, edge_blocks, front)
+        for k in range(count):
+            least[k] = LOST * front[0, k, k]
+        for q in range(plan.child_starts[s], plan.child_starts[s + 1]):
+            top = _add_rest(plan, plan.children[q], d, rests, top, front)
+        _eliminate(front[0], front[1], size, count, least)
+        left = size - count
+        for part in range(2):
+            for j in range(count):
+                for k in range(j, size):
+                    panels[part, offset + j * size + k] = front[part, j, k]
+            for j in range(left):
+                for k in range(j, left):
+                    rests[part, top + j * left + k] = front[part, count + j, count + k]
+        top += left * left
+
+
+@compiled(allocates=False)
+def solve(plan: Plan, panels: FloatArray, x: FloatArray, space: FloatArray) -> None:
+    """Solve with the factor, in place of the right-hand side x (2, n, d)."""
+    d, n_fronts = x.shape[2], len(plan.pivots)
+    first, second = space[0], space[1]
+    for step in range(2 * n_fronts):
+        # There and back.
+        s = step if step < n_fronts else 2 * n_fronts - 1 - step
+        nodes = plan.nodes[plan.node_starts[s] : plan.node_starts[s + 1]]
+        size, count, offset = len(nodes) * d, plan.pivots[s] * d, plan.panel_starts[s] * d * d
+        for part in range(2):
+            for a in range(len(nodes)):
+                for k in range(d):
+                    space[part, a * d + k] = x[part, nodes[a], k]
+        for turn in range(count):
+            j = turn if step < n_fronts else count - 1 - turn
+            row = panels[0, offset + j * size : offset + (j + 1) * size]
+            rest = panels[1, offset + j * size : offset + (j + 1) * size]
+            value, value_rest = first[j], second[j]
+            if step < n_fronts:
+                value, value_rest = _over(value, value_rest, row[j], rest[j])
+                behind, behind_rest = first[j + 1 : size], second[j + 1 : size]
+                _subtract(behind, behind_rest, value, value_rest, row[j + 1 :], rest[j + 1 :])
+            else:
+                for k in range(j + 1, size):
+                    a, a_rest = _times(row[k], rest[k], first[k], second[k])
+                    value, value_rest = _plus(value, value_rest, -a, -a_rest)
+                value, value_rest = _over(value, value_rest, row[j], rest[j])
+            first[j], second[j] = value, value_rest
+        for part in range(2):
+            for a in range(len(nodes)):
+                for k in range(d):
+                    x[part, nodes[a], k] = space[part, a * d + k]
+
+
+@compiled(small=True, allocates=False)
+def follow(
+    node: IntArray,
+    X: FloatArray,
+    edges: IntArray,
+    x: FloatArray,
+    rows: FloatArray,
+    jumps: FloatArray,
+) -> None:
+    """Write what x (2, n, d) comes to along rows (N,) and edges (m, d): parts may nearly cancel."""
+    d = X.shape[1]
+    high, low = x[0], x[1]
+    for r in range(len(node)):
+        i, total, rest = node[r], 0.0, 0.0
+        for k in range(d):
+            a, a_rest = _times(X[r, k], 0.0, high[i, k], low[i, k])
+            total, rest = _plus(total, rest, a, a_rest)
+        rows[r] = total
+    for e in range(len(edges)):
+        i, j = edges[e, 0], edges[e, 1]
+        for k in range(d):
+            jumps[e, k], _ = _plus(high[i, k], low[i, k], -high[j, k], -low[j, k])
