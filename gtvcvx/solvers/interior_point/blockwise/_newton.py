@@ -23,6 +23,7 @@ from gtvcvx.solvers.interior_point.blockwise._duals import dot
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import edge_duals
 from gtvcvx.solvers.interior_point.blockwise._newton_system import Move, NewtonSystem
 from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms
+from gtvcvx.solvers.interior_point.blockwise._powers import Powers
 from gtvcvx.solvers.interior_point.blockwise._row_duals import RowDuals
 
 
@@ -176,7 +177,9 @@ class Newton:
         self._begin_with(mu)
         # Products are to be as large as what is missing may be wrong by: that of constraints, whose
         # multipliers make up for it, and of squares in large units, whose residuals are rounding.
-        if self.imbalance > mu * self._degree > 0.0:
+        # With p-norms small products are better found from small ones.
+        larger = self.imbalance > mu * self._degree > 0.0
+        if larger and (slopes.constrained.any() or not isinstance(self._flow, Powers)):
             self._begin_with(self.imbalance / self._degree)
 
     def _begin_with(self, mu: float) -> None:

@@ -464,6 +464,20 @@ def test_products_start_as_large_as_what_residuals_are_rounded_by(penalty, lam):
     assert run.n_iter < 20
 
 
+def test_products_of_p_norms_start_small():
+    """As large as what was missing, they jammed."""
+    rng, n, d = np.random.default_rng(1), 30, 8
+    mean, std = RAW[np.arange(d) % len(RAW)].T
+    each = [gtv.ZeroLoss()] * n
+    for i in range(0, n, 2):
+        X = mean + std * rng.standard_normal((3, d))
+        each[i] = gtv.SquaredLoss(X, 1e5 + 9e4 * rng.standard_normal(3))
+    graph = gtv.EmpiricalGraph(n, [(i, (i + 1) % n) for i in range(n)])
+    run = driven(gtv.GTVProblem(graph, each, gtv.PNorm(3.0), 0.1), rtol=1e-6)
+    assert run.satisfied
+    assert run.n_iter < 20
+
+
 def test_nothing_is_refined_where_data_are_well_scaled(monkeypatch):
     monkeypatch.setattr(Newton, "_refine", lambda *_: pytest.fail("it was refined"))
     for penalty in PENALTIES:
