@@ -499,19 +499,6 @@ def test_what_a_step_may_turn_by_is_no_less_than_zero_where_the_factor_is_wrong(
     assert newton._descent > 0.0
 
 
-@pytest.mark.parametrize("p", [1.05, 5.0])
-def test_small_capacities_of_p_norms_do_not_jam(p):
-    rng = np.random.default_rng(1)
-    places = rng.random((80, 2))
-    X = rng.standard_normal((80, 6, 4))
-    y = X.sum(axis=2) * np.where(places[:, :1] < 0.5, 1.0, -1.0)
-    losses = gtv.SquaredLoss.stack(X, y + 0.3 * rng.standard_normal((80, 6)))
-    graph = gtv.generators.nearest_neighbours(places, 5)
-    run = driven(gtv.GTVProblem(graph, losses, gtv.PNorm(p), 1e-3), rtol=1e-6)
-    assert run.satisfied
-    assert run.n_iter < 30
-
-
 def test_multipliers_of_bounds_start_as_large_as_what_they_are_for():
     rng = np.random.default_rng(0)
     X, y = 100.0 + rng.standard_normal((40, 3, 5)), 1000.0 + rng.standard_normal((40, 3))
