@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from gtvcvx._logging import room_logger
 from gtvcvx._progress import ProgressDisplay
 from gtvcvx.path._critical import LEAST_SECONDS, CriticalLambda, critical
 from gtvcvx.path._path import LambdaPath
+from gtvcvx.path._prediction import predicted
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers import warn_if_small
@@ -201,25 +201,11 @@ class _Walk:
         return solution
 
     def _predicted(self, problem: GTVProblem) -> Solution | None:
-        """Return the last solution, or what two of them predict if that is the better start.
-
-        While the clusters stay the same and the losses are quadratic, solutions are affine in
-        lambda. Flows that are at capacity stay there: all are scaled with lambda. Where lambda
-        grows the clusters of the last solution are what the next one starts from.
-        """
-        if not self.solutions:
+        """Return what the solutions so far predict, or the start of the path."""
+        done = len(self.solutions)
+        if not done:
             return self._start
-        last, count = self.solutions[-1], len(self.solutions)
-        scaled = replace(last, u=(self._lams[count] / self._lams[count - 1]) * last.u)
-        if count < 2 or self._lams[count] > self._lams[count - 1]:
-            return scaled
-        before = self.solutions[-2]
-        lam_before, lam_last, lam = self._lams[count - 2 :][:3]
-        share = (lam - lam_last) / (lam_last - lam_before)
-        w = last.w + share * (last.w - before.w)
-        if not problem.value(w) < problem.value(last.w):
-            return scaled
-        return replace(scaled, w=w)
+        return predicted(problem, self._lams[:done], self.solutions)
 
     def path(self, status: str) -> LambdaPath:
         """Return the solutions so far, from the largest lambda to the smallest."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import numpy as np
+
 from gtvcvx._callbacks import Progress, SolveCallback
 from gtvcvx._logging import room_logger
 from gtvcvx.problem import GTVProblem
@@ -28,7 +30,7 @@ from gtvcvx.solvers.interior_point._stalling import Paced, Stalling
 from gtvcvx.solvers.polishing._coarsening import Coarsening
 from gtvcvx.solvers.polishing._conic_contraction import ConicContraction
 from gtvcvx.solvers.polishing._contraction import Contraction
-from gtvcvx.solvers.polishing._from_finer import FromFiner
+from gtvcvx.solvers.polishing._from_finer import LAM, FromFiner
 from gtvcvx.solvers.polishing._policy import CONIC, Polished
 from gtvcvx.solvers.primal_dual._ordering import Ordering
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
@@ -128,7 +130,7 @@ def _iterated(problem: GTVProblem, start: Solution | None, limits: Limits) -> So
     run = Run(problem, limits, NAME)
     with run.guarded():
         # A start that was computed for other losses, or another lambda, is not good enough yet.
-        if start is not None and math.isclose(problem.value(start.w), start.value, rel_tol=1e-9):
+        if start is not None and _may_be_of(problem, start):
             run.consider(start.w, start.u)
     finer = FromFiner.of(problem, start) if limits.stop == "gap" else None
     if finer is None or run.stopped or run.satisfied:
@@ -139,6 +141,17 @@ def _iterated(problem: GTVProblem, start: Solution | None, limits: Limits) -> So
         return run.solution(method=CLUSTERS, switched=False, lam=problem.lam)
     begun = start if run.incumbent.empty else run.solution()
     return _converged(run, problem, begun, limits, [CLUSTERS])
+
+
+def _may_be_of(problem: GTVProblem, start: Solution) -> bool:
+    """Say whether a start has the value here that it says it has."""
+    lam, value = start.info.get(LAM), start.value
+    if isinstance(lam, float) and lam != problem.lam:
+        # Its edges need no look where the losses leave something to them: they weigh differently.
+        losses = float(np.sum(problem.losses.value(start.w)))
+        if not math.isclose(losses, value, rel_tol=1e-9):
+            return False
+    return math.isclose(problem.value(start.w), value, rel_tol=1e-9)
 
 
 def _converged(

@@ -71,7 +71,7 @@ class BestPair(ABC, Generic[Rows, Parts]):
 
     @abstractmethod
     def _fused(self, w: Rows, flow: Rows) -> Rows:
-        """Average w over the clusters that a feasible flow fuses."""
+        """Average w over the clusters that a feasible flow fuses; w itself where it fuses none."""
 
     @abstractmethod
     def _checked(
@@ -170,7 +170,10 @@ class BestPair(ABC, Generic[Rows, Parts]):
         And its value.
         """
         if not as_it_is:
-            fused = self._feasible(self._fused(w, flow))
+            fused = self._fused(w, flow)
+            if fused is w:  # nothing is
+                return w, value
+            fused = self._feasible(fused)
             if (fused_value := self._value(fused)) < value:
                 return fused, fused_value
         return w, value

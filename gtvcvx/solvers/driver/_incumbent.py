@@ -145,6 +145,8 @@ def _fused(problem: GTVProblem, w: FloatArray, flow: FloatArray) -> FloatArray:
         return w
     below = problem.bounds.slack(flow) > FUSED_SLACK * problem.capacities
     ends = problem.graph.edges[below]
+    if not len(ends):
+        return w
     n = problem.graph.n_nodes
     labels = connected_components(n, ends)
     sizes = np.bincount(labels)

@@ -47,7 +47,7 @@ class ScheduleSettings:
     """
 
     first_check: int = 100
-    told_check: int = 20
+    told_check: int = 10
     first_gap: float = 0.1
     first_look: float = 1500
     warm_look: float = 200
