@@ -70,7 +70,7 @@ GTVCVX = (
 VERIFY = (
     ("kernel", "web"),  # trusted: the standard library and itself alone; the other in JavaScript
     # The clock that compilation stops; how objects show themselves.
-    ("_arrays", "_compilation", "_display", "_interrupts"),
+    ("_arrays", "_compilation", "_compilers", "_display", "_interrupts"),
     ("_deadline",),
     ("_json_file", "_real_numbers"),
     ("_compiled",),

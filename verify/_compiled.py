@@ -25,30 +25,11 @@ import numba as nb
 import numpy as np
 from numba.core import event
 from numba.core.caching import FunctionCache
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
-from numba.core.lowering import Lower
-from numba.core.typed_passes import (
-    AnnotateTypes,
-    IRLegalization,
-    NativeLowering,
-    NoPythonBackend,
-    NopythonTypeInference,
-    PreLowerStripPhis,
-)
-from numba.core.untyped_passes import (
-    FixupArgs,
-    GenericRewrites,
-    InlineInlinables,
-    IRProcessing,
-    ReconstructSSA,
-    TranslateByteCode,
-)
 
 from verify._compilation import CLOCK, CompilationClock
+from verify._compilers import compiler
 
 #: Their code is the same as long as their versions are, or those of Python and numba.
 _RELEASED = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
@@ -127,8 +108,8 @@ def compiled(
         # process, optimized otherwise, whose last digits differ from those of the one on disk.
         "forceinline": inner,
     }
-    if small or inner:
-        options["pipeline_class"] = _COMPILERS[small, inner]
+    if not parallel:
+        options["pipeline_class"] = compiler(small=small, inner=inner, allocates=allocates)
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = nb.njit(**options)(function)
@@ -146,146 +127,6 @@ def intrinsic(function: Callable[..., Any]) -> Any:
     the cache.
     """
     return nb.extending.intrinsic(function)
-
-
-class _SmallLower(Lower):
-    """Tells LLVM to optimize for size."""
-
-    def setup_function(self, fndesc: Any) -> None:
-        """Begin a function."""
-        super().setup_function(fndesc)
-        self.function.attributes.add("optsize")
-
-
-class _NoEnvironment:
-    """Where numba would put what a function needs of Python."""
-
-    def set_env(self, name: str, environment: Any) -> None:
-        """Leave it out."""
-
-
-class _InnerLibrary(JITCodeLibrary):
-    """Code that goes into its callers: there it is optimized, and made machine code, for once.
-
-    Else that would be done at each level, and all but the last one of it would be thrown away.
-    """
-
-    @property
-    def codegen(self) -> Any:
-        """Nothing is executed from here."""
-        return _NoEnvironment()
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        """Return the address of a function that is not there."""
-        self._ensure_finalized()
-        return 0
-
-
-def _begin_inner(state: Any) -> None:
-    """Begin the code of an inner function."""
-    state.library = _InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _SmallLowering(NativeLowering):
-    """numba's pass that writes code for LLVM."""
-
-    _name = "native_lowering_small"
-
-    @property
-    def lowering_class(self) -> type[Lower]:
-        """What writes it."""
-        return _SmallLower
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _InnerLowering(NativeLowering):
-    """The same for inner functions."""
-
-    _name = "native_lowering_inner"
-
-    def run_pass(self, state: Any) -> bool:
-        """Write it."""
-        _begin_inner(state)
-        return bool(super().run_pass(state))
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _SmallInnerLowering(_SmallLowering):
-    """The same for small inner functions."""
-
-    _name = "native_lowering_small_inner"
-
-    def run_pass(self, state: Any) -> bool:
-        """Write it."""
-        _begin_inner(state)
-        return bool(super().run_pass(state))
-
-
-class _InnerCompiler(CompilerBase):
-    """numba's compiler of functions that only compiled ones call."""
-
-    def define_pipelines(self) -> list[PassManager]:
-        """Return the passes."""
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [
-            (_InnerLowering, text) if each is NativeLowering else (each, text)
-            for each, text in passes.passes
-        ]
-        passes.finalize()
-        return [passes]
-
-
-class _SmallCompiler(CompilerBase):
-    """numba's compiler, without the passes that find nothing in loops over given arrays.
-
-    Those are for closures, literals, whole arrays and arguments that are None.
-    """
-
-    LOWERING: type[NativeLowering] = _SmallLowering
-
-    def define_pipelines(self) -> list[PassManager]:
-        """Return the passes."""
-        passes = PassManager("small")
-        for each in (
-            TranslateByteCode,
-            FixupArgs,
-            IRProcessing,
-            GenericRewrites,
-            InlineInlinables,
-            ReconstructSSA,
-            NopythonTypeInference,
-            PreLowerStripPhis,
-            IRLegalization,
-            AnnotateTypes,
-            self.LOWERING,
-            NoPythonBackend,
-        ):
-            passes.add_pass(each, each.__name__)
-        passes.finalize()
-        return [passes]
-
-
-class _SmallInnerCompiler(_SmallCompiler):
-    """The same for inner functions."""
-
-    LOWERING = _SmallInnerLowering
-
-
-# By whether a function is small, and inner.
-_COMPILERS = {
-    (False, True): _InnerCompiler,
-    (True, False): _SmallCompiler,
-    (True, True): _SmallInnerCompiler,
-}
 
 
 class Listener(event.Listener):
