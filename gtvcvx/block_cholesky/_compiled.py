@@ -108,7 +108,7 @@ def _add_rest(
     """Add what a front has left, the last of the stack, to the next one; return the new top."""
     start = plan.place_starts[child]
     nodes = plan.place_starts[child + 1] - start
-    top -= (nodes * d) ** 2
+    top -= nodes * d * nodes * d
     for a in range(nodes):
         i = plan.places[start + a] * d
         for k in range(d):

@@ -143,7 +143,7 @@ class State(NamedTuple):
         return State(x, b.copy(), direction, flow, product, difference, turned, np.ones(1))
 
 
-@compiled(fastmath=FAST, allocates=False)
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def project_nodes(
     x: FloatArray,
     out: FloatArray,

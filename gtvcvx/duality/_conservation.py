@@ -16,7 +16,6 @@ from gtvcvx.compiled._conjugate_gradients import (
     GroundRows,
     Projectors,
     System,
-    project_nodes,
     solve,
 )
 from gtvcvx.compiled._projections import Flows, Limits, sweep
@@ -26,6 +25,7 @@ from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import BatchedLoss, DualDomain, StackedLoss
 from gtvcvx.losses.batched._base import RangeRows
 from gtvcvx.losses.batched._thin import pays
+from gtvcvx.losses.node._segments import images, sums
 from gtvcvx.penalties import Penalty
 
 
@@ -116,11 +116,20 @@ class NullDirections:
 
     def apply(self, x: FloatArray) -> FloatArray:
         """Return T_i x_i for all rows of x (n, d)."""
-        once, twice = np.empty_like(x), np.empty_like(x)
-        project_nodes(x, once, *self.projectors)
         # What rounding leaves outside the range of T would be amplified by conjugate gradients.
-        project_nodes(once, twice, *self.projectors)
-        return twice
+        return self._once(self._once(x))
+
+    def _once(self, x: FloatArray) -> FloatArray:
+        """Return T_i x_i, rounded: what `project_nodes` does inside compiled code."""
+        full, partial, matrices, thin, rows, indptr = self.projectors
+        out = full * x
+        if len(partial):
+            out[partial] = np.einsum("pkj,pj->pk", matrices, x[partial])
+        if len(thin):
+            inside = x[thin]
+            along = images(rows, indptr, inside)
+            out[thin] = inside - sums(indptr, along[:, None] * rows)
+        return out
 
 
 class LocalConservation:

@@ -113,7 +113,7 @@ def rises(
     out += segments.sums(indptr, row_gap(rows, segments.images(X, indptr, w), slope))
 
 
-@compiled(allocates=False)
+@compiled(small=True, allocates=False)
 def hessians(X: FloatArray, indptr: IntArray, out: FloatArray) -> None:
     """Write ``(2 / m_i) X_i^T X_i`` (k, d, d)."""
     d = X.shape[1]
@@ -159,14 +159,13 @@ def _resolvents(
             L[a, a] += 1.0
         # In exact arithmetic no pivot is less than one.
         factorize(L, d, 1.0)
-        for c in range(d):
+        # The columns of the identity, and one more: what one loop does is compiled once.
+        for c in range(d + 1):
             for a in range(d):
-                x[a] = 1.0 if a == c else 0.0
+                x[a] = tau[i] * linear[i, a] if c == d else 1.0 if a == c else 0.0
             substitute(L, d, x)
             for a in range(d):
-                matrix[i, a, c] = x[a]
-        for a in range(d):
-            x[a] = tau[i] * linear[i, a]
-        substitute(L, d, x)
-        for a in range(d):
-            offset[i, a] = x[a]
+                if c == d:
+                    offset[i, a] = x[a]
+                else:
+                    matrix[i, a, c] = x[a]
