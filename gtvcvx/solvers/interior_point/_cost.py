@@ -32,8 +32,8 @@ class BlockwisePrices:
 
     Attributes
     ----------
-    rounds : float
-        Iterations: the median.
+    rounds, linear_rounds : float
+        Iterations: the median, and that of systems of linear equations.
     call : float
         An iteration, before it does anything.
     multiplication, factor : float
@@ -48,6 +48,7 @@ class BlockwisePrices:
     """
 
     rounds: float = 12.0
+    linear_rounds: float = 1.0
     call: float = 2e5
     multiplication: float = 0.3
     factor: float = 7.0
@@ -128,8 +129,8 @@ class Alternative:
     """The interior-point methods for a problem, made when somebody asks.
 
     Our own comes first where it fits; with quadratic losses only in raw units, where iterations
-    take many times as many, and with p-norms. Clarabel follows, where that has got stuck. Of other
-    quadratic losses the cheaper of the two comes first.
+    take many times as many, with p-norms, and where the penalty is quadratic, too. Clarabel
+    follows, where that has got stuck. Of other quadratic losses the cheaper of the two comes first.
 
     Parameters
     ----------
@@ -169,7 +170,13 @@ class Alternative:
             return False
         # With p-norms iterations take long, too, and Clarabel has a cone for each coordinate.
         powers = problem.penalty.to_data()["kind"] == "pnorm"
-        return not problem.losses.is_quadratic or self._raw or powers
+        return not problem.losses.is_quadratic or self._raw or powers or self._linear
+
+    @cached_property
+    def _linear(self) -> bool:
+        """Whether a step of Newton's method solves the problem: a system of linear equations."""
+        quadratic = self._problem.losses.is_quadratic and self._kinds.isdisjoint(CONSTRAINTS)
+        return self._smooth_penalty and quadratic
 
     @cached_property
     def _plan(self) -> Plan | None:
@@ -241,6 +248,8 @@ class Alternative:
     def _many(self) -> float:
         """Iterations of our own method, longer ones counted as more."""
         prices = self._prices.blockwise
+        if self._linear:
+            return prices.linear_rounds
         return prices.rounds * (1.0 if self._kinds.isdisjoint(CONSTRAINTS) else prices.constrained)
 
     @property
@@ -291,6 +300,8 @@ class Alternative:
 
     @property
     def _fewest(self) -> int:
+        if self._linear:
+            return STALLING.fewest_linear
         if not self._kinds.isdisjoint(KINKED):
             return STALLING.fewest_kinked
         quadratic = self._kinds <= {"squared", "point", "ridge", *CONSTRAINTS}
@@ -303,8 +314,7 @@ class Alternative:
     def _rounds(self) -> float:
         if not self._kinds.isdisjoint({"logistic", "poisson", MULTINOMIAL}):
             return self._prices.exponential_rounds
-        only_equations = self._smooth_penalty and self._problem.losses.is_quadratic
-        return 1.0 if only_equations else self._prices.rounds
+        return 1.0 if self._linear else self._prices.rounds
 
     @cached_property
     def _row_entries(self) -> float:

@@ -32,6 +32,9 @@ class StallingSettings:
     fewest_kinked : int
         The same of most problems whose rows have kinks: of 30 random ones with 20 to 500 nodes 6
         took fewer.
+    fewest_linear : int
+        The same of systems of linear equations: of 24 random ones with 41 to 533 nodes 9 took
+        fewer, and as many gave way to a factorization.
     fewest_shrunk : int
         The same with l1 terms and no kinks, polishes and checks included: of 30 random ones those
         alone took as long as most of these.
@@ -57,6 +60,7 @@ class StallingSettings:
 
     fewest: int = 100
     fewest_kinked: int = 500
+    fewest_linear: int = 200
     fewest_shrunk: int = 300
     fewest_modelled: int = 1000
     fewest_raw: int = 10
