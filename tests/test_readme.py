@@ -33,7 +33,7 @@ def test_the_first_two_blocks_are_the_two_commands():
     (_, job), (_, tests) = BLOCKS[:2]
     assert job == "python -m pip install . && gtvcvx demo\n"
     assert tests.startswith(INSTALL)
-    assert tests.rstrip().endswith("python -m pytest -q")
+    assert tests.rstrip().endswith("python -m pytest -q -n auto --dist loadfile")
 
 
 def test_python_blocks_run(tmp_path, monkeypatch, capsys):
