@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._deadline import look
 from gtvcvx.distributed._clock import AgreedClock
 from gtvcvx.distributed._halo import Halo, Routes
 from gtvcvx.distributed._manifest import Manifest
@@ -158,6 +159,9 @@ class Parts(Sequence[Part]):
         ------
         KeyboardInterrupt
             Ctrl-C was pressed at rank 0: in all workers after the same sum.
+        Expired
+            The deadline has passed, see `gtvcvx._deadline`: in all workers, too. Until the next sum
+            none of them finds that it has, whatever the losses of its own shards look at.
         """
         return np.asarray(np.add.reduce(self._all(rows), axis=0))
 
@@ -173,6 +177,7 @@ class Parts(Sequence[Part]):
         data[:, _HEAD:] = own.reshape(len(own), -1)
         found = np.concatenate(self.fabric.all_gather(data))
         self.clock.hear(*found[0, :_HEAD].tolist())
+        look()
         return found[:, _HEAD:].reshape(len(found), *own.shape[1:])
 
     def add_nodes(self, arrays: Sequence[FloatArray]) -> float:
