@@ -40,8 +40,8 @@ def test_the_time_may_be_over_at_any_sum(tmp_path, monkeypatch):
     solve(tmp_path, workers=2, max_iter=20)
     total = seen
     # Set-up and the first point, and the gap of the last one.
-    for last in (*range(5, 30, 4), *range(total - 25, total, 4)):
-        seen = 0
+    for moment in (*range(5, 30, 4), *range(total - 25, total, 4)):
+        seen, last = 0, moment
         run = solve(tmp_path, workers=2, max_iter=20, time_limit=100.0)
         assert run.status == "user_limit"
         assert run.dual_value <= exact + 1e-9 <= run.value + 2e-9
