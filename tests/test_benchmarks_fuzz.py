@@ -145,3 +145,10 @@ def test_one_command_runs_the_family(tmp_path):
     assert result["name"] == "1"
     assert result["clarabel"] > 0
     assert (tmp_path / "fuzz-1-1.md").read_text() in done.stdout + "\n"
+
+
+def test_directions_that_no_rows_determine_do_not_run_away():
+    """Components of few rows, raw units: in twice the digits, points went for 1e20 along them."""
+    problem = module("fuzz").draw(20261201, 60).instance().problem()
+    found = problem.solve(rtol=1e-9, atol=1e-6, max_iter=100, verbose=False)
+    assert found.status == "optimal"

@@ -63,10 +63,15 @@ class TwofoldCholesky:
     node : ndarray, shape (N,)
         Of each row.
     X : ndarray, shape (N, d)
+    shift : float
+        Share of the diagonal that is added to it.
     """
 
-    def __init__(self, plan: Plan, edges: IntArray, node: IntArray, X: FloatArray) -> None:
+    def __init__(
+        self, plan: Plan, edges: IntArray, node: IntArray, X: FloatArray, shift: float = 0.0
+    ) -> None:
         self._plan, self._edges, self._node, self._X = plan, edges, node, X
+        self._shift = shift
         d = X.shape[1]
         self._panels = np.empty((2, plan.entries(d)))
         self._rests = np.empty((2, plan.waiting * d * d))
@@ -80,6 +85,8 @@ class TwofoldCholesky:
         """
         blocks = np.stack([P, np.zeros_like(P)])
         twofold.assemble(blocks, self._node, self._X, row_weights, self._edges, edge_weights)
+        high, low = (np.einsum("nii->ni", part) for part in blocks)
+        low[:] += self._shift * high
         room = self._rests, self._front, self._space[0]
         twofold.factorize(self._plan, blocks, edge_weights, self._panels, *room)
 

@@ -177,9 +177,11 @@ class Newton:
         self._begin_with(mu)
         # Products are to be as large as what is missing may be wrong by: that of constraints, whose
         # multipliers make up for it, and of squares in large units, whose residuals are rounding.
-        # With p-norms small products are better found from small ones.
+        # With p-norms small products are better found from small ones; smooth penalties have none,
+        # and points of rows without an end would go astray where nothing holds them.
         larger = self.imbalance > mu * self._degree > 0.0
-        if larger and (slopes.constrained.any() or not isinstance(self._flow, Powers)):
+        kinked = self._flow.degree > 0 and not isinstance(self._flow, Powers)
+        if larger and (slopes.constrained.any() or kinked):
             self._begin_with(self.imbalance / self._degree)
 
     def _begin_with(self, mu: float) -> None:

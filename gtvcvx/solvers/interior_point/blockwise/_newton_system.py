@@ -16,6 +16,9 @@ from gtvcvx.solvers.interior_point.blockwise._sums import Sums
 
 # Multiplications of a factorization in twice the digits, at most: it takes half a second.
 MOST_TWOFOLD = 3e8
+# Share of the diagonal that is added to it then: along what neither rows nor edges determine, such
+# as some directions of components with few rows, points would go for 1e20.
+TWOFOLD_SHIFT = 3e-25
 
 
 class Move(NamedTuple):
@@ -64,7 +67,7 @@ class NewtonSystem:
         if self.twofold or self._plan.multiplications(self._X.shape[1]) > MOST_TWOFOLD:
             return
         edges = self._problem.graph.edges
-        self._factor = TwofoldCholesky(self._plan, edges, self._node, self._X)
+        self._factor = TwofoldCholesky(self._plan, edges, self._node, self._X, TWOFOLD_SHIFT)
         self.factorize(self._P, self._row_weights, self._edge_weights)
 
     def factorize(self, P: FloatArray, row_weights: FloatArray, edge_weights: FloatArray) -> None:
