@@ -266,8 +266,16 @@ class Alternative:
     def least_cost(self) -> float:
         """Lower bound on the cost that takes no ordering: as if little filled in."""
         if self._blockwise:
-            return self._least_blockwise / self.iteration
+            # To ask takes as long as a single step does: on dense graphs more than iterations do.
+            asking = self._least_ordering if self._linear else 0.0
+            return (self._least_blockwise + asking) / self.iteration
         return self._least_conic / self.iteration if self._conic else math.inf
+
+    @property
+    def _least_ordering(self) -> float:
+        """What the ordering takes that would tell what is filled in."""
+        graph = self._problem.graph
+        return self._prices.blockwise.filled * (graph.n_nodes + graph.n_edges)
 
     @property
     def _least_conic(self) -> float:

@@ -384,3 +384,13 @@ def test_a_system_of_linear_equations_is_solved_by_one_factorization():
     boxed = [loss + gtv.Box(-1.0, 1.0) for loss in squares]
     bounded = gtv.GTVProblem(graph, boxed, quadratic, 0.1)
     assert Alternative(bounded, 1e-6, False).fewest < Alternative(linear, 1e-6, False).fewest
+
+
+def test_no_factorization_of_a_dense_graph_is_ordered_to_learn_that_it_takes_long(monkeypatch):
+    rng = np.random.default_rng(0)
+    n = 200
+    edges = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.5]
+    squares = gtv.SquaredLoss.stack(rng.standard_normal((n, 3, 2)), rng.standard_normal((n, 3)))
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(n, edges), squares, "squared", 0.1)
+    monkeypatch.setattr(Alternative, "_plan", property(lambda _: pytest.fail("it was ordered")))
+    assert problem.solve().info["method"] == "primal-dual"
