@@ -21,6 +21,14 @@ settings.register_profile(
 settings.load_profile("gtvcvx")
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are called after their argument: gzip's hold the second at which they were made.
+
+    Tests that run on several cores are collected by each of them, and all have to name them alike.
+    """
+    return argname if isinstance(val, bytes) else None
+
+
 def _share(path: str) -> None:
     """Let every test file, in whatever folder, say ``from _instances import ...``.
 

@@ -1,7 +1,10 @@
 """What runs before a commit is what CI runs."""
 
+import gzip
 import re
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 HOOKS = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
@@ -29,3 +32,11 @@ def test_the_site_is_built_strictly_and_its_links_are_checked():
     assert " -nWq " in build
     folder = build.split()[-1]
     assert check == f"python docs/check_links.py {folder}"
+
+
+@pytest.mark.parametrize("content", [gzip.compress(b"made this very second")])
+def test_every_core_calls_a_test_by_the_same_name(content, request):
+    # README's command lets each core collect the suite: named after their content, compressed
+    # bytes would be two tests for two cores.
+    assert content.startswith(b"\x1f\x8b")
+    assert request.node.name == "test_every_core_calls_a_test_by_the_same_name[content]"
