@@ -177,18 +177,6 @@ def root(v: Number, k: int) -> tuple[int, int]:
     return low, low + (rest != 0 or low * low != square)
 
 
-def integer_root(n: int, b: int) -> int:
-    """Return the largest integer whose b-th power is at most n >= 0."""
-    if b == 2 or n == 0:
-        return math.isqrt(n)
-    x = 1 << -(-n.bit_length() // b)  # above the root, from where Newton's method descends
-    while True:
-        y = ((b - 1) * x + n // x ** (b - 1)) // b
-        if y >= x:
-            return x
-        x = y
-
-
 # Correctly rounded to 60 digits and handed on in units of 10^-50 with a margin of one unit, which
 # covers the rounding of the argument (each function says why).
 _TRAPS = [InvalidOperation, DivisionByZero, Overflow]

@@ -639,81 +639,92 @@
     return { lower, upper: new Rational(root + 1n, e, q.d) };
   }
 
-  /** Numbers of the enclosures below are integers in units of 2^-FIX. */
-  const FIX = 384;
-  const UNIT = 1n << BigInt(FIX);
-
-  /** 2^FIX atanh(1/k), less at most 400 units: each of fewer than 200 terms loses below two. */
-  function arctanhOfInverse(k) {
-    const square = BigInt(k * k);
-    let power = UNIT / BigInt(k);
-    let total = 0n;
-    for (let i = 1n; power > 0n; i += 2n) {
-      total += power / i;
-      power /= square;
-    }
-    return total;
-  }
-
-  /** 2^FIX ln 2, within 2^14 units: ln 2 = 18 atanh(1/26) - 2 atanh(1/4801) + 8 atanh(1/8749). */
-  const LN2 =
-    18n * arctanhOfInverse(26) - 2n * arctanhOfInverse(4801) + 8n * arctanhOfInverse(8749);
-
-  /**
-   * Enclosure of ln q for q > 0, of width 2^-330.
-   *
-   * q = 2^k m with 1/2 < m < 2, and ln m = 2 atanh t with t = (m - 1)/(m + 1), |t| < 1/3. m is
-   * rounded by a unit and t by two; each of fewer than 130 terms loses below three units, and the
-   * tail is below one: fewer than 2^10 units. |k| < 2^25, times the 2^14 units of ln 2, is 2^39.
-   * What is added on both sides is 2^53.
-   */
-  function logarithmOf(q) {
-    spend(1500);
-    const k = bitLength(q.n) - bitLength(q.d) + q.e;
-    const m = new Rational(q.n, q.e - k, q.d).floor(FIX);
-    const t = ((m - UNIT) << BigInt(FIX)) / (m + UNIT);
-    const square = (t * t) >> BigInt(FIX);
-    let power = t;
-    let total = 0n;
-    for (let i = 1n; power !== 0n && power !== -1n; i += 2n) {
-      total += power / i;
-      power = (power * square) >> BigInt(FIX);
-    }
-    const value = 2n * total + BigInt(k) * LN2;
-    const width = 1n << 53n;
-    return { lower: new Rational(value - width, -FIX), upper: new Rational(value + width, -FIX) };
-  }
-
   /** Arguments of exp above are not enclosed. */
   const LARGEST_EXPONENT = new Rational(1n, 14);
   /** exp x is below, for x < -2^14: 2^14 / ln 2 is 23637.1. */
   const TINY = new Rational(1n, -23637);
 
-  /**
-   * Enclosure of exp x for x <= 2^14, of relative width 2^-350.
-   *
-   * x = k ln 2 + f with |f| < 1.1; f is off by fewer than 2^30 units (|k| < 2^15 times 2^14). exp f is
-   * the 2^12-th power of exp(f/2^12): fewer than 60 Taylor terms lose below two units each, and 12
-   * squarings double the relative error and add two units each: all in all below
-   * 2^30 + 2^12 (1 + 2^7 + 2 12) 2 < 2^32 units, times exp f < 3.1. What is added is 2^34.
-   */
-  function exponentialOf(x) {
-    if (x.below(LARGEST_EXPONENT.neg())) return { lower: ZERO, upper: TINY };
-    spend(600);
-    const fixed = x.floor(FIX);
-    const k = (fixed + LN2 / 2n) / LN2;
-    const step = (fixed - k * LN2) >> 12n;
-    let term = UNIT;
-    let total = 0n;
-    for (let i = 1n; term !== 0n && term !== -1n; i += 1n) {
-      total += term;
-      term = ((term * step) >> BigInt(FIX)) / i;
+  /** Logarithms and exponentials in integers of units of 2^-bits, bits at most 384. */
+  function enclosures(bits) {
+    const shift = BigInt(bits);
+    const unit = 1n << shift;
+
+    /** 2^bits atanh(1/k), less at most 400 units: each of fewer than 200 terms loses below two. */
+    function arctanhOfInverse(k) {
+      const square = BigInt(k * k);
+      let power = unit / BigInt(k);
+      let total = 0n;
+      for (let i = 1n; power > 0n; i += 2n) {
+        total += power / i;
+        power /= square;
+      }
+      return total;
     }
-    for (let i = 0; i < 12; i += 1) total = (total * total) >> BigInt(FIX);
-    const width = 1n << 34n;
-    const e = Number(k) - FIX;
-    return { lower: new Rational(total - width, e), upper: new Rational(total + width, e) };
+
+    /** 2^bits ln 2, within 2^14 units: ln 2 = 18 atanh(1/26) - 2 atanh(1/4801) + 8 atanh(1/8749). */
+    const ln2 =
+      18n * arctanhOfInverse(26) - 2n * arctanhOfInverse(4801) + 8n * arctanhOfInverse(8749);
+
+    /**
+     * Enclosure of ln q for q > 0, of width 2^54 units.
+     *
+     * q = 2^k m with 1/2 < m < 2, and ln m = 2 atanh t with t = (m - 1)/(m + 1), |t| < 1/3. m is
+     * rounded by a unit and t by two; each of fewer than 130 terms loses below three units, and the
+     * tail is below one: fewer than 2^10 units. |k| < 2^25, times the 2^14 units of ln 2, is 2^39.
+     * What is added on both sides is 2^53.
+     */
+    function logarithm(q) {
+      spend(2 * bits);
+      const k = bitLength(q.n) - bitLength(q.d) + q.e;
+      const m = new Rational(q.n, q.e - k, q.d).floor(bits);
+      const t = ((m - unit) << shift) / (m + unit);
+      const square = (t * t) >> shift;
+      let power = t;
+      let total = 0n;
+      for (let i = 1n; power !== 0n && power !== -1n; i += 2n) {
+        total += power / i;
+        power = (power * square) >> shift;
+      }
+      const value = 2n * total + BigInt(k) * ln2;
+      const width = 1n << 53n;
+      return {
+        lower: new Rational(value - width, -bits),
+        upper: new Rational(value + width, -bits),
+      };
+    }
+
+    /**
+     * Enclosure of exp x for x <= 2^14, of relative width 2^34 units.
+     *
+     * x = k ln 2 + f with |f| < 1.1; f is off by fewer than 2^30 units (|k| < 2^15 times 2^14). exp f
+     * is the 2^12-th power of exp(f/2^12): fewer than 60 Taylor terms lose below two units each, and
+     * 12 squarings double the relative error and add two units each: all in all below
+     * 2^30 + 2^12 (1 + 2^7 + 2 12) 2 < 2^32 units, times exp f < 3.1. What is added is 2^34.
+     */
+    function exponential(x) {
+      if (x.below(LARGEST_EXPONENT.neg())) return { lower: ZERO, upper: TINY };
+      spend(bits);
+      const fixed = x.floor(bits);
+      const k = (fixed + ln2 / 2n) / ln2;
+      const step = (fixed - k * ln2) >> 12n;
+      let term = unit;
+      let total = 0n;
+      for (let i = 1n; term !== 0n && term !== -1n; i += 1n) {
+        total += term;
+        term = ((term * step) >> shift) / i;
+      }
+      for (let i = 0; i < 12; i += 1) total = (total * total) >> shift;
+      const width = 1n << 34n;
+      const e = Number(k) - bits;
+      return { lower: new Rational(total - width, e), upper: new Rational(total + width, e) };
+    }
+
+    return { logarithm, exponential };
   }
+
+  const { logarithm: logarithmOf, exponential: exponentialOf } = enclosures(384);
+  /** For powers, of which there are many: wide by 2^-130 and, times an exponent, still by little. */
+  const COARSE = enclosures(192);
 
   /** Enclosure of ln(1 + exp z). */
   function softplusOf(z) {
@@ -737,10 +748,16 @@
       for (let i = s.floor(0); i > 0n; i -= 1n) exact = exact.mul(x);
       return { lower: exact, upper: exact };
     }
-    const { lower, upper } = logarithmOf(x);
-    const top = x.below(ONE) ? smaller(s.mul(upper), ZERO) : s.mul(upper);
-    const above = exponentialOf(top).upper;
-    return { lower: larger(exponentialOf(s.mul(lower)).lower, ZERO), upper: above };
+    const { lower, upper } = COARSE.logarithm(x);
+    const least = s.mul(lower);
+    const most = x.below(ONE) ? smaller(s.mul(upper), ZERO) : s.mul(upper);
+    const wide = most.sub(least);
+    const below = COARSE.exponential(least);
+    // exp(y + h) <= (1 + 2 h) exp(y) for 0 <= h <= 1
+    const above = wide.above(ONE)
+      ? COARSE.exponential(most).upper
+      : below.upper.mul(ONE.add(wide.times(2)));
+    return { lower: larger(below.lower, ZERO), upper: above };
   }
 
   /** Enclosure of the sum of the powers x^s, for x from 0 to 1. */

@@ -12,11 +12,11 @@ import pytest
 from _plain_instances import instance, solve
 
 import verify
+from verify.kernel import grid_powers, work
 from verify.kernel import powers as powers_module
-from verify.kernel import work
 from verify.kernel.data import canonical, digest
-from verify.kernel.numbers import TEN50, integer_root
-from verify.kernel.powers import BITS, PowerNorm, power, short_power
+from verify.kernel.grid_powers import GRID
+from verify.kernel.powers import PowerNorm
 
 DIGITS = Context(200)
 # 4/3 as the double that it is has no short exponents, 1 + 2^-52 a q of 4.5e15.
@@ -49,7 +49,7 @@ def vectors(count: int) -> list[list[int]]:
 def test_norms_are_enclosed_tightly(p: float) -> None:
     rule = PowerNorm(p)
     for v in vectors(20):
-        low, high = rule.value(v)
+        low, high = (Fraction(x, 1 << GRID) for x in rule.value(v))
         true = norm(v, rule.p)
         assert low <= true * (1 + TINY), v
         assert true * (1 - TINY) <= high, v
@@ -58,14 +58,19 @@ def test_norms_are_enclosed_tightly(p: float) -> None:
 
 @pytest.mark.parametrize("p", EXPONENTS[:-3])
 def test_flows_are_told_from_their_capacity(p: float) -> None:
-    """A part in 10^15 is enough to decide on either side, and what is outside is never let in."""
+    """A part in 10^30 is enough to decide on either side, and what is outside is never let in."""
     rule = PowerNorm(p)
     for u in vectors(20):
         true = norm(u, rule.q) * (1 << 500)
         flow = [x << 500 for x in u]
-        assert rule.is_within(flow, int(true * (1 + Fraction(1, 10**15)))) is True
-        assert rule.is_within(flow, int(true * (1 - Fraction(1, 10**15)))) is False
-        assert rule.is_within(flow, int(true * (1 - TINY))) is not True
+        for digits in (15, 20, 25, 30):
+            part = Fraction(1, 10**digits)
+            assert rule.is_within(flow, int(true * (1 + part))) is True
+            assert rule.is_within(flow, int(true * (1 - part))) is False
+        for digits in (35, 36, 37, 38, 40, 100):
+            part = Fraction(1, 10**digits)
+            assert rule.is_within(flow, int(true * (1 + part))) is not False
+            assert rule.is_within(flow, int(true * (1 - part))) is not True
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
@@ -74,78 +79,74 @@ def test_one_entry_at_its_capacity_is_decided_exactly(p: float) -> None:
     assert rule.is_within([0, -7], 7) is True
     assert rule.is_within([0, above], 7) is False
     assert rule.is_within([3, -4], 7) is True
-    assert rule.value([0, -7, 0]) == (7, 7)
+    assert rule.value([0, -7, 0]) == (7 << GRID, 7 << GRID)
     assert rule.is_within([0, 0], 7) is True
 
 
 @pytest.mark.parametrize(
-    ("parts", "top", "answer"),
+    ("parts", "answer"),
     [
-        ([(1, 2), (1, 2)], (4, 5), True),
-        ([(1, 2), (1, 3)], (4, 6), None),
-        ([(1, 2), (2, 3)], (2, 2), False),
-        ([(1, 2), (2, 3)], (2, 3), None),
+        ([(1, 2), (2, 3)], True),
+        ([(1, 2), (2, 4)], None),
+        ([(1, 2), (4, 5)], None),
+        ([(2, 3), (4, 5)], False),
     ],
 )
 def test_flows_are_decided_by_the_far_sides(
-    parts: Any, top: Any, answer: bool | None, monkeypatch: pytest.MonkeyPatch
+    parts: list[tuple[int, int]], answer: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Upper bounds of powers against the lower one of the capacity, or the other way round."""
-    monkeypatch.setattr(powers_module, "powers", lambda *arguments: (parts, top))
+    """Upper bounds of powers against 1, or lower ones; in fifths here."""
+    found = iter(parts)
+    monkeypatch.setattr(powers_module, "ONE", 5)
+    monkeypatch.setattr(grid_powers, "power", lambda *arguments: next(found))
     assert PowerNorm(3.0).is_within([2, 2], 3) is answer
 
 
 def test_norms_are_enclosed_by_the_far_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Units that are wrong by much, on the sides that are said."""
-    found = [([(5, 7), (8, 11)], (9, 11)), ([(3, 4)], (2, 2)), ([(6, 8)], (2, 2))]
+    """Powers that are wrong by much, on the sides that are said; in tenths here."""
+    found = [(3, 7), (8, 11), (12, 13)]
     seen = []
 
-    def powers(values: Any, top: Any, s: Fraction) -> Any:
-        seen.append((list(values), top, s))
+    def power(*arguments: int) -> tuple[int, int]:
+        seen.append(arguments)
         return found[len(seen) - 1]
 
-    monkeypatch.setattr(powers_module, "powers", powers)
-    assert PowerNorm(3.0).value([-2, 5]) == (Fraction(5 * 3, 2), 5 * 4)
-    third = Fraction(1, 3)
-    ratios = [Fraction(13, 11)], [Fraction(18, 9)]
-    assert seen == [([2, 5], 5, 3), (ratios[0], 1, third), (ratios[1], 1, third)]
+    monkeypatch.setattr(powers_module, "ONE", 10)
+    monkeypatch.setattr(grid_powers, "power", power)
+    # 13/10 times 1 + (18 - 11) / (3 11), rounded up
+    assert PowerNorm(3.0).value([-2, 5]) == (5 * 12, 5 * (13 + 2 + 1))
+    assert seen == [(2, 5, 3, 1), (5, 5, 3, 1), (11, 10, 1, 3)]
     seen.clear()
-    found[0] = [(0, 7), (8, 11)], (9, 11)  # the largest is one of the sum, whatever its enclosure
+    found[0], found[1] = (0, 7), (8, 11)  # the largest is one of the sum, whatever is found
     PowerNorm(3.0).value([-2, 5])
-    assert seen[1] == ([1], 1, third)
+    assert seen[2] == (10, 10, 1, 3)
 
 
-def test_short_powers_are_the_integers_below_and_above() -> None:
-    rng = random.Random(1)
-    for _ in range(300):
-        s = Fraction(rng.randint(1, 16), rng.randint(1, 16))
-        x = Fraction(rng.getrandbits(80) + 1, rng.choice((1, 3, 1 << 70)))
-        low, high = short_power(x, s)
-        goal = x**s.numerator * (1 << BITS * s.denominator)
-        if s.denominator == 1:
-            assert low == high == goal
-        else:
-            assert low**s.denominator <= goal <= high**s.denominator
-            assert (high == low) == (low**s.denominator == goal)
-            assert high - low <= 1
+def integer_root(n: int, q: int) -> int:
+    """Return the largest integer whose q-th power is at most n."""
+    low, high = 0, 2 << n.bit_length() // q
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if middle**q <= n else (low, middle)
+    return low
 
 
-def test_roots_of_integers() -> None:
-    for b in range(2, 17):
-        for n in (0, 1, 2, 7, 2**b, 3**b - 1, 3**b, 10**60 + 1, 7 ** (9 * b), 7 ** (9 * b) - 1):
-            root = integer_root(n, b)
-            assert root**b <= n < (root + 1) ** b
+@pytest.mark.parametrize("p", [1.5, 1.25, 1.0625])
+def test_integer_powers_of_flows_are_compared_exactly(p: float) -> None:
+    """One unit of the second entry, 2^-400 of the capacity, makes the difference."""
+    rule = PowerNorm(p)
+    # 1.0625 has q = 17, which is not multiplied out: undecided next to the capacity
+    q, cap = int(rule.q), 3 << 400
+    first = cap - (cap >> 9)
+    second = integer_root(cap**q - first**q, q)
+    exact = q <= powers_module.SHORT
+    assert rule.is_within([first, second], cap) is (True if exact else None)
+    assert rule.is_within([first, second + 1], cap) is (False if exact else None)
 
 
-def test_other_powers_are_enclosed() -> None:
-    """With exponents so large that the rounding of a logarithm is all there is, too."""
-    tiny = [Fraction(1, 10**k) for k in (20, 70, 90)]
-    for x in (Fraction(1, 3), 1 - tiny[0], 1 - tiny[1], tiny[2]):
-        for s in (Fraction(1, 10**6), Fraction(17, 16), Fraction(10**20), Fraction(10**65)):
-            low, high = power(x, s)
-            assert 0 <= low <= oracle(x, s) * TEN50 <= high <= TEN50 + 3
-    low, high = power(Fraction(7, 2), Fraction(1, 17))
-    assert low < oracle(Fraction(7, 2), Fraction(1, 17)) * TEN50 < high <= low + 10
+def test_sums_of_cubes() -> None:
+    assert PowerNorm(1.5).is_within([3, 4, 5], 6) is True
+    assert PowerNorm(1.5).is_within([9, 10], 12) is False  # 12^3 + 1
 
 
 def solved(p: float, d: int, loss: str = "unlabelled") -> tuple[dict[str, Any], Any, Any]:
