@@ -115,7 +115,8 @@ class Correction:
         barrier = max(BARRIER * self.value / entries, LEAST_BARRIER)
         rows, most = [], np.zeros(inst.d)
         for part, r in zip(self.parts, point.r, strict=True):
-            typical = np.abs(r) + 1e-3 * np.abs(r).max(initial=0.0)
+            # Coordinates have different units.
+            typical = np.abs(r) + 1e-3 * np.abs(r).max(axis=0, initial=0.0)
             rows.append(interval_weights(part, r, typical, barrier, least))
             own = np.einsum("njj->nj", part.hessian(rows[-1]))
             most = np.maximum(most, own.max(axis=0, initial=0.0))

@@ -132,6 +132,8 @@ class DualSearch:
         Solutions found on the way, candidates for a refutation.
     notes : list of str
         Why a source had nothing, for the reader.
+    ended : bool
+        Whether no other flow is of use.
     """
 
     def __init__(
@@ -150,6 +152,7 @@ class DualSearch:
         self.constraints, self.clock, self.may_solve = constraints, clock, may_solve
         self.points: list[FloatArray] = []
         self.notes: list[str] = []
+        self.ended = False
 
     def value(self, w: FloatArray) -> float:
         """Return P(w) in floats, infinity where that overflows."""
@@ -209,6 +212,8 @@ class DualSearch:
         inst = self.inst
         if self.u is not None:
             yield self.u, self.w
+        if self.ended:
+            return
         if not self.may_solve:
             given = "no flow was given" if self.u is None else "the given flow does not suffice"
             self.notes.append(f"{given}, and search=False forbids to look for another")
@@ -222,7 +227,7 @@ class DualSearch:
             point, _ = self.constraints.moved(found)
             self.points.append(point)
             yield as_table(solution.u, (len(inst.edges), inst.d), "problem.solve().u"), point
-            if self.clock.expired():
+            if self.clock.expired() or self.ended:
                 return
         from verify.certificates._dual_problem import (  # CVXPY takes a second to import
             consensus,

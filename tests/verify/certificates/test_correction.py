@@ -121,6 +121,33 @@ def test_rounding_of_raw_units_is_made_up_and_ends_stay() -> None:
     assert before > 1e-3  # slopes at kinks are a guess: there was something to correct
 
 
+@pytest.mark.parametrize("other", [1.0, 1e12])
+def test_room_at_an_end_is_none_of_other_coordinates(other: float) -> None:
+    """A bound's multiplier at zero moved for free where one of another unit was large."""
+    data = instance(2, "unlabelled", "l2", n=2)
+    data["terms"] = [
+        {
+            "kind": "box",
+            "node": np.arange(2),
+            "lower": np.zeros((2, 2)),
+            "upper": np.full((2, 2), np.inf),
+        }
+    ]
+    inst = load(data)
+    parts = list(inst.parts)
+    correction = Correction(inst, parts, np.ones((2, 2)), np.ones(len(inst.edges), dtype=bool))
+    r = [np.array([[0.0, -other], [-1.0, -other]]) for _ in parts]
+    r = [part.function.clip(v) for part, v in zip(parts, r, strict=True)]
+    (weights,) = (
+        w
+        for part, w in zip(
+            parts, correction._metric(DualPoint(np.zeros((1, 2)), r), 1e-9).r, strict=True
+        )
+        if np.isinf(part.function.lo).any()
+    )
+    assert weights[0, 0] < 1e-20 * weights[1, 0]
+
+
 def test_what_is_beyond_its_bounds_is_put_back() -> None:
     data, w, u = _planted()
     inst = load(data)

@@ -115,15 +115,22 @@ class _LargeBuilder(Builder):
                 )
         except NoWitness as reason:
             self.notes.append(str(reason))
-            self.refused = True
+            self._refuse(candidate)
             return proof
         result = self.checked({"dual": found.dual}, found.members)
         if result.status == "REFUTED":
             self.notes.append(f"the builder's witness was refused: {result.reason}")
-            self.refused = True
+            self._refuse(candidate)
             return proof
         other = Proof(result, found.dual, found)
         return other if proof is None or _is_better(result, proof.result) else proof
+
+    def _refuse(self, candidate: Candidate) -> None:
+        """Note that the grids are too coarse; another flow need not be found, but finer numbers."""
+        self.refused = True
+        value = self.search.value(self.w)
+        if candidate.hope >= value - self.rtol * max(1.0, abs(value)):
+            self.search.ended = True
 
     def refute(self, proof: Proof) -> Certificate:
         """Look for a better point among our own solutions, else leave it unproved."""

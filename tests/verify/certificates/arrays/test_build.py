@@ -152,6 +152,22 @@ def test_no_search_and_no_time(tmp_path: Path) -> None:
     assert verify.check(written(late, tmp_path)).status == "UNPROVED"
 
 
+def test_where_grids_are_too_coarse_nothing_is_solved_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A flow that suffices in floats goes to texts at once."""
+    problem, solution = geometric(300)
+
+    def none(*arguments: Any) -> None:
+        raise _build.NoWitness("does not fit")
+
+    monkeypatch.setattr(_build, "grid_flow", none)
+    monkeypatch.setattr(gtv.GTVProblem, "solve", none)
+    found = verify.certify(problem, solution.w, solution.u)
+    assert found.status == "CERTIFIED"
+    assert not isinstance(found.document, ArraysDocument)
+
+
 @pytest.mark.parametrize(
     "change",
     [
