@@ -42,7 +42,7 @@ def _inverse(i: int) -> tuple[int, int]:
 @cache
 def _exp(j: int) -> int:
     """Return exp(j / 256)."""
-    return numbers.exponential(Fraction(j, 1 << _INDEX))[0] * ONE // numbers.TEN50
+    return int(numbers.exponential(Fraction(j, 1 << _INDEX)) * ONE)
 
 
 def logarithm(n: int, d: int) -> tuple[int, int]:

@@ -12,8 +12,9 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any
 
-from verify.kernel import numbers, work
-from verify.kernel.numbers import TEN50, Bounds, Number, by_denominator, exactly, quotients
+from verify.kernel import exponentials, numbers, work
+from verify.kernel.grid_powers import ONE
+from verify.kernel.numbers import Bounds, Number, by_denominator, exactly, quotients
 from verify.kernel.rules import ENCLOSED, FINE, RULES
 from verify.kernel.verdict import Verdict, false
 
@@ -190,7 +191,7 @@ class RowTerm(RuleTerm):
         self.y, self.extra = y[: len(self.node)], y[len(self.node) :]
 
     def charge(self, rational: int, width: int, sums: int) -> None:
-        """Count the work of one pass over the rows; logarithms have 60 digits."""
+        """Count the work of one pass over the rows."""
         super().charge(rational, width, sums)
         rows = len(self.node)
         work.operations(16 * rows)
@@ -236,7 +237,7 @@ class MultinomialTerm(Term):
         self.y = [int(float.fromhex(y)) for y in data["y"]]
 
     def charge(self, rational: int, width: int, sums: int) -> None:
-        """Count the work of one pass over the rows; logarithms have 60 digits."""
+        """Count the work of one pass over the rows."""
         super().charge(rational, width, sums)
         each = len(self.node) * self.classes
         work.charge(800 * each)
@@ -249,10 +250,10 @@ class MultinomialTerm(Term):
         unit, found = 1 << (k + self.k_x), list[tuple[int, int]]()
         for x, y, i in zip(self.x, self.y, self.node, strict=True):
             z = [dot(x, w[i][c :: self.classes]) for c in range(self.classes)]
-            found.append(numbers.log_sum_exp([Fraction(v - z[y], unit) for v in z]))
+            found.append(exponentials.log_sum_exp([Fraction(v - z[y], unit) for v in z]))
         lo, hi = (by_denominator((m, v[j]) for m, v in zip(self.m, found, strict=True))
                   for j in (0, 1))  # fmt: skip
-        return Bounds(quotients(lo, 0).lo / TEN50, quotients(hi, 0).hi / TEN50)
+        return Bounds(quotients(lo, 0).lo / ONE, quotients(hi, 0).hi / ONE)
 
     def dual(self, witness: object, name: str) -> tuple[Fraction, Image, int]:
         """Return an upper bound of h*(r), and sum x r^T per node in units 2^-k with that k."""
@@ -274,8 +275,8 @@ class MultinomialTerm(Term):
             p.append(1 - sum(p, Fraction(0)))
             if min(p) < 0:
                 raise self.outside(name, row)
-            found.append((m, sum(numbers.x_log_x(v)[1] for v in p)))
-        return quotients(by_denominator(found), 0).hi / TEN50
+            found.append((m, sum(exponentials.x_log_x(v)[1] for v in p)))
+        return quotients(by_denominator(found), 0).hi / ONE
 
 
 class RidgeTerm(Term):

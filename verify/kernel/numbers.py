@@ -1,8 +1,9 @@
 """Exact numbers of the kernel: scaled integers, rationals and outward enclosures.
 
 Every double is a dyadic rational, so tables of doubles become integers over one power of two.
-Square roots come from `math.isqrt`, logarithms and exponentials from `decimal`, whose results are
-correctly rounded; both are widened outwards. Standard library only, no floating-point arithmetic.
+Square roots come from `math.isqrt`, widened outwards, the few logarithms and exponentials of which
+`grid_powers` makes tables from `decimal`, whose results are correctly rounded. Standard library
+only, no floating-point arithmetic.
 """
 
 from __future__ import annotations
@@ -177,12 +178,8 @@ def root(v: Number, k: int) -> tuple[int, int]:
     return low, low + (rest != 0 or low * low != square)
 
 
-# Correctly rounded to 60 digits and handed on in units of 10^-50 with a margin of one unit, which
-# covers the rounding of the argument (each function says why).
 _TRAPS = [InvalidOperation, DivisionByZero, Overflow]
 _DECIMAL = Context(60, ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=_TRAPS)
-TEN50 = 10**50
-LARGEST_EXPONENT = 1 << 14  # exp of more has tens of thousands of digits
 
 
 def _decimal(x: Number) -> Decimal:
@@ -190,63 +187,11 @@ def _decimal(x: Number) -> Decimal:
     return _DECIMAL.divide(Decimal(x.numerator), Decimal(x.denominator))
 
 
-def _units(x: Decimal) -> tuple[int, int]:
-    """Return integers lo < x 10^50 < hi, with a margin of at least one on both sides."""
-    n, d = x.as_integer_ratio()
-    floor = n * TEN50 // d
-    return floor - 1, floor + 2
-
-
-def softplus(z: Number) -> tuple[int, int]:
-    """Enclose ln(1 + exp(z)) in units of 10^-50, as max(z, 0) + ln(1 + exp(-|z|))."""
-    lo, hi = 0, 1  # ln(1 + exp(-200)) < 1e-86
-    size = -z if z < 0 else z
-    if size < 200:  # the error of exp is below 201e-59 and ln(1 + .) does not enlarge it
-        lo, hi = _units(_DECIMAL.ln(_DECIMAL.add(Decimal(1), _DECIMAL.exp(_decimal(-size)))))
-    if z > 0:
-        base = z.numerator * TEN50
-        return lo + base // z.denominator, hi - (-base // z.denominator)
-    return lo, hi
-
-
-def log_sum_exp(z: Sequence[Number]) -> tuple[int, int]:
-    """Enclose ln(sum of exp(z_k)) in units of 10^-50, as max z + ln(sum of exp(z_k - max z)).
-
-    The sum is between 1 and their number: the error of its logarithm is no larger than its own.
-    """
-    most = max(z)
-    parts = [exponential(x - most) for x in z]
-    lo, hi = (Decimal(max(sum(part[j] for part in parts), TEN50)) for j in (0, 1))
-    base, rest = divmod(most.numerator * TEN50, most.denominator)
-    lower = _units(_DECIMAL.ln(_DECIMAL.divide(lo, TEN50)))[0]
-    upper = _units(_DECIMAL.ln(_DECIMAL.divide(hi, TEN50)))[1]
-    return base + max(lower, 0), base + upper + (rest > 0)
-
-
-def exponential(z: Number) -> tuple[int, int]:
-    """Enclose exp(z) in units of 10^-50, for z <= `LARGEST_EXPONENT`.
-
-    Rounding z moves exp(z) by a factor within 1 + 2e-55, its own rounding within 1 + 1e-59.
-    """
-    if z < -200:  # exp(-200) < 1e-86
-        return 0, 1
-    lo, hi = _units(_DECIMAL.exp(_decimal(z)))
-    slack = hi // 10**54
-    return lo - slack, hi + slack
+def exponential(z: Number) -> Fraction:
+    """Return exp(z) for 0 <= z <= 1, off by at most 1e-57: z and exp(z) are rounded."""
+    return Fraction(_DECIMAL.exp(_decimal(z)))
 
 
 def logarithm(x: Number) -> Fraction:
     """Return ln(x) for x > 0, off by at most 1e-59 (1 + |ln(x)|): x and ln(x) are rounded."""
     return Fraction(_DECIMAL.ln(_decimal(x)))
-
-
-def x_log_x(x: Number) -> tuple[Number, Number]:
-    """Enclose x ln(x) for x >= 0 in units of 10^-50.
-
-    Rounding x moves ln(x) by at most 1e-59, rounding ln(x) by at most 1e-59 |ln(x)|, together far
-    less than the margin of one unit for every x that fits in memory.
-    """
-    if x in (0, 1):
-        return 0, 0
-    lo, hi = _units(_DECIMAL.ln(_decimal(x)))
-    return x * lo, x * hi

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from verify.kernel import numbers
-from verify.kernel.numbers import TEN50, Number
+from verify.kernel import exponentials, numbers
+from verify.kernel.exponentials import x_log_x
+from verify.kernel.grid_powers import GRID, ONE
+from verify.kernel.numbers import Number
 
 Slopes = tuple[Number, Number] | None
 
@@ -93,17 +95,17 @@ def _exponential(
     function: Callable[[Number], tuple[int, int] | None],
     upper: Callable[[Number], Number | None],
 ) -> Rule:
-    """Return the rule of f(z) = g(z) - y z, hence f*(p) = g*(p + y), g and g* in units 10^-50."""
+    """Return the rule of f(z) = g(z) - y z, hence f*(p) = g*(p + y), with g and g* on the grid."""
 
     def value(z: Number, y: Number, extra: Number, one: int) -> tuple[Number, Number] | None:
         bounds, unit, linear = function(Fraction(z, one)), 4 * one * one, 4 * y * z
         if bounds is None:
             return None
-        return bounds[0] * unit // TEN50 - linear, -(-bounds[1] * unit // TEN50) - linear
+        return (bounds[0] * unit >> GRID) - linear, -(-bounds[1] * unit >> GRID) - linear
 
     def upper_conjugate(p: Number, y: Number, extra: Number, one: int) -> Number | None:
         bound = upper(Fraction(p + y, one))
-        return None if bound is None else -(-bound * 4 * one * one // TEN50)
+        return None if bound is None else -(-bound * 4 * one * one // ONE)
 
     return Rule(value, upper_conjugate)
 
@@ -111,11 +113,11 @@ def _exponential(
 RULES = {kind: _between(kind) for kind in SLOPES} | {
     "pseudohuber": Rule(_pseudohuber, _upper_pseudohuber),
     "logistic": _exponential(
-        numbers.softplus,
-        lambda p: numbers.x_log_x(p)[1] + numbers.x_log_x(1 - p)[1] if 0 <= p <= 1 else None,
+        exponentials.softplus,
+        lambda p: x_log_x(p)[1] + x_log_x(1 - p)[1] if 0 <= p <= 1 else None,
     ),
     "poisson": _exponential(
-        lambda z: None if z > numbers.LARGEST_EXPONENT else numbers.exponential(z),
-        lambda p: None if p < 0 else numbers.x_log_x(p)[1] - p * TEN50,
+        lambda z: None if z > exponentials.LARGEST else exponentials.exponential(z),
+        lambda p: None if p < 0 else x_log_x(p)[1] - p * ONE,
     ),
 }

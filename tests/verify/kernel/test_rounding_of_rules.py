@@ -1,4 +1,4 @@
-"""What is enclosed in decimal units is rounded outwards once more, to units of two."""
+"""What is enclosed on the grid is rounded outwards once more, to units of two."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from fractions import Fraction
 
 import pytest
 
-from verify.kernel import numbers
+from verify.kernel.exponentials import exponential, softplus, x_log_x
+from verify.kernel.grid_powers import ONE
 from verify.kernel.losses import term_of
-from verify.kernel.numbers import TEN50
 from verify.kernel.rules import RULES
 
 
 @pytest.mark.parametrize("kind", ["logistic", "poisson"])
 def test_units_of_exponentials_are_rounded_outwards(kind: str) -> None:
-    """From units of 10^-50 to those of two, the last of them each to its own side."""
-    one, rule = 1 << 127, RULES[kind]
-    g = {"logistic": numbers.softplus, "poisson": numbers.exponential}[kind]
+    """From units of 2^-120 to those of two, the last of them each to its own side."""
+    one, rule = 1 << 50, RULES[kind]
+    g = {"logistic": softplus, "poisson": exponential}[kind]
     for z in (Fraction(3, 8), Fraction(-5, 16)):
         bounds = rule.value(int(z * one), one // 4, 0, one)
         assert bounds is not None
         low, high = (Fraction(x, 4 * one**2) + z / 4 for x in bounds)
-        exact = [Fraction(x, TEN50) for x in g(z)]
+        exact = [Fraction(x, ONE) for x in g(z)]
         assert exact[0] - Fraction(1, one**2) <= low < exact[0]
         assert exact[1] < high <= exact[1] + Fraction(1, one**2)
     found = rule.upper_conjugate(one // 8, one // 4, 0, one)
     assert found is not None
     p = Fraction(3, 8)
-    upper = Fraction(numbers.x_log_x(p)[1]) / TEN50 - (p if kind == "poisson" else 0)
+    upper = Fraction(x_log_x(p)[1]) / ONE - (p if kind == "poisson" else 0)
     if kind == "logistic":
-        upper += Fraction(numbers.x_log_x(1 - p)[1]) / TEN50
+        upper += Fraction(x_log_x(1 - p)[1]) / ONE
     assert upper < Fraction(found, 4 * one**2) <= upper + Fraction(1, one**2)
 
 

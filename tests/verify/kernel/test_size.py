@@ -20,6 +20,7 @@ CERTIFICATES = (
     "checker",
     "data",
     "documents",
+    "exponentials",
     "grid_powers",
     "losses",
     "matrices",
