@@ -11,7 +11,8 @@ point is exact again, and it is these that are paid for:
   made shorter by that share, is feasible, and its value is concave;
 - where an interval ends at zero, where that is no help, the excess times the predictions.
 
-What no multipliers make up, where X_i has not full rank, pairs with points.
+What no multipliers make up, where X_i has not full rank, pairs with points: but for coordinates
+that are bounded on one side, whose multipliers have no end on the other.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class Absorption:
         curved = c["mu"] > 0.0
         room = np.where(curved, c["kappa"] + c["mu"], np.where(np.isinf(room), 0.0, room))
         room[self._narrow] = 0.0
+        # But with an end on one side alone it takes on the other whatever leaks, of that sign.
+        self._one_sided = ~self._narrow & (np.isinf(self._low) != np.isinf(self._high))
         span = parts.rows["high"] - parts.rows["low"]
         span = np.where(np.isinf(span), parts.rows["c"], span)
         self._least = LeastMultipliers(parts, span, room)
@@ -84,7 +87,7 @@ class Absorption:
         a : ndarray, shape (N,)
         t : ndarray, shape (k, d)
         leak, doubt : ndarray, shape (k, d)
-        reach : ndarray, shape (d,)
+        reach : ndarray, shape (d,) or (k, d)
             How far solutions may be from w where the losses do not tell.
         """
         parts, indptr = self._parts, self._parts.indptr
@@ -116,19 +119,39 @@ class Absorption:
             own, more, left = self._coordinates(w, t, *moves)
             node += own
             share, rest = max(share, more), rest + left
-        missing = np.abs(leak - found) + np.where(least.short[:, None], doubt, 0.0)
-        missing = np.where(self._narrow, 0.0, missing)
+        unmade, loose = leak - found, np.where(least.short[:, None], doubt, 0.0)
+        missing = np.where(self._narrow, 0.0, np.abs(unmade) + loose)
+        if self._one_sided.any():
+            own, beyond = self._taken(w, t, unmade, loose)
+            node, missing = node + own, np.where(self._one_sided, beyond, missing)
         return Cost(node, share, rest + 2.0 * float(np.sum(missing * reach)))
+
+    def _taken(
+        self, w: FloatArray, t: FloatArray, left: FloatArray, doubt: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what leaks cost (k,) that coordinates bounded on one side take, and the excess.
+
+        That is what leaks (k, d), up to a doubt, are beyond the end of the multipliers.
+        """
+        ends = t + left - doubt, t + left + doubt
+        own = np.where(self._one_sided, self._widened(w, t, *ends), 0.0).sum(axis=1)
+        return own, np.maximum(np.maximum(self._low - ends[0], ends[1] - self._high), 0.0)
+
+    def _widened(
+        self, w: FloatArray, t: FloatArray, first: FloatArray, last: FloatArray
+    ) -> FloatArray:
+        """Return what gaps of coordinates (k, d) grow by, from t to what is between two ends."""
+        c, low, high = self._parts.coordinates, self._low, self._high
+        with np.errstate(invalid="ignore"):  # infinite less infinite where w is outside
+            gaps = [coordinate_gap(c, w, np.clip(end, low, high)) for end in (first, last)]
+            own = np.maximum(*gaps) - coordinate_gap(c, w, t)
+        return np.where(np.isnan(own), 0.0, np.maximum(own, 0.0))
 
     def _coordinates(
         self, w: FloatArray, t: FloatArray, moved: FloatArray, loose: FloatArray
     ) -> tuple[FloatArray, float, float]:
-        c = self._parts.coordinates
         ends = t + moved - loose, t + moved + loose
-        with np.errstate(invalid="ignore"):  # infinite less infinite where w is outside
-            gaps = [coordinate_gap(c, w, np.clip(end, self._low, self._high)) for end in ends]
-            own = np.maximum(*gaps) - coordinate_gap(c, w, t)
-        own = np.where(np.isnan(own), 0.0, np.maximum(own, 0.0)).sum(axis=1)
+        own = self._widened(w, t, *ends).sum(axis=1)
         return own, *_outside(ends, self._low, self._high, np.abs(w))
 
 
