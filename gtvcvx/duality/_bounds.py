@@ -27,7 +27,8 @@ from gtvcvx._deadline import look
 from gtvcvx._norms import EPS
 from gtvcvx.compiled import _projections
 from gtvcvx.duality._conservation import FlowConservation
-from gtvcvx.duality._correction import Certain, Correction, FeasiblePoint, correctable
+from gtvcvx.duality._correction import Correction, correctable
+from gtvcvx.duality._dual_points import Certain, FeasiblePoint
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._lengths import NEGLIGIBLE, growth
 from gtvcvx.duality._polyhedral import DomainRepair

@@ -20,13 +20,13 @@ balance among fused nodes is rounding in such a factor, they are taken together
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS
+from gtvcvx.duality._dual_points import Certain, DualPoint, FeasiblePoint, attached
 from gtvcvx.duality._loose_clusters import LooseClusters
 from gtvcvx.duality._room import (
     WEIGHTED_PENALTIES,
@@ -36,58 +36,16 @@ from gtvcvx.duality._room import (
 )
 from gtvcvx.duality._settings import CORRECTION
 from gtvcvx.duality._systems import Metric, Systems
-from gtvcvx.graph import EmpiricalGraph, differences
+from gtvcvx.graph import EmpiricalGraph, connected_components, differences
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._doubt import SUM_ULPS
 from gtvcvx.losses.batched._terms import FIELDS, MULTINOMIAL, ROW_KINDS, Term
 from gtvcvx.losses.batched.composite._absorption import Absorption, doubts
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node import _batch as compiled
+from gtvcvx.losses.node._conjugate import coordinate_gap
 from gtvcvx.losses.node._scalar import row_slope
 from gtvcvx.penalties import Penalty
-
-
-class DualPoint(NamedTuple):
-    """A flow, and multipliers of whatever else there is at the nodes."""
-
-    u: FloatArray  # (m, d)
-    a: FloatArray  # (N,), of the rows, sorted by node
-    t: FloatArray  # (n, d), of the coordinates' own terms
-    nu: FloatArray  # (n,), of the sums; zero where they are free
-
-    def plus(self, change: DualPoint) -> DualPoint:
-        """Return the sum."""
-        return DualPoint(*(x + y for x, y in zip(self, change, strict=True)))
-
-
-class FeasiblePoint(NamedTuple):
-    """A dual point that is feasible up to rounding, or nearly so beside an optimal point."""
-
-    point: DualPoint
-    largest: FloatArray  # (d,), entries of the points that what it misses pairs with
-
-    @property
-    def u(self) -> FloatArray:
-        """The flow (m, d)."""
-        return self.point.u
-
-
-class Certain(NamedTuple):
-    """Gap of a point against a dual point that is feasible up to rounding."""
-
-    node: FloatArray  # (n,)
-    edge: FloatArray  # (m,)
-    missing: float  # first-order bound on what the balance misses
-
-    @property
-    def parts(self) -> float:
-        """The gap but for what is missing."""
-        return float(np.sum(self.node) + np.sum(self.edge))
-
-    @property
-    def total(self) -> float:
-        """All of it."""
-        return self.parts + self.missing
 
 
 def correctable(terms: list[Term], penalty: Penalty, shape: tuple[int, int], m: int) -> bool:
@@ -137,6 +95,7 @@ class Correction:
         self._curved = parts.coordinates["mu"] > 0.0
         self._low, self._high = parts.intervals
         self._touched = self._low < self._high
+        self._kinked = bool((parts.coordinates["kappa"] > 0.0).any())
 
     def corrected(
         self, w: FloatArray, u: FloatArray, a: FloatArray
@@ -164,6 +123,9 @@ class Correction:
             return None
         point = self._started(w, u, a)
         size = self._size(point)
+        found = self._attached(w, point, size)
+        if found is not None:
+            return found
         found, done = self._steps(w, point, size, None, CORRECTION.first_room)
         if not self._penalty.is_norm or (done and not self._lost(w, point, found)):
             return found
@@ -178,6 +140,27 @@ class Correction:
                 break
             room[clusters.overloaded] = 0.0
         return min((found, other), key=lambda each: np.inf if each is None else each[1].total)
+
+    def _attached(
+        self, w: FloatArray, point: DualPoint, size: FloatArray
+    ) -> tuple[FeasiblePoint, Certain] | None:
+        """Return what a point leads to if coordinates' own terms take none of what is missing.
+
+        None where they have not taken it, or nothing else does.
+        """
+        own = self._of_coordinates(w, point)
+        before = self.gap(w, FeasiblePoint(point, self._largest(w))).parts if own > 0.0 else 0.0
+        if not own > CORRECTION.taken * (before - own):
+            return None
+        t = attached(self._parts.coordinates, w, point.t)
+        found, _ = self._steps(w, point._replace(t=t), size, None, CORRECTION.first_room)
+        return found if found is not None and found[1].total < before else None
+
+    def _of_coordinates(self, w: FloatArray, point: DualPoint) -> float:
+        """Return what of the gap at w (n, d) is that of the coordinates' own terms."""
+        if not self._kinked:
+            return 0.0
+        return float(np.sum(coordinate_gap(self._parts.coordinates, w, point.t)))
 
     def _lost(
         self, w: FloatArray, point: DualPoint, found: tuple[FeasiblePoint, Certain] | None
@@ -228,7 +211,7 @@ class Correction:
         rounding = CORRECTION.rounding * size.max(axis=0, initial=0.0)
         if not (missing <= CORRECTION.leak * size + rounding).all():
             return None, False
-        feasible = FeasiblePoint(point, np.abs(w).max(axis=0))
+        feasible = FeasiblePoint(point, self._largest(w))
         gap = self.gap(w, feasible)
         if (missing <= CORRECTION.rounding * size).all():
             return (feasible, gap), True
@@ -251,13 +234,27 @@ class Correction:
         return Certain(node, edge, missing)
 
     def reach(self, w: FloatArray, feasible: FeasiblePoint) -> FloatArray:
-        """Return how large w (n, d) and the point found with a dual point are, (d,)."""
-        return np.maximum(np.abs(w).max(axis=0), feasible.largest)
+        """Return how large w (n, d) and the point found with a dual point are, (n, d)."""
+        return np.maximum(self._largest(w), feasible.largest)
+
+    def _largest(self, w: FloatArray) -> FloatArray:
+        """Return the largest sizes of w (n, d) in the component of each node.
+
+        Components are problems of their own: a lonely node whose solution is large, or free, tells
+        nothing of the others.
+        """
+        found = np.zeros((int(self._component.max()) + 1, w.shape[1]))
+        np.maximum.at(found, self._component, np.abs(w))
+        return found[self._component]
+
+    @cached_property
+    def _component(self) -> IntArray:
+        return connected_components(self._shape[0], self._graph.edges)
 
     def missing(self, w: FloatArray, feasible: FeasiblePoint, reach: FloatArray) -> float:
         """Return what it costs that a dual point misses the balance.
 
-        Where no loss tells, solutions are no larger than reach (d,).
+        Where no loss tells, solutions are no larger than reach (n, d).
         """
         parts, point = self._parts, feasible.point
         s = self._graph.divergence @ point.u

@@ -10,6 +10,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
+from gtvcvx.losses.batched._terms import Term
 from gtvcvx.losses.node._scalar import DECIDED
 
 #: Columns whose singular value, of one length each, is below this share of the largest one count as
@@ -17,6 +18,8 @@ from gtvcvx.losses.node._scalar import DECIDED
 DEPENDENT = 1e-13
 #: What leaks may be worth at most, as a share of a gap, is not looked at any closer.
 NEGLIGIBLE = 1e-3
+#: Kinds of penalties that grow with the size of each coordinate of a jump.
+MONOTONE = frozenset({"l1", "l2", "linf", "pnorm", "squared"})
 # Entries that are decomposed between two looks at the clock.
 PIECE = 1_000_000
 
@@ -66,6 +69,33 @@ class Lengths:
     def longest(self) -> FloatArray:
         """How long solutions may be where losses fall without end, (d,); zero where none does."""
         return np.asarray(self._decided / np.sqrt(self._squares))
+
+
+def ends_of_sets(terms: Iterable[Term], shape: tuple[int, int], clipping: bool) -> FloatArray:
+    """Return how large solutions are at most, (d,), by boxes and simplices; inf where none says so.
+
+    Those of nodes without a loss are among the others', where clipping them shortens all jumps.
+
+    Parameters
+    ----------
+    terms : iterable of dict
+        Of all losses.
+    shape : tuple of int
+        Numbers of nodes and dimensions.
+    clipping : bool
+        Whether it does, by the penalty.
+    """
+    held, touched = np.full(shape, np.inf), np.full(shape[0], not clipping)
+    for term in terms:
+        node = term["node"]
+        touched[node] = True
+        if term["kind"] == "box":
+            ends = np.maximum(np.abs(term["lower"]), np.abs(term["upper"]))
+            held[node] = np.minimum(held[node], ends)
+        elif term["kind"] == "simplex":
+            held[node] = np.minimum(held[node], np.reshape(term["total"], (-1, 1)))
+    held = held[touched]
+    return held.max(axis=0) if len(held) else np.full(shape[1], np.inf)
 
 
 def triangle(tables: Iterable[FloatArray], units: FloatArray) -> FloatArray:

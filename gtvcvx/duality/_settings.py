@@ -82,6 +82,9 @@ class CorrectionSettings:
     # No edge counts as more than so many times as loose, in a coordinate, as the loosest node's
     # rows: from 1e8 on, clusters that hardly anything flows into lost what they had to make up.
     loosest: float = 1e4
+    # Where the gap of coordinates' own terms is so many times that of rows and edges, their
+    # multipliers have taken what is missing of the balance, which others may take at no price.
+    taken: float = 100.0
     # Edges with this share of their capacity left are loose: clusters that they join are balanced
     # along trees, where factors of the whole leave more than rounding.
     loose: float = 0.01

@@ -14,7 +14,7 @@ from gtvcvx._lazy import sp
 from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
 from gtvcvx._pieces import rows_at_once, rowwise
 from gtvcvx.duality._flow import Flow
-from gtvcvx.duality._lengths import Lengths, triangle
+from gtvcvx.duality._lengths import MONOTONE, Lengths, ends_of_sets, triangle
 from gtvcvx.duality._settings import GENERIC
 from gtvcvx.duality._value_rounding import ValueRounding
 from gtvcvx.graph import EmpiricalGraph, differences
@@ -208,7 +208,19 @@ class GapTerms:
     @cached_property
     def alone(self) -> FloatArray:
         """How large each coordinate may be that alone, or with others, makes up targets, (d,)."""
-        return self._lengths.together(self.triangle(self._lengths.units))
+        ends = ends_of_sets(self._plain, self._shape, self._clipping)
+        if np.isfinite(ends).all():
+            return ends
+        return np.minimum(ends, self._lengths.together(self.triangle(self._lengths.units)))
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self._graph.n_nodes, self._losses.dim
+
+    @property
+    def _clipping(self) -> bool:
+        """Whether the penalty of points, cut off at some sizes, is no more than theirs."""
+        return self._penalty.to_data()["kind"] in MONOTONE
 
     def triangle(self, units: FloatArray) -> FloatArray:
         """Return the rows' `gtvcvx.duality._lengths.triangle`, columns in units (d,)."""

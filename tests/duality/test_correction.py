@@ -8,7 +8,8 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx import generators
-from gtvcvx.duality._correction import DualPoint, row_order
+from gtvcvx.duality._correction import row_order
+from gtvcvx.duality._dual_points import DualPoint
 from gtvcvx.duality._room import Intervals, curvatures, edge_weights
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._scalar import KINK, row_slope

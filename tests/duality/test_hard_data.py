@@ -18,7 +18,7 @@ import verify
 from gtvcvx._arrays import FloatArray
 from gtvcvx.duality import _lengths
 from gtvcvx.duality._conservation import FlowConservation
-from gtvcvx.duality._lengths import Lengths, pooled_lengths, triangle
+from gtvcvx.duality._lengths import Lengths, ends_of_sets, pooled_lengths, triangle
 from gtvcvx.duality._terms import GapTerms
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._stacked import stacked_from_terms
@@ -298,3 +298,59 @@ def test_rows_that_are_decided_far_from_zero_cost_little_rounding():
     found = problem.solve(rtol=1e-12, atol=1e-6, max_iter=2_000, verbose=False)
     assert found.status == "optimal"
     assert found.gap <= 1e-6
+
+
+def test_coordinates_that_are_bounded_below_take_what_leaks():
+    """Their multipliers have no upper end: however far solutions may be, it is a few products."""
+    losses = gtv.AbsoluteLoss.stack(np.array([[[1.0, 0.0]]]), np.ones((1, 1)))
+    losses = losses + stacked_from_terms(
+        [{"kind": "box", "node": np.arange(1), "lower": np.zeros((1, 2)),
+          "upper": np.full((1, 2), np.inf)}], 2)  # fmt: skip
+    p = gtv.GTVProblem(gtv.EmpiricalGraph(1, []), losses, "l2", 1.0)
+    absorption, zero, far = p.losses.parts[0][1]._absorption, np.zeros((1, 2)), np.full(2, 1e9)
+    w, a, room = np.array([[1.0, 3.0]]), np.zeros(1), np.array([[0.0, -1e-6]])
+    for size in (1e-9, -1e-9):
+        leak = np.array([[0.0, size]])
+        taken = absorption.cost(w, a, room, leak, zero, far).total(1.0)
+        assert taken == pytest.approx(max(-3.0 * size, 0.0))
+    doubt = np.array([[0.0, 1e-9]])
+    assert absorption.cost(w, a, room, zero, doubt, far).total(1.0) == pytest.approx(3e-9)
+    # At the end of the multipliers only one sign is taken.
+    assert absorption.cost(w, a, zero, np.array([[0.0, 1e-9]]), zero, far).total(1.0) >= 1.0
+    assert absorption.cost(w, a, zero, np.array([[0.0, -1e-9]]), zero, far).total(1.0) < 1e-8
+
+
+def test_solutions_are_no_larger_than_sets_allow():
+    terms = [
+        {"kind": "absolute", "node": np.array([0, 1])},
+        {"kind": "box", "node": np.array([0]), "lower": -np.array([[1.0, 2.0]]),
+         "upper": np.array([[3.0, np.inf]])},
+        {"kind": "simplex", "node": np.array([1]), "total": np.array([7.0])},
+    ]  # fmt: skip
+    assert ends_of_sets(terms, (3, 2), clipping=True).tolist() == [7.0, np.inf]
+    assert ends_of_sets(terms, (3, 2), clipping=False).tolist() == [np.inf, np.inf]  # node 2
+    assert ends_of_sets(terms, (2, 2), clipping=False).tolist() == [7.0, np.inf]
+    assert ends_of_sets(terms[:2], (2, 2), clipping=True).tolist() == [np.inf, np.inf]  # node 1
+    X, y = np.array([[[1.0, 1.0 + 1e-9]]]), np.ones((1, 1))
+    losses = gtv.AbsoluteLoss.stack(X, y)
+    losses = losses + stacked_from_terms(
+        [{"kind": "box", "node": np.arange(1), "lower": np.full((1, 2), -0.125),
+          "upper": np.full((1, 2), 0.25)}], 2)  # fmt: skip
+    p = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), losses.completed(2), "linf", 1.0)
+    assert p.bounds._terms.alone.tolist() == [0.25, 0.25]
+
+
+def test_a_lonely_node_tells_nothing_of_solutions_elsewhere():
+    """Its solution is a billion long; leaks of the others are worth no more for that."""
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((5, 1, 3)), rng.standard_normal((5, 1))
+    graph = gtv.EmpiricalGraph(5, [(0, 1), (1, 2), (2, 3)])
+    p = gtv.GTVProblem(graph, gtv.HuberLoss.stack(X, y, delta=0.4), "l2", 0.1)
+    ours = p.solve(rtol=1e-9)
+    u = ours.u + 1e-9 * rng.standard_normal(ours.u.shape)
+    far = ours.w.copy()
+    far[4] += 1e9 * np.cross(X[4, 0], [1.0, 0.0, 0.0])  # as good
+    near_by, far_off = (p.bounds.corrected(w, u, np.full(5, np.nan)) for w in (ours.w, far))
+    assert near_by is not None
+    assert far_off is not None
+    assert far_off[0].rounding <= 1e-8 + 2.0 * near_by[0].rounding

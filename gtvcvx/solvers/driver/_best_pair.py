@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.duality._correction import FeasiblePoint
+from gtvcvx.duality._dual_points import FeasiblePoint
 from gtvcvx.solution import Record
 
 # Edges with this share of their capacity left are taken as fused when the incumbent is polished.
