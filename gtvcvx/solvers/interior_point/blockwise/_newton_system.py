@@ -13,6 +13,7 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point.blockwise._duals import dot
 from gtvcvx.solvers.interior_point.blockwise._node_terms import rows_matrix
 from gtvcvx.solvers.interior_point.blockwise._sums import Sums
+from gtvcvx.solvers.interior_point.blockwise._undetermined import Undetermined
 
 # Multiplications of a factorization in twice the digits, at most: it takes half a second.
 MOST_TWOFOLD = 3e8
@@ -68,6 +69,8 @@ class NewtonSystem:
             return
         edges = self._problem.graph.edges
         self._factor = TwofoldCholesky(self._plan, edges, self._node, self._X, TWOFOLD_SHIFT)
+        held = np.asarray(self._P.any(axis=(1, 2)))
+        self._undetermined = Undetermined(self._problem.graph, self._X, self._node, held)
         self.factorize(self._P, self._row_weights, self._edge_weights)
 
     def factorize(self, P: FloatArray, row_weights: FloatArray, edge_weights: FloatArray) -> None:
@@ -83,7 +86,7 @@ class NewtonSystem:
         within, factor = self._sums.within, self._factor
         if isinstance(factor, TwofoldCholesky):
             step, rows, jumps = factor.moves(within(right))
-            return Move(within(step), rows, within(jumps))
+            return Move(self._undetermined.without(within(step)), rows, within(jumps))
         step = within(factor.solve(within(right)))
         return Move(step, self.along_rows(step), self._problem.differences(step))
 
@@ -130,6 +133,7 @@ class NewtonSystem:
         As far as that goes: steps are sums of parts that nearly cancel, so that what they add to w
         is not to the last digit what they add to residuals and jumps.
         """
+        w = self._undetermined.without(w) if self.twofold else w
         found, least = w, np.inf
         for _ in range(times):
             off = rows - self.along_rows(w), jumps - self._problem.differences(w)
