@@ -117,7 +117,8 @@ class Blockwise:
         What `planned` has returned.
     settings : BlockwiseSettings
     apart : bool
-        Whether squares are rows with slopes of their own, whatever the units of features.
+        Whether squares are rows with slopes of their own, whatever the units of features. They
+        become that, too, where gradients turn out to be rounding.
 
     Attributes
     ----------
@@ -147,7 +148,7 @@ class Blockwise:
         self._problem, self._plan, self._settings = problem, found, settings
         self._share, self._apart = settings.share, apart
         kinds = {term["kind"] for term in problem.losses.plain}
-        smooth = not kinds.isdisjoint(SMOOTH)
+        smooth, self._squares = not kinds.isdisjoint(SMOOTH), "squared" in kinds
         self._patience = settings.patience_smooth if smooth else settings.patience
         self._gap = np.inf  # the method's own, relative to the objective
         self._best: Proposal | None = None
@@ -162,8 +163,8 @@ class Blockwise:
         plain = self._problem.losses.plain
         # Beside constraints, too, gradients of squares may be small differences of large numbers.
         bounded = any(term["kind"] in CONSTRAINTS for term in plain)
-        terms = NodeTerms(plain, n, d, self._apart or bounded or units_differ(plain, d))
-        return Newton(self._problem, terms, self._plan)
+        self._apart = self._apart or bounded or units_differ(plain, d)
+        return Newton(self._problem, NodeTerms(plain, n, d, self._apart), self._plan)
 
     def begin(self, limits: Limits, rel_gap: float) -> None:
         """Get ready for a run under limits."""
@@ -174,10 +175,30 @@ class Blockwise:
         for _ in range(n_iter):
             # Where something overflows the method is stuck, which is noticed afterwards.
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                if self._lost_to_rounding():
+                    self._start_apart()
                 self._newton.iterate()
             self.n_iter += 1
             self._look()
             self.finished = self._stuck()
+
+    def _lost_to_rounding(self) -> bool:
+        """Say whether gradients of squares are known too badly for a gap as asked for.
+
+        In large units they are small differences of large numbers, which slopes that are variables
+        are not. Mostly the first points tell, so that few iterations are lost.
+        """
+        newton = self._newton
+        if self._apart or not self._squares:
+            return False
+        lost = newton.lost
+        return lost > 0.0 and self._limits.relative(lost, newton.value()) > self._target
+
+    def _start_apart(self) -> None:
+        """Begin again, squares being rows with slopes of their own."""
+        self._apart, self._best = True, None
+        self._mark, self._marked_at = np.inf, self.n_iter
+        del self._newton
 
     @property
     def _target(self) -> float:

@@ -138,6 +138,11 @@ class Newton:
         """Whether nothing has overflowed."""
         return bool(np.isfinite(self.gap) and np.isfinite(self.imbalance))
 
+    @property
+    def lost(self) -> float:
+        """What gradients of quadratic functions may be wrong by, paired with w."""
+        return self._terms.rounding(self.w)
+
     def value(self) -> float:
         """Return the objective at w."""
         problem, terms = self._problem, self._terms

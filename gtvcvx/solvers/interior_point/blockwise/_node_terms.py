@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._norms import EPS
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, WEIGHT, Term, coefficients
 from gtvcvx.solvers.interior_point._losses import KINKED, Kinks
 from gtvcvx.solvers.interior_point.blockwise._class_rows import ClassRows
@@ -151,6 +152,14 @@ class NodeTerms:
         """Return the gradient (n, d) of the quadratic function."""
         found: FloatArray = np.einsum("nij,nj->ni", self.P, w) + self.q
         return found
+
+    def rounding(self, w: FloatArray) -> float:
+        """Return what the gradient at w (n, d) may be wrong by, paired with w.
+
+        Roundings of its products are told by the root of their squares.
+        """
+        squares = np.einsum("nij,nj->ni", self.P**2, w**2)
+        return float(EPS * np.sum(np.abs(w) * np.sqrt(squares)))
 
     def value(self, w: FloatArray) -> float:
         """Return the value of the quadratic function."""

@@ -15,17 +15,42 @@ def driven(problem, rtol=1e-6):
     return run, method
 
 
-def test_l1_terms_take_nothing_of_what_gradients_in_large_units_miss():
-    """Gradients of squares of size 1e11 are known to 1e-5: it was lost beside l1 terms of .1."""
+def in_large_units(size, noise):
+    """Sparse models of columns of some size along a chain."""
     rng, n, d = np.random.default_rng(0), 40, 6
-    X = 1e5 * rng.standard_normal((n, 1, d))
-    y = X @ rng.standard_normal(d) + 10.0 * rng.standard_normal((n, 1))
+    X = size * rng.standard_normal((n, 1, d))
+    y = X @ rng.standard_normal(d) + noise * rng.standard_normal((n, 1))
     graph = gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)])
-    losses = gtv.LassoLoss.stack(X, y, kappa=0.1)
-    run, method = driven(gtv.GTVProblem(graph, losses, "l1", 1.0))
+    return gtv.GTVProblem(graph, gtv.LassoLoss.stack(X, y, kappa=0.1), "l1", 1.0)
+
+
+def test_l1_terms_take_nothing_of_what_gradients_in_large_units_miss(monkeypatch):
+    """Gradients of squares of size 1e11 are known to 1e-5: it was lost beside l1 terms of .1."""
+    monkeypatch.setattr(Blockwise, "_lost_to_rounding", lambda _: False)
+    run, method = driven(in_large_units(1e5, 10.0))
     assert method._newton._terms.P.any()  # squares are folded into quadratic functions
     assert run.satisfied
     assert run.n_iter < 25
+
+
+@pytest.mark.parametrize(("size", "apart"), [(1.0, False), (1e5, True)])
+def test_squares_are_rows_where_their_gradients_are_rounding(size, apart):
+    run, method = driven(in_large_units(size, 1e-4 * size))
+    assert run.satisfied
+    assert run.n_iter < 25
+    assert method._newton._terms.P.any() != apart
+
+
+def test_points_do_not_go_astray_where_gradients_are_rounding():
+    """Squares beside rows with kinks, both in large units, and small capacities."""
+    rng, n, m, d = np.random.default_rng(2), 30, 3, 6
+    X = 1e6 * rng.standard_normal((n, m, d))
+    y = X @ np.ones(d) + 1e6 * rng.standard_normal((n, m))
+    each = [(gtv.SquaredLoss, gtv.AbsoluteLoss)[i % 2](X[i], (1e-6, 1.0)[i % 2] * y[i])
+            for i in range(n)]  # fmt: skip
+    graph = gtv.EmpiricalGraph(n, [(i, (i + 1) % n) for i in range(n)])
+    run, _ = driven(gtv.GTVProblem(graph, each, "l1", 1e-4))
+    assert run.satisfied
 
 
 def test_points_stay_small_along_what_nothing_determines():
