@@ -192,6 +192,8 @@ class Blockwise:
         if self._apart or not self._squares:
             return False
         lost = newton.lost
+        if newton.goal > 0.0:  # what is asked for at the last point, which need not be told again
+            return lost > newton.goal
         return lost > 0.0 and self._limits.relative(lost, newton.value()) > self._target
 
     def _start_apart(self) -> None:
