@@ -149,7 +149,7 @@ class Correction:
         None where they have not taken it, or nothing else does.
         """
         own = self._of_coordinates(w, point)
-        before = self.gap(w, FeasiblePoint(point, self._largest(w))).parts if own > 0.0 else 0.0
+        before = self._balanced_gap(w, point).parts if own > 0.0 else 0.0
         if not own > CORRECTION.taken * (before - own):
             return None
         t = attached(self._parts.coordinates, w, point.t)
@@ -170,7 +170,7 @@ class Correction:
             return True
         if found[0].point is point:  # it was on balance
             return False
-        before = self.gap(w, found[0]._replace(point=point)).parts
+        before = self._balanced_gap(w, point).parts
         return found[1].total > CORRECTION.lost * before
 
     def _steps(
@@ -222,16 +222,19 @@ class Correction:
 
     def gap(self, w: FloatArray, feasible: FeasiblePoint) -> Certain:
         """Return the gap of w (n, d) against a feasible dual point."""
-        parts, point = self._parts, feasible.point
-        u = point.u
+        missing = self.missing(w, feasible, self.reach(w, feasible))
+        return self._balanced_gap(w, feasible.point)._replace(missing=missing)
+
+    def _balanced_gap(self, w: FloatArray, point: DualPoint) -> Certain:
+        """Return the gap of w (n, d) as if a dual point missed nothing."""
+        parts, u = self._parts, point.u
         w = np.ascontiguousarray(w)
         node = compiled.gaps(
             parts.X, parts.centred, parts.indptr, parts.coordinates, w, point.a, point.t
         )
         node = np.where(parts.sums_right(w), node, np.inf)
         edge = self._penalty.fenchel_gap(differences(self._graph.edges, w), u, self._capacities)
-        missing = self.missing(w, feasible, self.reach(w, feasible))
-        return Certain(node, edge, missing)
+        return Certain(node, edge, 0.0)
 
     def reach(self, w: FloatArray, feasible: FeasiblePoint) -> FloatArray:
         """Return how large w (n, d) and the point found with a dual point are, (n, d)."""
