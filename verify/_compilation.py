@@ -78,6 +78,7 @@ class CompilationClock:
         if self._depth == 0 and since is not None:
             self._state = (spent + self._clock() - since, None)
             if self._collects:
+                _take_as_old()
                 gc.enable()
             if self._watcher is not None:
                 self._watcher.ended()
@@ -93,6 +94,17 @@ class CompilationClock:
             yield
         finally:
             self._watcher = None
+
+
+def _take_as_old() -> None:
+    """Let the collector take all objects for old ones, without a look at them.
+
+    The first thing that it would do is to go through all that was made meanwhile, which takes a
+    twentieth of a first solve. What of it is garbage goes with the next collection of old objects.
+    """
+    if not gc.get_freeze_count():  # what somebody has frozen stays so
+        gc.freeze()
+        gc.unfreeze()
 
 
 CLOCK = CompilationClock()

@@ -65,6 +65,25 @@ def test_garbage_is_not_collected_meanwhile(clock):
         assert gc.isenabled() == collects
 
 
+def _age(value):
+    """Return the generation of an object: those of the last are looked at least often."""
+    return next(k for k in (2, 1, 0) if any(value is other for other in gc.get_objects(k)))
+
+
+def test_what_was_made_meanwhile_is_not_gone_through(clock):
+    with clock.compiling():
+        made = [[]]
+        assert _age(made) == 0
+    assert _age(made) == 2
+    gc.freeze()
+    try:
+        with clock.compiling():
+            pass
+        assert gc.get_freeze_count()  # what a user has frozen stays so
+    finally:
+        gc.unfreeze()
+
+
 def test_numba_tells_the_clock_what_it_compiles(clock):
     seen = []
 
