@@ -256,7 +256,7 @@ def _lowering(small: bool, inner: bool, allocates: bool) -> type[NativeLowering]
 
         def run_pass(self, state: Any) -> bool:
             """Write it."""
-            library = _InnerLibrary if inner else JITCodeLibrary
+            library = _InnerLibrary if inner else _OuterLibrary
             # A copy, of this function alone.
             state.targetctx.__class__ = _Context
             state.targetctx.typing_context = _remembering(state.typingctx, state.flags)
@@ -267,6 +267,26 @@ def _lowering(small: bool, inner: bool, allocates: bool) -> type[NativeLowering]
 
     register_pass(mutates_CFG=True, analysis_only=False)(Lowering)
     return Lowering
+
+
+class _OuterLibrary(JITCodeLibrary):
+    """Code that is executed: what Python calls, and all that goes into it."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self._unpacking = False
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Take a function, or what unpacks the arguments that Python calls it with."""
+        self._unpacking = ir_module.name == "wrapper"
+        super().add_ir_module(ir_module)
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        # What unpacks is long, and goes from one end to the other: once more is in vain.
+        if self._unpacking:
+            ll_module.data_layout = self._codegen._data_layout
+        else:
+            super()._optimize_functions(ll_module)
 
 
 class _NoEnvironment:

@@ -126,7 +126,7 @@ def _conjugate_prox(
                 z[k, c] *= 1.0 / (1.0 + sigma / capacities[c])
 
 
-@compiled(fastmath=FAST, inner=True)
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def _scalar_edges(
     first: int,
     last: int,
@@ -169,7 +169,7 @@ def _scalar_edges(
     return moved / sigma
 
 
-@compiled(fastmath=FAST, inner=True)
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def _narrow_edges(
     dims: Dims,
     first: int,
@@ -195,12 +195,13 @@ def _narrow_edges(
         if measure:
             for c in range(len(capacities)):
                 for k in range(d):
-                    moved += (z[k, c] - u[at + c, k]) ** 2
+                    change = z[k, c] - u[at + c, k]
+                    moved += change * change
         end_edges(dims, len(capacities), z, u, at, nodes, heads, tails, step.relaxation)
     return moved / sigma
 
 
-@compiled(fastmath=FAST, inner=True)
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def _wide_thresholds(
     d: int,
     at: int,
@@ -246,7 +247,7 @@ def _wide_thresholds(
             break
 
 
-@compiled(fastmath=FAST, inner=True)
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def _wide_edges(
     dims: Dims,
     first: int,
@@ -290,10 +291,9 @@ def _wide_edges(
             else:
                 scale = cap / max(cap, np.sqrt(square))
             if measure:
-                change = 0.0
                 for k in range(d):
-                    change += (scale * z[k] - u[e, k]) ** 2
-                moved += change
+                    change = scale * z[k] - u[e, k]
+                    moved += change * change
             for k in range(d):
                 update = relaxation * (scale * z[k] - u[e, k])
                 u[e, k] += update
@@ -304,7 +304,7 @@ def _wide_edges(
     return moved / sigma
 
 
-@compiled(fastmath=FAST, inner=True)
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def edge_block(
     dims: Dims,
     first: int,

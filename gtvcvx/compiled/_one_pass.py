@@ -6,6 +6,8 @@ extrapolated points from other shards.
 
 from __future__ import annotations
 
+import numpy as np
+
 from gtvcvx._arrays import FloatArray
 from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
@@ -20,7 +22,7 @@ def pass_nodes(
     dims: Dims, w: FloatArray, nodes: FloatArray, step: NodeStep, measure: bool
 ) -> float:
     """Update w (n, d) and the extrapolated points, see `node_block`."""
-    return node_block(dims, 0, len(w), w, nodes, step, measure)
+    return node_block(dims, 0, len(w), w, nodes, step, measure, np.empty(len(dims)))
 
 
 @compiled(fastmath=FAST)

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
@@ -60,18 +58,18 @@ class NodeStep(NamedTuple):
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
-def _row(matrix: FloatArray, i: int, k: int, v: FloatArray) -> float:
+def _row(dims: Dims, matrix: FloatArray, i: int, k: int, v: FloatArray) -> float:
     """Return entry k of ``matrix[i] v``, the matrix being diagonal or not."""
     # The compiler leaves out the branch that is not taken.
     if matrix.ndim == 2:
         return matrix[i, k] * v[k]
     z = 0.0
-    for j in range(len(v)):
+    for j in range(len(dims)):
         z += matrix[i, k, j] * v[j]
     return z
 
 
-@compiled(fastmath=FAST, inner=True)
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def node_block(
     dims: Dims,
     first: int,
@@ -80,15 +78,22 @@ def node_block(
     nodes: FloatArray,
     step: NodeStep,
     measure: bool,
+    room: FloatArray,
 ) -> float:
     """Relaxed update of w (n, d) by an affine prox, and of the extrapolated points 2 prox - w.
 
-    For the nodes first .. last - 1. Returns ``sum_i ||prox_i - w_i||^2 / tau_i`` over them, if it
-    is to be measured.
+    For the nodes first .. last - 1, with room for d numbers or more at its beginning. Returns
+    ``sum_i ||prox_i - w_i||^2 / tau_i`` over them, if it is to be measured.
     """
     matrix, offset, tau = step.matrix, step.offset, step.tau
     d = len(dims)
-    v = np.empty(d)
+    # The compiler leaves out the branches that are not taken.
+    if room.ndim == 3:
+        v = room[0, 0]
+    elif room.ndim == 2:
+        v = room[0]
+    else:
+        v = room
     moved = 0.0
     for i in range(first, last):
         for k in range(d):
@@ -98,7 +103,7 @@ def node_block(
             v[k] = w[i, k] - tau[i] * balance
         square = 0.0
         for k in range(d):
-            z = offset[i, k] + _row(matrix, i, k, v)
+            z = offset[i, k] + _row(dims, matrix, i, k, v)
             change = z - w[i, k]
             square += change * change
             nodes[0, i, k] = z + change
@@ -110,7 +115,7 @@ def node_block(
     return moved
 
 
-@compiled(fastmath=FAST, nogil=True)
+@compiled(fastmath=FAST, nogil=True, allocates=False)
 def iterate(
     share: Share,
     n_iter: int,
@@ -134,7 +139,7 @@ def iterate(
         last = k == n_iter - 1
         for t in range(share.first, share.last):
             begin, end = blocks[t], blocks[t + 1]
-            change = node_block(dims, begin, end, w, nodes, node_step, last)
+            change = node_block(dims, begin, end, w, nodes, node_step, last, room[t])
             if last:
                 moved[0, t] = change
         meet(share, 2 * k + 1)

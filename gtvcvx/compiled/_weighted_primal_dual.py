@@ -175,13 +175,13 @@ def iterate_weighted(
     edge_step: WeightedEdgeStep,
     moved: FloatArray,
 ) -> None:
-    """Do what `iterate` does, with a primal weight for each coordinate; room is not used."""
+    """Do what `iterate` does, with a primal weight for each coordinate."""
     w, u, nodes = point.w, point.u, point.nodes
     for k in range(n_iter):
         last = k == n_iter - 1
         for t in range(share.first, share.last):
             begin, end = blocks[t], blocks[t + 1]
-            change = node_block(dims, begin, end, w, nodes, node_step, last)
+            change = node_block(dims, begin, end, w, nodes, node_step, last, room[t])
             if last:
                 moved[0, t] = change
         meet(share, 2 * k + 1)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from numba.core.base import BaseContext
 from numba.core.caching import NullCache
+from numba.core.codegen import CPUCodeLibrary
 from numba.core.compiler import Flags
 from numba.core.types import Function
 
-from gtvcvx.compiled import compiled, dims_of
+from gtvcvx.compiled import _primal_dual, compiled, dims_of
 from verify import _compilers
 
 KINDS = [
@@ -123,6 +124,24 @@ def test_new_definitions_are_not_looked_for_at_every_entry_of_an_array(monkeypat
     uncached(allocates=False)(function)(np.ones(4))
     # Once for the function, and not for each of three entries.
     assert len(asked) < 3
+
+
+def test_what_unpacks_arguments_is_not_optimized_alone(monkeypatch):
+    def function(x, y):
+        for i in range(len(x)):
+            x[i] += y[i]
+
+    optimized = calls(monkeypatch, CPUCodeLibrary, "_optimize_functions")
+    given = np.ones(3)
+    uncached(allocates=False)(function)(given, np.ones(3))
+    assert given.tolist() == [2.0, 2.0, 2.0]
+    assert len(optimized) == 1
+
+
+def test_the_iteration_counts_no_references():
+    """Counting took two to four times as long as what it does with few coordinates."""
+    for function in (_primal_dual.iterate, _primal_dual.node_block):
+        assert not function.targetoptions["_nrt"]
 
 
 def test_flags_have_the_values_that_numba_s_have():

@@ -58,7 +58,7 @@ def test_node_block_is_its_naive_twin(d, threads, diagonal, measured):
     new, bar, moved = naive_node_pass(w, graph.divergence @ u, matrix, offset, tau, 1.9)
     given = np.einsum("nkk->nk", matrix).copy() if diagonal else matrix
     step = NodeStep(given, offset, tau, 1.9)
-    total = node_block(dims_of(d), 0, 9, w, nodes, step, measured)
+    total = node_block(dims_of(d), 0, 9, w, nodes, step, measured, np.empty(d))
     np.testing.assert_allclose(w, new, rtol=1e-12, atol=1e-12)
     for copy in nodes:
         np.testing.assert_allclose(copy[:, :d], bar, rtol=1e-12, atol=1e-12)

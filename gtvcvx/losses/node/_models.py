@@ -12,6 +12,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
 from gtvcvx.compiled import compiled
+from gtvcvx.compiled._conjugate_gradients import add_blocks
 from gtvcvx.losses.node import _segments as segments
 from gtvcvx.losses.node._newton_systems import factorize, substitute
 from gtvcvx.losses.node._scalar import by_kind, row_curvature, row_gap, row_slope
@@ -113,23 +114,12 @@ def rises(
     out += segments.sums(indptr, row_gap(rows, segments.images(X, indptr, w), slope))
 
 
-@compiled(small=True, allocates=False)
 def hessians(X: FloatArray, indptr: IntArray, out: FloatArray) -> None:
     """Write ``(2 / m_i) X_i^T X_i`` (k, d, d)."""
-    d = X.shape[1]
-    for i in range(len(out)):
-        for j in range(d):
-            for k in range(d):
-                out[i, j, k] = 0.0
-        weight = 2.0 / (indptr[i + 1] - indptr[i])
-        for r in range(indptr[i], indptr[i + 1]):
-            for j in range(d):
-                scaled = weight * X[r, j]
-                for k in range(j + 1):
-                    out[i, j, k] += scaled * X[r, k]
-        for j in range(d):
-            for k in range(j):
-                out[i, k, j] = out[i, j, k]
+    counts = np.diff(indptr)
+    out[:] = 0.0
+    weight = np.repeat(2.0 / np.maximum(counts, 1), counts)
+    add_blocks(np.repeat(np.arange(len(out)), counts), X, weight, out)
 
 
 def resolvents(
