@@ -38,7 +38,8 @@ GTVCVX = (
     ("_callbacks",),  # what callbacks are shown
     ("problem",),
     ("_diagnostics",),  # quantities of a problem and its solution
-    ("solvers/driver",),  # the run, its limits and its incumbent: of any method
+    # The run, its limits and its incumbent: of any method; what needs none.
+    ("solvers/driver", "solvers/_interpolation"),
     ("solvers/primal_dual", "solvers/algorithm1", "solvers/divide", "solvers/forest"),
     # When a method stalls, and its blocks serve polishing; on models of smooth losses.
     ("solvers/interior_point", "solvers/second_order"),

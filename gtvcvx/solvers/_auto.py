@@ -1,11 +1,11 @@
 """The default solver, `solver="AUTO"`: which methods run, and in which order of the nodes.
 
 The rule: if the problem is scalar in every coordinate, dynamic programming on the trees of the
-graph and divide and conquer elsewhere; the primal-dual method otherwise, polished where it is known
-how to. Where rounding keeps the first from the gap that is asked for, the last goes on. Where that
-one stalls, an interior-point method solves the problem; it comes first where it is predicted to
-take no longer than the fewest iterations: ours where it fits, and Clarabel where it does not, or
-has got stuck.
+graph and divide and conquer elsewhere; one model for each component where that fits all data; the
+primal-dual method otherwise, polished where it is known how to. Where rounding keeps the first from
+the gap that is asked for, the last goes on. Where that one stalls, an interior-point method solves
+the problem; it comes first where it is predicted to take no longer than the fewest iterations: ours
+where it fits, and Clarabel where it does not, or has got stuck.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from gtvcvx._callbacks import Progress, SolveCallback
 from gtvcvx._logging import room_logger
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
+from gtvcvx.solvers._interpolation import interpolating
 from gtvcvx.solvers.divide._division import Division
 from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
 from gtvcvx.solvers.driver import Limits, Method, Options, Run, Takes, missing
@@ -46,6 +47,7 @@ DYNAMIC_PROGRAM = "dynamic programming"
 UNBEGUN = "none"  # Ctrl-C came before any
 INTERIOR_POINT = "interior point"
 CLUSTERS = "clusters of a smaller lambda"
+INTERPOLATION = "interpolation"
 # From this many edges on the working set outgrows the caches, and neighbours should be near.
 ORDERING_EDGES = 20_000
 
@@ -126,12 +128,19 @@ def _divided(problem: GTVProblem, start: Solution | None, limits: Limits) -> Sol
 
 
 def _iterated(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:
-    """Run the primal-dual method."""
+    """Run the primal-dual method, unless one model for each component fits all data."""
     run = Run(problem, limits, NAME)
+    fitting = None
     with run.guarded():
+        fitting = interpolating(problem) if limits.stop == "gap" else None
+        if fitting is not None:
+            run.consider_point(fitting)
         # A start that was computed for other losses, or another lambda, is not good enough yet.
-        if start is not None and _may_be_of(problem, start):
+        elif start is not None and _may_be_of(problem, start):
             run.consider(start.w, start.u)
+    if fitting is not None and run.satisfied:
+        return run.solution(method=INTERPOLATION, switched=False, lam=problem.lam)
+    start = start if fitting is None else run.solution()
     finer = FromFiner.of(problem, start) if limits.stop == "gap" else None
     if finer is None or run.stopped or run.satisfied:
         return _converged(run, problem, start, limits, [])

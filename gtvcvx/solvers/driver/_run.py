@@ -88,6 +88,11 @@ class Driver:
         self._take(Proposal(w, u, np.inf))
         self._record()
 
+    def consider_point(self, w: Any) -> None:
+        """Take note of a point beside the flow that is known, which is zero at first."""
+        self._take_point(w, keep_last=False)
+        self._record()
+
     @contextmanager
     def guarded(self) -> Iterator[None]:
         """Let Ctrl-C, or the deadline, end the block and the run with it, but not the session."""
