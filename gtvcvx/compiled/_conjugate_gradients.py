@@ -60,10 +60,13 @@ class GroundRows(NamedTuple):
     node : ndarray of int64, shape (Q,)
         Whose row it is.
     rows : ndarray, shape (Q, d)
+    diagonal : ndarray, shape (n, d, 1), optional
+        What there is beside the rows, coordinate by coordinate.
     """
 
     node: IntArray
     rows: FloatArray
+    diagonal: FloatArray | None = None
 
 
 #: Conductances to the ground as symmetric blocks (n, d, d), or as rows where these take less.
@@ -100,9 +103,9 @@ class System(NamedTuple):
 
     @property
     def to_ground(self) -> tuple[FloatArray | None, IntArray | None, FloatArray | None]:
-        """The ground's blocks, the nodes of its rows and these: what is not there is None."""
+        """The ground's blocks, or diagonals, the nodes of its rows and these, or None."""
         if isinstance(self.ground, GroundRows):
-            return None, self.ground.node, self.ground.rows
+            return self.ground.diagonal, self.ground.node, self.ground.rows
         return self.ground, None, None
 
 
@@ -302,7 +305,11 @@ def multiply(
     laplacian(
         dims, direction, flow, difference, turned, starts, tails, conductance, allowed, normals
     )
-    if ground is not None:
+    if ground is not None and ground.shape[2] == 1:
+        for i in range(n):
+            for k in range(d):
+                flow[i, k] += ground[i, k, 0] * direction[i, k]
+    elif ground is not None:
         for i in range(n):
             for k in range(d):
                 for j in range(d):

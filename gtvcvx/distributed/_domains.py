@@ -130,7 +130,7 @@ class ShardedDomains:
         pieces = [GroundedConservation(p.graph, p.losses, parts.penalty, own) for p, own in given]
         self._projection = GroundedProjection(parts, pieces)
         self._generators = [piece.generators for piece in pieces]
-        self._unit = [1.0 / np.sum(g.vectors**2, axis=1) for g in self._generators]
+        self._unit = [1.0 / g.squares for g in self._generators]
         self._limits = [
             Limits(g, parts.penalty, part.problem.capacities)
             for g, part in zip(self._generators, parts, strict=True)

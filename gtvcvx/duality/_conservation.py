@@ -32,7 +32,7 @@ from gtvcvx.penalties import Penalty
 def _rows(batch: BatchedLoss, domain: DualDomain | None) -> RangeRows | None:
     """Return bases of the directions with room where they take less than projectors."""
     if domain is not None:
-        return None
+        return domain.projector if isinstance(domain.projector, RangeRows) else None
     count = batch.n_thin_rows
     if count is not None and not pays(count, batch.n_nodes, batch.dim):
         return None
@@ -96,6 +96,7 @@ class NullDirections:
                 bases.append(_of_nodes(rows, short))
                 continue
             projector = batch.null_projector() if domain is None else domain.projector
+            assert not isinstance(projector, RangeRows)
             if isinstance(projector, float) or projector.ndim == 2:
                 full[at] = projector
             else:
@@ -183,6 +184,8 @@ class LocalConservation:
         if isinstance(ground, GroundRows):
             squares = np.einsum("qj,qj->q", ground.rows, ground.rows)
             degrees += np.bincount(ground.node, squares, n) / ground.rows.shape[1]
+            if ground.diagonal is not None:
+                degrees += ground.diagonal.sum(axis=(1, 2)) / ground.rows.shape[1]
         elif ground is not None:
             degrees = degrees + np.trace(ground, axis1=1, axis2=2) / ground.shape[1]
         degrees = np.where(degrees > 0.0, degrees, 1.0)

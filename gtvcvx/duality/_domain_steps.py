@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._norms import row_norm_inf
@@ -21,22 +22,32 @@ class Generators(NamedTuple):
     """Generators of all nodes."""
 
     node: IntArray  # (Q,)
-    vectors: FloatArray  # (Q, d)
+    vectors: FloatArray | sp.csr_array  # (Q, d), see `DualDomain`
     low: FloatArray  # (Q,)
     high: FloatArray  # (Q,)
     scale: FloatArray  # (Q,)
+    squares: FloatArray  # (Q,), of the lengths
 
     @staticmethod
     def of(losses: StackedLoss) -> Generators:
         """Collect the generators of all parts, in their order."""
-        d = losses.dim
-        none = (np.empty(0, np.int64), np.empty((0, d)), *(np.empty(0) for _ in range(3)))
-        fields = [none]
+        none = (np.empty(0, np.int64), *(np.empty(0) for _ in range(4)))
+        fields, vectors = [none], [np.empty((0, losses.dim))]
         for at, batch in losses.parts:
             domain = batch.domain()
             if domain is not None:
-                fields.append((at[domain.owner], *domain[2:]))
-        return Generators(*(np.concatenate(arrays) for arrays in zip(*fields, strict=True)))
+                owner, own, low, high, scale, squares = domain[1:]
+                squares = np.sum(own**2, axis=1) if squares is None else squares
+                fields.append((at[owner], low, high, scale, squares))
+                vectors.append(own)
+        node, *others = (np.concatenate(arrays) for arrays in zip(*fields, strict=True))
+        return Generators(node, _stacked(vectors), *others)
+
+
+def _stacked(vectors: list[FloatArray | sp.csr_array]) -> FloatArray | sp.csr_array:
+    if any(sp.issparse(rows) for rows in vectors):
+        return sp.vstack([sp.csr_array(rows) for rows in vectors], format="csr")
+    return np.concatenate(vectors)
 
 
 class Limits(NamedTuple):

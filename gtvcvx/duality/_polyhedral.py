@@ -72,13 +72,11 @@ class GroundedConservation(FlowConservation):
         self._graph = graph
         g = self.generators = Generators.of(losses)
         self._null = NullDirections(losses, graph.n_nodes, grounded=True, own=own)
-        Q, d = g.vectors.shape
-        rows = g.node[:, None] * d + np.arange(d)
-        entries = g.vectors.ravel(), rows.ravel(), np.arange(Q + 1) * d
         # Takes the generators' multipliers to what they pull at the nodes, one after the other.
-        self._pull = sp.csc_array(entries, shape=(graph.n_nodes * d, Q))
+        self._pull = _pull(g, graph.n_nodes)
         self._along = self._pull.T.tocsr()
-        self.lengths = row_norm_2(g.vectors)
+        dense = isinstance(g.vectors, np.ndarray)
+        self.lengths = row_norm_2(g.vectors) if dense else np.sqrt(g.squares)
 
     def residual_of(self, flow: Flow) -> FloatArray:
         """Return what violates the constraint, (n, d)."""
@@ -104,7 +102,7 @@ class GroundedConservation(FlowConservation):
     def _few_rows(self) -> FewRows | None:
         """The rows, where there are few and nothing but them is there beside the graph."""
         (n, d), g = self._null.projectors.full.shape, self.generators
-        if not fits(len(g.node), n, d):
+        if not (isinstance(g.vectors, np.ndarray) and fits(len(g.node), n, d)):
             return None
         full, partial, _, thin, *_ = self._null.projectors
         alone = bool((full == 1.0).all()) and not (len(partial) or len(thin))
@@ -113,6 +111,8 @@ class GroundedConservation(FlowConservation):
     def to_ground(self, ground: FloatArray) -> Ground:
         """Return what generators of some ground (Q,) add to the system."""
         (n, d), g = self._null.projectors.full.shape, self.generators
+        if not isinstance(g.vectors, np.ndarray):
+            return _sparse_ground(g, ground, n)
         if pays(len(g.node), n, d):
             return GroundRows(g.node, np.sqrt(ground)[:, None] * g.vectors)
         blocks = np.zeros((n, d, d))
@@ -145,6 +145,31 @@ class GroundedConservation(FlowConservation):
         return Flow(np.ldexp(unit.u, exponent), np.ldexp(unit.b, exponent))
 
 
+def _pull(g: Generators, n: int) -> sp.csc_array:
+    """Return the generators as columns (n d, Q), each at the place of its node."""
+    Q, d = g.vectors.shape
+    if isinstance(g.vectors, np.ndarray):
+        rows = g.node[:, None] * d + np.arange(d)
+        entries = g.vectors.ravel(), rows.ravel(), np.arange(Q + 1) * d
+    else:
+        counts = np.diff(g.vectors.indptr)
+        places = np.repeat(g.node * d, counts) + g.vectors.indices
+        entries = g.vectors.data, places, g.vectors.indptr
+    return sp.csc_array(entries, shape=(n * d, Q))
+
+
+def _sparse_ground(g: Generators, ground: FloatArray, n: int) -> GroundRows:
+    """Return what generators of some ground (Q,), most of them coordinates, add to the system."""
+    vectors, d = sp.csr_array(g.vectors), g.vectors.shape[1]
+    alone = np.diff(vectors.indptr) == 1
+    entry = vectors.indptr[:-1][alone]
+    conductance = ground[alone] * vectors.data[entry] ** 2
+    places = g.node[alone] * d + vectors.indices[entry]
+    diagonal = np.bincount(places, conductance, n * d).astype(np.float64).reshape(n, d, 1)
+    rows = np.sqrt(ground[~alone])[:, None] * vectors[np.flatnonzero(~alone)].toarray()
+    return GroundRows(g.node[~alone], rows, diagonal)
+
+
 class DomainRepair:
     """Repair of flows for one problem some of whose losses have polyhedra as dual domains.
 
@@ -167,7 +192,7 @@ class DomainRepair:
         self._capacities = capacities
         self._conservation = GroundedConservation(graph, losses, penalty)
         g = self._generators = self._conservation.generators
-        self._unit = 1.0 / np.sum(g.vectors**2, axis=1)
+        self._unit = 1.0 / g.squares
         self._limits = Limits(g, penalty, capacities)
 
     @property

@@ -82,21 +82,25 @@ def _unit(rows):
     return rows / np.linalg.norm(rows, axis=1)[:, None]
 
 
-@pytest.mark.parametrize("few", [False, True])
-def test_ground_against_the_dense_system(few):
+@pytest.mark.parametrize("given", ["blocks", "rows", "rows and diagonals"])
+def test_ground_against_the_dense_system(given):
     rng = np.random.default_rng(0)
     n, d = 5, 2
     graph = gtv.EmpiricalGraph(n, [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)])
     conductance = rng.uniform(0.5, 2.0, 5)
     roots = rng.standard_normal((n, d, 1))
     ground = roots @ roots.transpose(0, 2, 1)
+    diagonal = rng.uniform(0.5, 2.0, (n, d, 1)) if given == "rows and diagonals" else None
+    if diagonal is not None:
+        ground += diagonal * np.eye(d)
     b = rng.standard_normal((n, d))
     incidence = graph.incidence.toarray()
     matrix = np.kron(incidence.T @ np.diag(conductance) @ incidence, np.eye(d))
     for i in range(n):
         matrix[i * d : (i + 1) * d, i * d : (i + 1) * d] += ground[i]
-    given = GroundRows(np.arange(n), roots[:, :, 0]) if few else ground
-    system = System(graph.by_head, conductance, np.ones(n), ground=given)
+    of_rows = GroundRows(np.arange(n), roots[:, :, 0], diagonal)
+    to_ground = ground if given == "blocks" else of_rows
+    system = System(graph.by_head, conductance, np.ones(n), ground=to_ground)
     x = solve(system, b, 1e-12, 500)
     np.testing.assert_allclose(x.ravel(), np.linalg.solve(matrix, b.ravel()), rtol=1e-8)
 

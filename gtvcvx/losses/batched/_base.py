@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import cp
@@ -109,23 +110,28 @@ class DualDomain(NamedTuple):
 
     Attributes
     ----------
-    projector : ndarray, shape (k, d, d) or (k, d), or float
-        T_i: off the directions in which s_i is free. Diagonals where all are diagonal, and large.
+    projector : ndarray, shape (k, d, d) or (k, d), or RangeRows, or float
+        T_i: off the directions in which s_i is free. Diagonals where all are diagonal, and large;
+        bases of the free directions where these are few.
     owner : ndarray of int, shape (Q,)
         Node of each generator.
-    vectors : ndarray, shape (Q, d)
-        g_q = T_i g_q, nonzero.
+    vectors : ndarray, or sparse array in rows, shape (Q, d)
+        g_q = T_i g_q, nonzero. Sparse ones, most of which are coordinates, have still to be
+        projected: T_i g_q is what is meant.
     low, high : ndarray, shape (Q,)
     scale : ndarray, shape (Q,)
         Length of the interval, or what is typical where it is infinite.
+    squares : ndarray, shape (Q,), optional
+        Squared lengths of the projected generators, where these are sparse.
     """
 
-    projector: FloatArray | float
+    projector: FloatArray | RangeRows | float
     owner: IntArray
-    vectors: FloatArray
+    vectors: FloatArray | sp.csr_array
     low: FloatArray
     high: FloatArray
     scale: FloatArray
+    squares: FloatArray | None = None
 
 
 class BatchedLoss(ABC):

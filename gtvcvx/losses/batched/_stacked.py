@@ -230,11 +230,14 @@ class StackedLoss:
     def affine_prox(self, tau: FloatArray) -> AffineProx | None:
         """Affine proximal operator of all nodes, or None if some node has none."""
         n, d = len(tau), self.dim
-        matrix, offset = np.empty((n, d, d)), np.empty((n, d))
+        found = []
         for nodes, batch in self.completed(n).parts:
             prox = batch.affine_prox(tau[nodes])
-            if prox is None:
+            if prox is None:  # before there is room for the others
                 return None
+            found.append((nodes, prox))
+        matrix, offset = np.empty((n, d, d)), np.empty((n, d))
+        for nodes, prox in found:
             matrix[nodes], offset[nodes] = prox
         return AffineProx(matrix, offset)
 

@@ -27,6 +27,7 @@ from gtvcvx.losses.batched.composite._multipliers import smooth_multipliers
 from gtvcvx.losses.batched.composite._null_space import NullSpace
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.batched.composite._proximal import ProximalPoints
+from gtvcvx.losses.batched.composite._thin_domain import fits, thin_domain
 from gtvcvx.losses.batched.composite._whitening import Whitened
 from gtvcvx.losses.node import _batch as compiled
 from gtvcvx.losses.node import _models as models
@@ -289,7 +290,8 @@ class BatchedComposite(BatchedLoss):
 
     @cached_property
     def _domain(self) -> tuple[DualDomain, BoolArray] | None:
-        return dual_domain(self._parts)
+        parts = self._parts
+        return thin_domain(parts) if fits(parts) else dual_domain(parts)
 
     def domain(self) -> DualDomain | None:
         """Return the bounded rows, and the coordinates with an l1 term or one bound."""

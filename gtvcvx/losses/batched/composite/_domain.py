@@ -138,16 +138,8 @@ def dual_domain(parts: Parts) -> tuple[DualDomain, BoolArray] | None:
 def _generators(
     parts: Parts, projector: FloatArray, rows: BoolArray, coordinates: BoolArray
 ) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
-    low, high = parts.intervals
     node, j = np.nonzero(coordinates)
-    owner = parts.owner[rows]
     vectors = _projected(parts, projector)[rows]
-    table = parts.rows[rows]
-    # A Poisson rate is at least of the order of its count.
-    high_end = np.where(np.isinf(table["high"]), table["c"], table["high"])
-    # Where only a bound presses, what a row may press is typical.
-    typical = float(np.max(table["c"] * np.linalg.norm(parts.X[rows], axis=1), initial=0.0))
-    span = np.where(np.isfinite(low) & np.isfinite(high), high - low, typical or 1.0)[node, j]
     if projector.ndim == 2:
         along = np.zeros((len(node), parts.X.shape[1]))
         along[np.arange(len(node)), j] = projector[node, j]
@@ -155,7 +147,24 @@ def _generators(
         along = projector[node, :, j]
     return (
         np.concatenate([vectors, along]),
-        np.concatenate([owner, node]),
+        np.concatenate([parts.owner[rows], node]),
+        *ends(parts, rows, coordinates),
+    )
+
+
+def ends(
+    parts: Parts, rows: BoolArray, coordinates: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return both ends of the generators' intervals, and their lengths or what is typical."""
+    low, high = parts.intervals
+    node, j = np.nonzero(coordinates)
+    table = parts.rows[rows]
+    # A Poisson rate is at least of the order of its count.
+    high_end = np.where(np.isinf(table["high"]), table["c"], table["high"])
+    # Where only a bound presses, what a row may press is typical.
+    typical = float(np.max(table["c"] * np.linalg.norm(parts.X[rows], axis=1), initial=0.0))
+    span = np.where(np.isfinite(low) & np.isfinite(high), high - low, typical or 1.0)[node, j]
+    return (
         np.concatenate([table["low"], low[node, j]]),
         np.concatenate([table["high"], high[node, j]]),
         np.concatenate([high_end - table["low"], span]),

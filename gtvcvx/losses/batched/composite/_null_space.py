@@ -37,7 +37,7 @@ class NullSpace(NamedTuple):
         if coordinates.all():
             return NullSpace((k, d), None, None)
         if not coordinates.any() and pays(len(rows), k, d):
-            return NullSpace((k, d), None, _beside(parts, rows))
+            return NullSpace((k, d), None, beside(parts, rows))
         return NullSpace((k, d), complement(parts, rows, coordinates), None)
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -76,7 +76,7 @@ class NullSpace(NamedTuple):
         return out
 
 
-def _beside(parts: Parts, rows: BoolArray) -> RangeRows:
+def beside(parts: Parts, rows: BoolArray) -> RangeRows:
     """Return orthonormal bases of what some rows (N,) of each node span."""
     k, d = len(parts.indptr) - 1, parts.X.shape[1]
     found = np.zeros((len(rows), d))  # those of a node in the first of its places
