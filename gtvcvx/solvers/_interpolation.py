@@ -9,7 +9,6 @@ since one row of data at a node says nothing about most of its coordinates.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
@@ -63,6 +62,8 @@ def _found(problem: GTVProblem) -> FloatArray | None:
 
 def _solved(X: FloatArray, products: FloatArray) -> FloatArray | None:
     """Return the least x (d,) with X x = products (r,), for r <= d; None if there is none."""
+    import scipy.linalg  # slow to load, and seldom needed
+
     found = scipy.linalg.lstsq(X, products, lapack_driver="gelsy", check_finite=False)[0]
     missed = np.abs(X @ found - products).max()
     return np.asarray(found) if missed <= ACCURACY * np.abs(products).max() else None

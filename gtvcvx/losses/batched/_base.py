@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import cp
 from gtvcvx.conic._function import CvxpyFunction
 from gtvcvx.losses.batched._doubt import Doubt
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 # Along singular directions of X_i below this share of the largest, L_i* is too ill conditioned to
 # be evaluated: flow is conserved there, as if X_i had no such direction. That shrinks the set of

@@ -97,7 +97,7 @@ def test_gaps_are_those_of_matrices(kind, ridge, request):
 def test_the_ground_is_given_by_rows(monkeypatch):
     conservation = problem("logistic", 0.0).bounds._domains._conservation
     unit = np.random.default_rng(5).random(len(conservation.generators.node))
-    node, rows = ground = conservation.to_ground(unit)
+    node, rows, _ = ground = conservation.to_ground(unit)
     of_rows = conservation.system(np.ones(11), ground).degrees
     monkeypatch.setattr(_polyhedral, "pays", lambda rows, k, d: False)
     blocks = conservation.to_ground(unit)
