@@ -42,6 +42,8 @@ class Proposal(NamedTuple):
     exact: bool = False
     # Where it is small enough, the pair needs no other check.
     proved: Proved | None = None
+    # Whether a better pair is to come, so that no other check pays.
+    another: bool = False
 
 
 class Method(Protocol):

@@ -115,7 +115,7 @@ class Driver:
     def _take(self, pair: Proposal, keep_last: bool = False) -> None:
         """Offer a pair to the incumbent; w alone where it takes too long to repair u."""
         limits = self._limits
-        if pair.proved is not None and self._suffices(pair.proved):
+        if pair.proved is not None and (pair.another or self._suffices(pair.proved)):
             self.incumbent.take_proved(pair.w, pair.u, *pair.proved)
             return
         enough = limits.rtol if limits.stop == "gap" and not limits.stricter else 0.0

@@ -15,6 +15,7 @@ from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS
 from gtvcvx.losses.batched._thin import pays
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Method, missing
+from gtvcvx.solvers.interior_point._careful import Careful
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._losses import KINKED
 from gtvcvx.solvers.interior_point._reach import within_reach
@@ -188,7 +189,7 @@ class Alternative:
 
     @cached_property
     def _method(self) -> InteriorPoint:
-        return InteriorPoint(self._within_reach, self._rtol)
+        return InteriorPoint(self._within_reach, self._rtol, self._problem)
 
     def methods(self) -> Iterator[Method]:
         """Yield the methods that fit: the next one is for where those before have failed.
@@ -204,10 +205,24 @@ class Alternative:
         if own is not None and not last:
             yield own
         if self._conic:
-            self._method.most_check = self._conic_price
-            yield self._method
+            yield from self._conic_methods()
         if own is not None and last:
             yield own
+
+    def _conic_methods(self) -> Iterator[Method]:
+        """Yield Clarabel, and in between what knows its programs, too, where these are written."""
+        first, problem = self._method, self._within_reach
+        first.most_check = self._conic_price
+        careful = missing(self._problem, Careful.requires) is None and Careful.fits(first)
+        if not careful:
+            yield first
+            return
+        first.most_rounds = 1
+        yield first
+        yield Careful(problem, self._rtol, self._problem)
+        others = InteriorPoint(problem, self._rtol, self._problem, first.n_rounds)
+        others.most_check = self._conic_price
+        yield others
 
     @property
     def _conic_cost(self) -> float:

@@ -16,12 +16,14 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import Allowance
+from gtvcvx.conic._form import Cone
 from gtvcvx.losses.batched._terms import ROW_KINDS
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solvers.driver import Limits, Proposal, Requirement
+from gtvcvx.solvers.driver import Limits, Proposal, Proved, Requirement
 from gtvcvx.solvers.interior_point._losses import LOSS_KINDS, add_losses
 from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS, add_penalty
 from gtvcvx.solvers.interior_point._program import Program, Units
+from gtvcvx.solvers.interior_point._proof import proved, written
 from gtvcvx.solvers.interior_point._reach import within_flow
 from gtvcvx.solvers.interior_point._units import choices_of_units
 from gtvcvx.solvers.interior_point._written import add_written_losses, losses_written
@@ -117,6 +119,10 @@ class InteriorPoint:
     problem : GTVProblem
     rtol : float
         Relative gap that is asked for.
+    whole : GTVProblem, optional
+        The problem with all of its capacities, if these are within reach alone.
+    first : int
+        Which of the rounds is the first.
     settings : InteriorPointSettings
 
     Attributes
@@ -126,6 +132,8 @@ class InteriorPoint:
     finished : bool
     most_check : float
         What a check may take, see `gtvcvx._deadline.Allowance`: there may be another round.
+    most_rounds : int
+        It is finished when so many have begun, earlier ones of others counted.
     """
 
     stride = 1
@@ -136,15 +144,22 @@ class InteriorPoint:
         self,
         problem: GTVProblem,
         rtol: float = 0.0,
+        whole: GTVProblem | None = None,
+        first: int = 0,
         settings: InteriorPointSettings = DEFAULTS,
     ) -> None:
         self._settings, self._rtol = settings, rtol
         self._goal = min(max(settings.accuracy * rtol, settings.least), settings.most)
+        if first:
+            self._goal = settings.least
+        self._whole, self._written = problem if whole is None else whole, written(problem)
         self._pose(problem)
         self._centre = np.zeros(self._program.size)  # a point that is good already
         self._found: Proposal | None = None
-        self._round = 0
+        self._flow: FloatArray | None = None  # of the last round
+        self._round = self._begun = first
         self.most_check = np.inf
+        self.most_rounds = len(self._choices)
         self.n_iter = 0
         self.finished = False
 
@@ -183,6 +198,16 @@ class InteriorPoint:
         return info.nnzA, info.nnzL
 
     @property
+    def cones(self) -> list[Cone]:
+        """The cones of the program."""
+        return self._program.cones
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds that have begun."""
+        return self._round
+
+    @property
     def size(self) -> int:
         """Variables and rows of the program."""
         return self._program.size + self._program.n_rows
@@ -197,12 +222,15 @@ class InteriorPoint:
         while self._found is None and not self.finished:
             self._found = None if self._limits.expired else self._solve_once()
             over = self._limits.expired or self.n_iter >= self._limits.max_iter
-            self.finished = over or self._round == len(self._choices)
+            self.finished = over or self._round >= self.most_rounds
 
     def _solve_once(self) -> Proposal | None:
         """Solve the problem in the next units; return what was found, if it is useful."""
+        if self._flow is not None:
+            self._narrow(self._flow)
         units = self._units
-        solver = self._first if self._round == 0 else self._solver(self._goal, units)
+        begun = self._round > self._begun
+        solver = self._solver(self._goal, units) if begun else self._first
         answer = self._solved(solver)
         self._round += 1
         self.n_iter += max(answer.iterations, 1)
@@ -212,12 +240,26 @@ class InteriorPoint:
         if not (useful and np.isfinite(x).all() and np.isfinite(multipliers).all()):
             return None
         self._centre = x
+        pair = self._pair(x, multipliers, goal)
+        self._flow = pair.u
+        return pair._replace(another=self._written and self._round < len(self._choices))
+
+    def _pair(self, x: FloatArray, multipliers: FloatArray, goal: float) -> Proposal:
+        """Return the pair that a solution and its multipliers are."""
         shape = self._problem.graph.n_nodes, self._problem.dim
         w = x[: shape[0] * shape[1]].reshape(shape)
-        slopes = self._slopes(multipliers)
-        flow = self._read_flow(w, multipliers)
-        self._narrow(flow)
-        return Proposal(w, flow, goal, slopes, Allowance(self.most_check))
+        flow, slopes = self._read_flow(w, multipliers), self._slopes(multipliers)
+        pair = Proposal(w, flow, goal, slopes, Allowance(self.most_check))
+        if not self._written:
+            return pair
+        w = self._whole.losses.project_domain(w)
+        return pair._replace(w=w, proved=self._proved(w, x, multipliers))
+
+    def _proved(self, w: FloatArray, x: FloatArray, multipliers: FloatArray) -> Proved | None:
+        """Return what the multipliers prove of w (n, d)."""
+        plain = Units(np.ones(self._program.size), 1.0, np.zeros(self._program.size))
+        program, constants = self._program.cone_program(plain), self._program.constants
+        return proved(self._whole, program, constants, w, x, multipliers)
 
     @property
     def _units(self) -> Units:

@@ -67,8 +67,12 @@ def _add_squared(program: Program, term: Term, variables: IntArray) -> None:
     root = np.sqrt(coefficients(term))
     groups, first = _groups(variables)
     unit = _units(root, groups[term["node"]], len(first))
-    root /= unit[groups[term["node"]]]
-    X, y, group = reduced_rows(term["X"] * root[:, None], term["y"] * root, groups[term["node"]])
+    own = groups[term["node"]]
+    root /= unit[own]
+    targets = term["y"] * root
+    X, y, group = reduced_rows(term["X"] * root[:, None], targets, own)
+    left = (unit[own] * targets) @ (unit[own] * targets)
+    program.constant_cost(float(left - (unit[group] * y) @ (unit[group] * y)))
     r = program.variables(len(y))
     program.square_cost(r, 2.0 * unit[group] ** 2)
     program.constrain("zero", _rows(X, variables[first[group]]) + -Linear.of(r), y)
@@ -202,6 +206,7 @@ def add_kinks(program: Program, variables: IntArray, kinks: Kinks) -> Rows:
 def add_slopes(program: Program, variables: IntArray, kinks: Kinks, slope: FloatArray) -> None:
     """Add rows as linear ones of known slope (N,)."""
     cost = kinks.X * slope[:, None]
+    program.constant_cost(-float(slope @ kinks.y))
     program.linear_cost(variables[kinks.node].ravel(), cost.ravel())
 
 
@@ -223,6 +228,7 @@ def _pseudohuber(program: Program, term: Term, forms: Linear, c: FloatArray) -> 
     delta, y = term["delta"], term["y"]
     t = program.variables(len(c))
     program.linear_cost(t, c * delta)
+    program.constant_cost(-float(c @ delta**2))
     cone = interleaved([-Linear.of(t), Linear.constant(len(c)), -forms])
     right = np.stack([np.zeros_like(y), delta, -y], axis=1).ravel()
     rows = program.constrain("soc", cone, right, rows=3)
@@ -282,6 +288,7 @@ def _point(program: Program, term: Term, at: IntArray) -> None:
     twice = 2.0 * _spread(term.get(WEIGHT, np.ones(len(at))), at)
     program.square_cost(at.ravel(), twice)
     program.linear_cost(at.ravel(), -twice * term["a"].ravel())
+    program.constant_cost(0.5 * float(twice @ term["a"].ravel() ** 2))
 
 
 def _spread(values: FloatArray, at: IntArray) -> FloatArray:

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.conic._form import Cone
-from gtvcvx.conic._scaled import clarabel_cone
+from gtvcvx.conic._scaled import ConeProgram, clarabel_cone
 
 # Rows are sorted by their cones, in this order.
 CONES = ("zero", "nonneg", "soc", "exp", "others")
@@ -108,11 +108,17 @@ class Program:
     ----------
     size : int
         Number of the first variables, without any cost yet.
+
+    Attributes
+    ----------
+    constants : list of float
+        What is added to the cost, which no solution depends on.
     """
 
     def __init__(self, size: int) -> None:
         none = np.empty(0, np.int64)
         self.size = size
+        self.constants: list[float] = []
         self._P: list[sp.coo_array] = []
         self._q: list[tuple[IntArray, FloatArray]] = [(none, np.empty(0))]
         self._forms: dict[str, list[Linear]] = {cone: [] for cone in CONES}
@@ -140,6 +146,10 @@ class Program:
         """Add ``(1/2) curvature^T x[index]^2``."""
         values = np.broadcast_to(curvature, index.shape)
         self.quadratic_cost(sp.coo_array((values, (index, index)), shape=(self.size, self.size)))
+
+    def constant_cost(self, cost: float) -> None:
+        """Add a constant."""
+        self.constants.append(cost)
 
     def quadratic_cost(self, matrix: sp.coo_array) -> None:
         """Add ``(1/2) x^T matrix x`` for the first variables; the matrix is symmetric."""
@@ -169,6 +179,20 @@ class Program:
         self, settings: clarabel.DefaultSettings, units: Units | None = None
     ) -> clarabel.DefaultSolver:
         """Return Clarabel with these data, in other units perhaps: ordered, not yet factored."""
+        hessian, *others = self._in_units(units)
+        cones = [clarabel_cone(cone) for cone in self.cones]
+        return clarabel.DefaultSolver(hessian, *others, cones, settings)
+
+    def cone_program(self, units: Units) -> ConeProgram:
+        """Return these data in some units."""
+        upper, gradient, matrix, offsets = self._in_units(units)
+        hessian = sp.csc_array(upper + sp.triu(upper, 1).T)
+        return ConeProgram(hessian, gradient, sp.csc_array(matrix), offsets, self.cones)
+
+    def _in_units(
+        self, units: Units | None
+    ) -> tuple[sp.csc_matrix, FloatArray, sp.csc_matrix, FloatArray]:
+        """Return the upper half of the Hessian, the gradient, the rows and their right sides."""
         hessian, gradient = self._hessian(), self._gradient()
         matrix, offsets = self._matrix(), self._offsets()
         if units is not None:
@@ -179,7 +203,7 @@ class Program:
             hessian = sp.csc_matrix(units.cost * (columns @ hessian @ columns))
             gradient = units.cost * (units.columns * gradient)
             matrix = sp.csc_matrix(matrix @ columns)
-        return clarabel.DefaultSolver(hessian, gradient, matrix, offsets, self._cones(), settings)
+        return hessian, gradient, matrix, offsets
 
     def _hessian(self) -> sp.csc_matrix:
         shape = self.size, self.size
@@ -212,12 +236,11 @@ class Program:
         parts = [right for cone in CONES for right in self._right[cone]]
         return np.concatenate([np.empty(0), *parts])
 
-    def _cones(self) -> list[object]:
-        some: list[object] = []
-        if self._counts["zero"]:
-            some.append(clarabel.ZeroConeT(self._counts["zero"]))
-        if self._counts["nonneg"]:
-            some.append(clarabel.NonnegativeConeT(self._counts["nonneg"]))
-        some += [clarabel.SecondOrderConeT(rows) for rows in self._sizes["soc"]]
-        some += [clarabel.ExponentialConeT()] * (self._counts["exp"] // 3)
-        return some + [clarabel_cone(cone) for cone in self._others]
+    @property
+    def cones(self) -> list[Cone]:
+        """The cones of all rows, in their order, without empty ones."""
+        counts = self._counts
+        some = [Cone("zero", counts["zero"]), Cone("nonneg", counts["nonneg"])]
+        some += [Cone("soc", rows) for rows in self._sizes["soc"]]
+        some += [Cone("exp", 3)] * (counts["exp"] // 3)
+        return [cone for cone in [*some, *self._others] if cone.rows]

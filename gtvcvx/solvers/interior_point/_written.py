@@ -35,10 +35,11 @@ def add_written_losses(program: Program, losses: StackedLoss, variables: IntArra
 
 
 def add_form(program: Program, form: ConicForm, at: IntArray, costs: FloatArray) -> None:
-    """Add ``sum_k costs_k f(x[at_k])`` for variables at (K, dim); its offset is left out."""
+    """Add ``sum_k costs_k f(x[at_k])`` for variables at (K, dim)."""
     K, N = len(at), len(form.q)
     others = program.variables(K * (N - form.dim)).reshape(K, -1)
     columns = np.concatenate([at, others], axis=1)
+    program.constant_cost(float(np.sum(costs)) * form.offset)
     program.linear_cost(columns.ravel(), (costs[:, None] * form.q).ravel())
     P, A, M = form.P.tocoo(), form.A.tocoo(), len(form.b)
     places = columns[:, P.row].ravel(), columns[:, P.col].ravel()

@@ -1,0 +1,129 @@
+"""The whole problem by an interior-point method of our own that solves its systems carefully.
+
+For losses and penalties that CVXPY's rules describe, where Clarabel has got stuck: no other method
+knows what they are made of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from gtvcvx.conic._newton import ConicNewton
+from gtvcvx.conic._symmetric import SYMMETRIC
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.driver import Proposal, Requirement
+from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
+from gtvcvx.solvers.interior_point._proof import written
+
+
+@dataclass(frozen=True)
+class CarefulSettings:
+    """When a point is worth a check, and for which programs the method comes into question.
+
+    Attributes
+    ----------
+    share : float
+        A check is worth it when the method's own gap is this share of what is asked for.
+    stricter : float
+        Factor of that share when the check has found a larger gap.
+    checks : int
+        It is finished after so many.
+    most_iterations : int
+        Thirty are the rule.
+    shortest : float
+        It is stuck where steps are no longer.
+    most_size : int
+        Variables and rows: of so many, a factorization with pivoting takes up to half a second.
+    most_entries : int
+        Of all factors, 100 ns each.
+    """
+
+    share: float = 0.1
+    stricter: float = 1e-2
+    checks: int = 3
+    most_iterations: int = 60
+    shortest: float = 1e-6
+    most_size: int = 8_000
+    most_entries: int = 50_000_000
+
+
+DEFAULTS = CarefulSettings()
+
+
+def something_written(problem: GTVProblem) -> str | None:
+    """Ask for a loss or a penalty that is known by CVXPY's rules alone."""
+    return None if written(problem) else "losses or a penalty by CVXPY's rules"
+
+
+class Careful(InteriorPoint):
+    """The method under the driver: `run` does iterations of Newton's method.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    rtol : float
+        Relative gap that is asked for.
+    whole : GTVProblem, optional
+        See `InteriorPoint`.
+    """
+
+    requires: ClassVar[tuple[Requirement, ...]] = (something_written, *InteriorPoint.requires)
+
+    def __init__(self, problem: GTVProblem, rtol: float, whole: GTVProblem | None = None) -> None:
+        super().__init__(problem, rtol, whole)
+        self._share, self._checks = DEFAULTS.share, 0
+
+    @staticmethod
+    def fits(method: InteriorPoint) -> bool:
+        """Say whether the program of a method has cones that are known, and is small enough."""
+        cones = method.cones
+        known = all(cone.kind in SYMMETRIC for cone in cones)
+        inside = any(cone.kind != "zero" for cone in cones)
+        return known and inside and method.size <= DEFAULTS.most_size
+
+    @cached_property
+    def _newton(self) -> ConicNewton:
+        return ConicNewton(self._program.cone_program(self._units))
+
+    def run(self, n_iter: int) -> None:
+        """Do n_iter iterations, or fewer where there is something to propose."""
+        self._found = None
+        for _ in range(n_iter):
+            with np.errstate(all="ignore"):  # where something overflows it is stuck
+                self._newton.iterate()
+            self.n_iter += 1
+            self.finished = self.finished or self._stuck() or self._limits.expired
+            if self.finished or self._own_gap() <= self._share * self._limits.rtol:
+                self._found = self._proposed()
+                return
+
+    def _stuck(self) -> bool:
+        newton, settings = self._newton, DEFAULTS
+        return (
+            self.n_iter >= settings.most_iterations
+            or not newton.length > settings.shortest
+            or newton.entries > settings.most_entries
+        )
+
+    def _own_gap(self) -> float:
+        """Return the method's own gap, relative to the objective."""
+        value = self._newton.value / self._units.cost + float(np.sum(self._program.constants))
+        return self._limits.relative(self._newton.gap / self._units.cost, value)
+
+    def _proposed(self) -> Proposal | None:
+        newton, units = self._newton, self._units
+        x, multipliers = units.point(newton.x), units.multipliers(newton.z)
+        if not (np.isfinite(x).all() and np.isfinite(multipliers).all()):
+            return None
+        another = not self.finished and self._checks + 1 < DEFAULTS.checks
+        return self._pair(x, multipliers, self._own_gap())._replace(another=another)
+
+    def learn(self, rel_gap: float) -> None:
+        """Aim at a smaller own gap before the next check, if there is one."""
+        self._checks += 1
+        self._share *= DEFAULTS.stricter
+        self.finished = self.finished or self._checks >= DEFAULTS.checks

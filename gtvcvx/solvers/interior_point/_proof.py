@@ -1,0 +1,89 @@
+"""Proof of a pair by the multipliers of its whole conic program.
+
+Where CVXPY's rules describe a loss or a penalty, a check of the flow takes a cone program for each
+node or edge, and knows neither multipliers nor how to correct them. Those of the whole program
+prove the same at once, by weak duality (`gtvcvx.conic._weak_duality`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx._norms import EPS
+from gtvcvx.conic._scaled import ConeProgram
+from gtvcvx.conic._weak_duality import ULPS, products_of_rows, weak_duality
+from gtvcvx.duality._terms import Gap
+from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.driver._method import Proved
+
+
+def written(problem: GTVProblem) -> bool:
+    """Say whether CVXPY's rules describe the penalty, or some losses."""
+    if problem.penalty.written(problem.dim) is not None:
+        return True
+    return any(batch.written() is not None for _, batch in problem.losses.parts)
+
+
+def proved(
+    problem: GTVProblem,
+    program: ConeProgram,
+    constants: list[float],
+    w: FloatArray,
+    x: FloatArray,
+    z: FloatArray,
+) -> Proved | None:
+    """Return the value of w (n, d), and its gap by the multipliers z (M,) of a program.
+
+    Parameters
+    ----------
+    problem : GTVProblem
+    program : ConeProgram
+        Of the problem, or of one that is nowhere larger; w are its first variables.
+    constants : list of float
+        Of the program's cost.
+    w : ndarray, shape (n, d)
+        Inside all constraints.
+    x : ndarray, shape (N,)
+        The program's solution, nearly.
+    z : ndarray, shape (M,)
+
+    Returns
+    -------
+    None where the multipliers prove nothing.
+    """
+    n, d = w.shape
+    reach = np.abs(x)
+    reach[: n * d] = np.tile(np.maximum(np.abs(w), reach[: n * d].reshape(n, d)).max(axis=0), n)
+    bound = weak_duality(program, x, z, reach)
+    if bound is None:
+        return None
+    value = problem.value(w)
+    total = value - bound.value - float(np.sum(constants))
+    sizes = abs(value) + abs(bound.value) + float(np.sum(np.abs(constants)))
+    rounding = bound.doubt + ULPS * EPS * (sizes + _work(program, x, z))
+    if not np.isfinite(total + rounding):
+        return None
+    return Proved(value, Gap(*_shared(problem, program, x, z, max(total, 0.0)), rounding))
+
+
+def _work(program: ConeProgram, x: FloatArray, z: FloatArray) -> float:
+    """Return the size of the products that values are rounded by: multipliers times residuals."""
+    return float(np.abs(z) @ (abs(program.A) @ np.abs(x)))
+
+
+def _shared(
+    problem: GTVProblem, program: ConeProgram, x: FloatArray, z: FloatArray, total: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return shares (n,) and (m,) of a gap, all at the nodes.
+
+    Where their rows' slacks and multipliers are not zero; edges' own rows count at their ends.
+    """
+    n, d = problem.graph.n_nodes, problem.dim
+    own = np.arange(n * d)
+    columns = sp.csr_array((np.ones(n * d), (own, own // d)), shape=(len(x), n))
+    share = products_of_rows(program, x, z, columns)
+    whole = float(share.sum())
+    node = total * share / whole if whole > 0.0 else np.full(n, total / max(n, 1))
+    return node, np.zeros(problem.graph.n_edges)

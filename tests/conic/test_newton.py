@@ -1,0 +1,82 @@
+"""Careful steps on cone programs, against Clarabel and against what is known."""
+
+import clarabel
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from gtvcvx.conic._form import Cone
+from gtvcvx.conic._newton import ConicNewton, NewtonSettings, _System
+from gtvcvx.conic._scaled import ConeProgram, clarabel_cone
+
+
+def with_solution(rng, units=None):
+    """A program with all kinds of cones, inside of which there are points and multipliers."""
+    N, cones = 7, [Cone("zero", 2), Cone("nonneg", 8), Cone("soc", 4), Cone("soc", 3)]
+    root = rng.standard_normal((2, N))
+    A = rng.standard_normal((17, N)) * (1.0 if units is None else units)
+    slack, z = np.zeros(17), rng.standard_normal(17)
+    slack[2:10], z[2:10] = rng.random(8), rng.random(8)
+    slack[[10, 14]], z[[10, 14]] = 1.0, 10.0
+    P = root.T @ root
+    q = -P @ np.ones(N) - A.T @ z
+    return ConeProgram(sp.csc_array(P), q, sp.csc_array(A), A @ np.ones(N) + slack, cones)
+
+
+def solved(program, settings=NewtonSettings()):  # noqa: B008
+    newton = ConicNewton(program, settings)
+    for _ in range(40):
+        newton.iterate()
+        if newton.gap + newton.unfit <= 1e-10 or newton.length < 1e-8:
+            break
+    return newton
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_optimum_is_that_of_clarabel(seed):
+    program = with_solution(np.random.default_rng(seed))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    P, q, A, b, cones = program
+    each = [clarabel_cone(cone) for cone in cones]
+    answer = clarabel.DefaultSolver(sp.triu(P, format="csc"), q, A, b, each, settings).solve()
+    newton = solved(program)
+    assert newton.gap + newton.unfit <= 1e-10
+    assert newton.value == pytest.approx(answer.obj_val, rel=1e-6)
+    assert newton.entries > 0
+
+
+def test_columns_of_any_unit_are_solved():
+    """Columns that differ by 1e8, two of them all but the same."""
+    rng = np.random.default_rng(1)
+    program = with_solution(rng, np.array([1.0, 1e3, 1e-5, 1e2, 1e3, 1.0, 10.0]))
+    A = program.A.toarray()
+    A[:, 1] = 1e3 * A[:, 0] + 1e-3 * A[:, 1]
+    z = np.zeros(17)
+    z[2:10], z[[10, 14]] = 1.0, 10.0
+    q = -program.P @ np.ones(7) - A.T @ z
+    s = np.zeros(17)
+    s[2:10], s[[10, 14]] = 1.0, 1.0
+    newton = solved(program._replace(A=sp.csc_array(A), q=q, b=A @ np.ones(7) + s))
+    assert newton.gap <= 1e-9
+
+
+def test_a_system_that_is_missed_is_solved_in_another_way(monkeypatch):
+    """The first way is made useless; the step is the second one's."""
+    program = with_solution(np.random.default_rng(2))
+    plain = _System.solve
+
+    def solve(self, top, bottom):
+        top, bottom = plain(self, top, bottom)
+        return (1.5 * top, bottom) if self._alpha == 1.0 else (top, bottom)
+
+    monkeypatch.setattr(_System, "solve", solve)
+    ways = (("COLAMD", 1.0), ("COLAMD", 1e-3))
+    newton = ConicNewton(program, NewtonSettings(ways=ways))
+    newton.iterate()
+    other = ConicNewton(program, NewtonSettings(ways=ways[1:]))
+    other.iterate()
+    np.testing.assert_array_equal(newton.x, other.x)
+    newton.iterate()
+    other.iterate()
+    assert newton.entries < 2 * other.entries  # it begins with what was good

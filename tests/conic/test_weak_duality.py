@@ -1,0 +1,63 @@
+"""Bounds from points that are only nearly dual: never above the optimum."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from gtvcvx.conic._form import Cone
+from gtvcvx.conic._scaled import ConeProgram
+from gtvcvx.conic._weak_duality import weak_duality
+
+# max |r| <= t, both ways, as two programs with known optima.
+R = np.array([3.0, 4.0])
+LENGTH = ConeProgram(
+    sp.csc_array((1, 1)), np.ones(1), sp.csc_array([[-1.0], [0.0], [0.0]]),
+    np.array([0.0, *R]), [Cone("soc", 3)],
+)  # fmt: skip
+EXPONENTIAL = ConeProgram(  # t >= exp(1)
+    sp.csc_array((1, 1)), np.ones(1), sp.csc_array([[0.0], [0.0], [-1.0]]),
+    np.array([1.0, 1.0, 0.0]), [Cone("exp", 3)],
+)  # fmt: skip
+POWER = ConeProgram(  # t^.5 >= 3
+    sp.csc_array((1, 1)), np.ones(1), sp.csc_array([[-1.0], [0.0], [0.0]]),
+    np.array([0.0, 1.0, 3.0]), [Cone("power", 3, (0.5, 0.5))],
+)  # fmt: skip
+CASES = {
+    "soc": (LENGTH, 5.0, np.array([1.0, -0.6, -0.8])),
+    "exp": (EXPONENTIAL, np.e, np.array([-np.e, 0.0, 1.0])),
+    "power": (POWER, 9.0, np.array([1.0, 9.0, -6.0])),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_optimal_multipliers_prove_the_optimum(name):
+    program, optimum, z = CASES[name]
+    # An ulp inside: at the boundary itself nothing is sure.
+    z = z.copy()
+    z[0 if name == "exp" else -1] *= 1.0 - 1e-12
+    x = np.array([optimum])
+    bound = weak_duality(program, x, z, np.abs(x))
+    assert bound is not None
+    assert bound.value - bound.doubt <= optimum <= bound.value + bound.doubt + 1e-10
+    assert bound.doubt <= 1e-12 * optimum
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_does_not_fit_is_in_doubt(name):
+    program, optimum, z = CASES[name]
+    rng, x = np.random.default_rng(0), np.array([optimum])
+    for size in 10.0 ** rng.uniform(-9, 0, 200):
+        moved = z + size * rng.standard_normal(3)
+        bound = weak_duality(program, x, moved, np.abs(x))
+        assert bound is None or bound.value - bound.doubt <= optimum
+
+
+@pytest.mark.parametrize("name", ["exp", "power"])
+def test_multipliers_outside_prove_nothing(name):
+    program, optimum, z = CASES[name]
+    assert weak_duality(program, np.array([optimum]), -z, np.array([optimum])) is None
+
+
+def test_other_cones_are_not_known():
+    program = LENGTH._replace(cones=[Cone("psd", 3)])
+    assert weak_duality(program, np.ones(1), np.ones(3), np.ones(1)) is None

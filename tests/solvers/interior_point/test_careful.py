@@ -1,0 +1,120 @@
+"""What CVXPY's rules describe: proved by the whole program's multipliers, solved carefully."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx.conic._scaled import solve_scaled
+from gtvcvx.solvers.driver import Limits, Run
+from gtvcvx.solvers.interior_point import _careful
+from gtvcvx.solvers.interior_point._careful import Careful
+from gtvcvx.solvers.interior_point._cost import Alternative
+from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
+from gtvcvx.solvers.interior_point._program import Units
+from gtvcvx.solvers.interior_point._proof import proved
+
+SIZES = np.array([1.0, 2e3, 3e4, 0.05, 40.0, 2e5])
+
+
+def norm_of(X, y):
+    return gtv.CvxpyLoss(lambda w: cp.norm(X @ w - y), X.shape[1])
+
+
+def in_raw_units(penalty="l1", n=12, rows=2):
+    """Fewer rows than columns, in units that differ by 1e7."""
+    rng = np.random.default_rng(5)
+    graph = gtv.EmpiricalGraph(n, [(i, (i + 1) % n) for i in range(n)])
+    X = SIZES * (1.0 + 0.3 * rng.standard_normal((n, rows, len(SIZES))))
+    X[..., 0] = 1.0
+    y = 5e4 + 2e4 * rng.standard_normal((n, rows))
+    return gtv.GTVProblem(graph, [norm_of(*each) for each in zip(X, y, strict=True)], penalty, 0.01)
+
+
+def run_of(method, problem):
+    run = Run(problem, Limits(1e-6, 10_000), "test")
+    run.drive(method)
+    return run
+
+
+@pytest.mark.parametrize("penalty", ["l1", "linf", "l2"])
+def test_norms_of_residuals_in_raw_units_are_solved(penalty):
+    problem = in_raw_units(penalty)
+    found = run_of(Careful(problem, 1e-6), problem)
+    assert found.satisfied
+    assert found.n_iter <= 40
+    # By nobody else as well.
+    others = run_of(InteriorPoint(problem, 1e-6), problem)
+    assert found.incumbent.dual_value <= others.incumbent.value * (1.0 + 1e-12)
+
+
+def test_the_default_solver_gives_way_to_it(monkeypatch):
+    """Clarabel is held to be stuck from the first round on."""
+    problem = in_raw_units()
+    monkeypatch.setattr(InteriorPoint, "_solve_once", lambda self: setattr(self, "_round", 1))
+    names = [type(each).__name__ for each in Alternative(problem, 1e-6, False).methods()]
+    assert names == ["InteriorPoint", "Careful", "InteriorPoint"]
+    solution = problem.solve()
+    assert solution.status == "optimal"
+    assert solution.info["method"].endswith("interior point")
+
+
+def test_programs_that_are_too_large_or_unknown_are_left_to_clarabel(monkeypatch):
+    problem = in_raw_units()
+    monkeypatch.setattr(_careful, "DEFAULTS", _careful.CarefulSettings(most_size=10))
+    names = [type(each).__name__ for each in Alternative(problem, 1e-6, False).methods()]
+    assert names == ["InteriorPoint"]
+    monkeypatch.undo()
+    exponential = gtv.CvxpyLoss(lambda w: cp.sum(cp.exp(w)) - cp.sum(w), 2)
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), [exponential] * 2, "l1", 1.0)
+    names = [type(each).__name__ for each in Alternative(problem, 1e-6, False).methods()]
+    assert names == ["InteriorPoint"]
+
+
+def every_loss(rng, d=2):
+    X, y = rng.standard_normal((7, d)), rng.standard_normal(7)
+    sign = np.sign(y)
+    return {
+        "squared": gtv.SquaredLoss(X, 1e3 + y),
+        "absolute": gtv.AbsoluteLoss(X, y),
+        "quantile": gtv.QuantileLoss(X, y, 0.3),
+        "hinge": gtv.HingeLoss(X, sign) + gtv.Ridge(0.1),
+        "huber": gtv.HuberLoss(X, y, 0.5),
+        "pseudo-huber": gtv.PseudoHuberLoss(X, y, 0.5),
+        "logistic": gtv.LogisticLoss(X, (sign + 1) / 2) + gtv.Ridge(0.1),
+        "poisson": gtv.PoissonLoss(X, np.round(np.abs(y))) + gtv.Ridge(0.1),
+        "point": gtv.PointLoss(np.array([3.0, -2.0])),
+        "lasso": gtv.SquaredLoss(X, y) + gtv.L1(0.5),
+        "custom": gtv.CvxpyLoss(lambda w: cp.norm(X @ w - y) + 5.0, d),
+    }
+
+
+@pytest.mark.parametrize("name", every_loss(np.random.default_rng(0)))
+@pytest.mark.parametrize("penalty", ["l2", "squared", "custom"])
+def test_multipliers_prove_pairs_of_every_loss(name, penalty):
+    """Constants of the programs' costs among them; pairs that are worse have larger gaps."""
+    rng = np.random.default_rng(3)
+    custom = gtv.CvxpyPenalty(lambda v: cp.norm(v) + 0.5 * cp.norm1(v), norm=True)
+    graph = gtv.EmpiricalGraph(3, [(0, 1), (1, 2)])
+    penalty = custom if penalty == "custom" else penalty
+    each = [every_loss(rng)[name], gtv.ZeroLoss(), every_loss(rng)[name]]
+    problem = gtv.GTVProblem(graph, each, penalty, 0.3)
+    model = InteriorPoint(problem)._program
+    plain = Units(np.ones(model.size), 1.0, np.zeros(model.size))
+    program, constants = model.cone_program(plain), model.constants
+    x, z, *_ = solve_scaled(program)
+    w = problem.losses.project_domain(x[:6].reshape(3, 2))
+    found = proved(problem, program, constants, w, x, z)
+    assert found is not None
+    assert found.gap.total <= 1e-6 * max(1.0, found.value)
+    assert found.value == problem.value(w)
+    assert np.sum(found.gap.node) + found.gap.rounding == pytest.approx(found.gap.total)
+    bound = found.value - found.gap.total
+    for size in (1e-6, 1e-3, 0.1):
+        moved = w + size * rng.standard_normal(w.shape)
+        other = z * (1.0 + size * rng.standard_normal(len(z)))
+        worse = proved(problem, program, constants, moved, x, other)
+        best = found.value
+        assert worse is None or worse.value - worse.gap.total <= best + 1e-12 * max(1.0, abs(best))
+        again = proved(problem, program, constants, moved, x, z)
+        assert again.value - again.gap.total == pytest.approx(bound, rel=1e-6, abs=1e-6)
