@@ -95,9 +95,8 @@ class ConicNewton:
     def __init__(self, program: ConeProgram, settings: NewtonSettings = DEFAULTS) -> None:
         self._program, self._settings = program, settings
         self._cones = SymmetricCones(program.cones)
-        self._begin()
-        self._way = 0
-        self.length, self.entries = 1.0, 0
+        self._way, self.length, self.entries = 0, 1.0, 0
+        self.restart()
 
     @property
     def gap(self) -> float:
@@ -121,7 +120,12 @@ class ConicNewton:
         P, q, A, b, _ = self._program
         return A @ self.x + self.s - b, P @ self.x + q + A.T @ self.z
 
-    def _begin(self) -> None:
+    def go_on_from(self, x: FloatArray, s: FloatArray, z: FloatArray) -> None:
+        """Go on from a point whose slacks and multipliers are inside the cones, or nearly."""
+        self.x, self.s, self.z = x, self._cones.nudged(s), self._cones.nudged(z)
+        self.s[self._cones.free] = 0.0
+
+    def restart(self) -> None:
         """Start from least squares."""
         P, q, A, b, _ = self._program
         N, cones = len(q), self._cones

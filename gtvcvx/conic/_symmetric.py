@@ -15,6 +15,10 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import sp
 from gtvcvx.conic._form import Cone
 
+EPS = float(np.finfo(np.float64).eps)
+# Points are nudged inside second-order cones by this share of their length.
+NUDGE = 1e-12
+
 #: Cones that are known here.
 SYMMETRIC = frozenset({"zero", "nonneg", "soc"})
 
@@ -75,6 +79,14 @@ class SymmetricCones:
         depth = self.depth(x)
         if depth <= 1e-8 * max(1.0, float(np.abs(x).max(initial=0.0))):
             x += (1.0 - depth) * self.unit
+        return x
+
+    def nudged(self, x: FloatArray) -> FloatArray:
+        """Return x (M,), each cone's part moved inside by no more than rounding asks for."""
+        x, least = x.copy(), EPS * float(np.abs(x).max(initial=0.0))
+        x[self.signs] = np.maximum(x[self.signs], least)
+        for at in self.lengths.values():
+            x[at[:, 0]] = np.maximum(x[at[:, 0]], (1.0 + NUDGE) * _tail(x[at]) + least)
         return x
 
     def product(self, x: FloatArray, y: FloatArray) -> FloatArray:

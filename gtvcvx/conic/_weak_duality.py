@@ -53,8 +53,9 @@ def weak_duality(
     z = moved
     # Sums are exact but for the machine's widest numbers, which may be no wider than others.
     wide = np.longdouble
-    wx, wz = x.astype(wide), z.astype(wide)
-    Px = P.astype(wide) @ wx
+    x, wz, wP = _absorbing(program, x, z), z.astype(wide), P.astype(wide)
+    wx = x.astype(wide)
+    Px = wP @ wx
     r = Px + q + A.T.astype(wide) @ wz
     value = -0.5 * (wx @ Px) - b.astype(wide) @ wz
     sizes = abs(P) @ np.abs(x) + np.abs(q) + abs(A).T @ np.abs(z)
@@ -62,6 +63,15 @@ def weak_duality(
     leak = SAFETY * (float(np.abs(r).astype(np.float64) @ np.abs(reach)) + lost)
     products = np.abs(x) @ (abs(P) @ np.abs(x)) + np.abs(b) @ np.abs(z)
     return Bound(float(value), leak + ULPS * EPS * float(products))
+
+
+def _absorbing(program: ConeProgram, x: FloatArray, z: FloatArray) -> FloatArray:
+    """Return the y (N,) near x that make up for r where a variable has a curvature of its own."""
+    P, q, A, _, _ = program
+    alone = np.diff(P.indptr) == 1
+    curvature = np.where(alone, P.diagonal(), 0.0)
+    r = P @ x + q + A.T @ z
+    return x - np.divide(r, curvature, out=np.zeros_like(r), where=curvature > 0.0)
 
 
 def _inside(z: FloatArray, cones: Sequence[Cone]) -> FloatArray | None:

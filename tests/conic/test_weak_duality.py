@@ -52,6 +52,17 @@ def test_what_does_not_fit_is_in_doubt(name):
         assert bound is None or bound.value - bound.doubt <= optimum
 
 
+def test_curvatures_make_up_for_what_does_not_fit():
+    """(x - 3)^2 / 2 - 9 / 2 subject to x >= 1, beside a point that is far off."""
+    program = ConeProgram(
+        sp.csc_array([[1.0]]), np.array([-3.0]), sp.csc_array([[-1.0]]),
+        np.array([-1.0]), [Cone("nonneg", 1)],
+    )  # fmt: skip
+    bound = weak_duality(program, np.array([7.0]), np.zeros(1), np.array([7.0]))
+    assert bound.value == pytest.approx(-4.5)
+    assert bound.doubt <= 1e-13
+
+
 @pytest.mark.parametrize("name", ["exp", "power"])
 def test_multipliers_outside_prove_nothing(name):
     program, optimum, z = CASES[name]

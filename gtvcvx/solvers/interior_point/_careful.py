@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from gtvcvx._arrays import FloatArray
 from gtvcvx.conic._newton import ConicNewton
 from gtvcvx.conic._symmetric import SYMMETRIC
 from gtvcvx.problem import GTVProblem
@@ -36,6 +37,8 @@ class CarefulSettings:
         Thirty are the rule.
     shortest : float
         It is stuck where steps are no longer.
+    long : float
+        From Clarabel's point steps are no shorter, or it is no use.
     most_size : int
         Variables and rows: of so many, a factorization with pivoting takes up to half a second.
     most_entries : int
@@ -47,6 +50,7 @@ class CarefulSettings:
     checks: int = 3
     most_iterations: int = 60
     shortest: float = 1e-6
+    long: float = 0.5
     most_size: int = 8_000
     most_entries: int = 50_000_000
 
@@ -69,13 +73,22 @@ class Careful(InteriorPoint):
         Relative gap that is asked for.
     whole : GTVProblem, optional
         See `InteriorPoint`.
+    solved : tuple of ndarray, optional
+        Point, slacks and multipliers to start from, in the units of the first round.
     """
 
     requires: ClassVar[tuple[Requirement, ...]] = (something_written, *InteriorPoint.requires)
 
-    def __init__(self, problem: GTVProblem, rtol: float, whole: GTVProblem | None = None) -> None:
+    def __init__(
+        self,
+        problem: GTVProblem,
+        rtol: float,
+        whole: GTVProblem | None = None,
+        solved: tuple[FloatArray, FloatArray, FloatArray] | None = None,
+    ) -> None:
         super().__init__(problem, rtol, whole)
         self._share, self._checks = DEFAULTS.share, 0
+        self._warm = solved
 
     @staticmethod
     def fits(method: InteriorPoint) -> bool:
@@ -87,19 +100,30 @@ class Careful(InteriorPoint):
 
     @cached_property
     def _newton(self) -> ConicNewton:
-        return ConicNewton(self._program.cone_program(self._units))
+        newton = ConicNewton(self._program.cone_program(self._units))
+        if self._warm is not None:
+            newton.go_on_from(*self._warm)
+        return newton
 
     def run(self, n_iter: int) -> None:
         """Do n_iter iterations, or fewer where there is something to propose."""
         self._found = None
         for _ in range(n_iter):
             with np.errstate(all="ignore"):  # where something overflows it is stuck
-                self._newton.iterate()
+                self._iterate()
             self.n_iter += 1
             self.finished = self.finished or self._stuck() or self._limits.expired
             if self.finished or self._own_gap() <= self._share * self._limits.rtol:
                 self._found = self._proposed()
                 return
+
+    def _iterate(self) -> None:
+        """Do one iteration; start afresh where Clarabel's point leads nowhere."""
+        self._newton.iterate()
+        if self._warm is not None and not self._newton.length >= DEFAULTS.long:
+            self._warm = None
+            self._newton.restart()
+            self._newton.iterate()
 
     def _stuck(self) -> bool:
         newton, settings = self._newton, DEFAULTS

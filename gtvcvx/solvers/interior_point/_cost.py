@@ -219,7 +219,7 @@ class Alternative:
             return
         first.most_rounds = 1
         yield first
-        yield Careful(problem, self._rtol, self._problem)
+        yield Careful(problem, self._rtol, self._problem, first.solved)
         others = InteriorPoint(problem, self._rtol, self._problem, first.n_rounds)
         others.most_check = self._conic_price
         yield others

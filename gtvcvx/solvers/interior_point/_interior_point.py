@@ -134,6 +134,9 @@ class InteriorPoint:
         What a check may take, see `gtvcvx._deadline.Allowance`: there may be another round.
     most_rounds : int
         It is finished when so many have begun, earlier ones of others counted.
+    solved : tuple of ndarray, optional
+        Point (N,), slacks and multipliers (M,) of the last round that Clarabel says it has solved,
+        in the round's units.
     """
 
     stride = 1
@@ -160,6 +163,7 @@ class InteriorPoint:
         self._round = self._begun = first
         self.most_check = np.inf
         self.most_rounds = len(self._choices)
+        self.solved: tuple[FloatArray, FloatArray, FloatArray] | None = None
         self.n_iter = 0
         self.finished = False
 
@@ -235,6 +239,8 @@ class InteriorPoint:
         self._round += 1
         self.n_iter += max(answer.iterations, 1)
         goal, self._goal = self._goal, self._settings.least
+        if str(answer.status) == "Solved":
+            self.solved = np.array(answer.x), np.array(answer.s), np.array(answer.z)
         x, multipliers = units.point(np.array(answer.x)), units.multipliers(np.array(answer.z))
         useful = str(answer.status) in USEFUL
         if not (useful and np.isfinite(x).all() and np.isfinite(multipliers).all()):
