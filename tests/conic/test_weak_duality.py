@@ -63,6 +63,12 @@ def test_curvatures_make_up_for_what_does_not_fit():
     assert bound.doubt <= 1e-13
 
 
+def test_far_from_the_optimum_nothing_is_proved():
+    """The bound would be 10, not 5, beside the point zero, which says that solutions are small."""
+    program, _, z = CASES["soc"]
+    assert weak_duality(program, np.zeros(1), 2.0 * z, np.zeros(1)) is None
+
+
 @pytest.mark.parametrize("name", ["exp", "power"])
 def test_multipliers_outside_prove_nothing(name):
     program, optimum, z = CASES[name]

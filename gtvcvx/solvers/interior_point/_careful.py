@@ -143,8 +143,9 @@ class Careful(InteriorPoint):
         x, multipliers = units.point(newton.x), units.multipliers(newton.z)
         if not (np.isfinite(x).all() and np.isfinite(multipliers).all()):
             return None
-        another = not self.finished and self._checks + 1 < DEFAULTS.checks
-        return self._pair(x, multipliers, self._own_gap())._replace(another=another)
+        pair = self._pair(x, multipliers, self._own_gap())
+        last = self.finished or self._checks + 1 >= DEFAULTS.checks
+        return pair._replace(another=not last and self._provable(pair))
 
     def learn(self, rel_gap: float) -> None:
         """Aim at a smaller own gap before the next check, if there is one."""

@@ -23,7 +23,7 @@ from gtvcvx.solvers.driver import Limits, Proposal, Proved, Requirement
 from gtvcvx.solvers.interior_point._losses import LOSS_KINDS, add_losses
 from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS, add_penalty
 from gtvcvx.solvers.interior_point._program import Program, Units
-from gtvcvx.solvers.interior_point._proof import proved, written
+from gtvcvx.solvers.interior_point._proof import proved, rounding_of, written
 from gtvcvx.solvers.interior_point._reach import within_flow
 from gtvcvx.solvers.interior_point._units import choices_of_units
 from gtvcvx.solvers.interior_point._written import add_written_losses, losses_written
@@ -248,7 +248,7 @@ class InteriorPoint:
         self._centre = x
         pair = self._pair(x, multipliers, goal)
         self._flow = pair.u
-        return pair._replace(another=self._written and self._round < len(self._choices))
+        return pair._replace(another=self._round < len(self._choices) and self._provable(pair))
 
     def _pair(self, x: FloatArray, multipliers: FloatArray, goal: float) -> Proposal:
         """Return the pair that a solution and its multipliers are."""
@@ -260,6 +260,13 @@ class InteriorPoint:
             return pair
         w = self._whole.losses.project_domain(w)
         return pair._replace(w=w, proved=self._proved(w, x, multipliers))
+
+    def _provable(self, pair: Proposal) -> bool:
+        """Say whether multipliers will prove a pair like this: rounding does not prevent it."""
+        if pair.proved is None:
+            return False
+        needed = self._rtol * max(1.0, abs(pair.proved.value))
+        return rounding_of(self._program.constants) <= needed
 
     def _proved(self, w: FloatArray, x: FloatArray, multipliers: FloatArray) -> Proved | None:
         """Return what the multipliers prove of w (n, d)."""

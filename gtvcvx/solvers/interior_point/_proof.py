@@ -26,6 +26,11 @@ def written(problem: GTVProblem) -> bool:
     return any(batch.written() is not None for _, batch in problem.losses.parts)
 
 
+def rounding_of(constants: list[float]) -> float:
+    """Return what rounding alone makes of a proof, where the program's cost has constants."""
+    return ULPS * EPS * float(np.sum(np.abs(constants)))
+
+
 def proved(
     problem: GTVProblem,
     program: ConeProgram,
@@ -61,8 +66,8 @@ def proved(
         return None
     value = problem.value(w)
     total = value - bound.value - float(np.sum(constants))
-    sizes = abs(value) + abs(bound.value) + float(np.sum(np.abs(constants)))
-    rounding = bound.doubt + ULPS * EPS * (sizes + _work(program, x, z))
+    sizes = abs(value) + abs(bound.value) + _work(program, x, z)
+    rounding = bound.doubt + ULPS * EPS * sizes + rounding_of(constants)
     if not np.isfinite(total + rounding):
         return None
     return Proved(value, Gap(*_shared(problem, program, x, z, max(total, 0.0)), rounding))

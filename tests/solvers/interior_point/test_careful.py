@@ -118,3 +118,21 @@ def test_multipliers_prove_pairs_of_every_loss(name, penalty):
         assert worse is None or worse.value - worse.gap.total <= best + 1e-12 * max(1.0, abs(best))
         again = proved(problem, program, constants, moved, x, z)
         assert again.value - again.gap.total == pytest.approx(bound, rel=1e-6, abs=1e-6)
+
+
+def test_no_proof_is_waited_for_that_rounding_prevents():
+    """Constants of 1e10 beside an objective of 2: the flow is checked as others are."""
+    rng = np.random.default_rng(1)
+    graph = gtv.EmpiricalGraph(20, [(i, (i + 1) % 20) for i in range(20)])
+    custom = gtv.CvxpyPenalty(lambda v: cp.norm(v) + 0.5 * cp.norm1(v), norm=True)
+    each = [gtv.PointLoss(1e5 + 0.1 * rng.standard_normal(2)) for _ in range(20)]
+    problem = gtv.GTVProblem(graph, each, custom, 1.0)
+    method = InteriorPoint(problem, 1e-6)
+    method.begin(Limits(1e-6, 1000), np.inf)
+    method.run(1)
+    assert not method.proposal().another
+    near = gtv.GTVProblem(graph, [gtv.PointLoss(rng.random(2)) for _ in each], custom, 1.0)
+    method = InteriorPoint(near, 1e-6)
+    method.begin(Limits(1e-6, 1000), np.inf)
+    method.run(1)
+    assert method.proposal().another
