@@ -118,6 +118,9 @@ class Driver:
         if pair.proved is not None and (pair.another or self._suffices(pair.proved)):
             self.incumbent.take_proved(pair.w, pair.u, *pair.proved)
             return
+        if pair.another:
+            self._take_point(pair.w, keep_last)
+            return
         enough = limits.rtol if limits.stop == "gap" and not limits.stricter else 0.0
         try:
             with self._last_work(), allowing(pair.allowance or Allowance()):

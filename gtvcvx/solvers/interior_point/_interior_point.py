@@ -17,6 +17,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import Allowance
 from gtvcvx.conic._form import Cone
+from gtvcvx.conic._symmetric import SYMMETRIC
 from gtvcvx.losses.batched._terms import ROW_KINDS
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Proved, Requirement
@@ -262,10 +263,14 @@ class InteriorPoint:
         return pair._replace(w=w, proved=self._proved(w, x, multipliers))
 
     def _provable(self, pair: Proposal) -> bool:
-        """Say whether multipliers will prove a pair like this: rounding does not prevent it."""
-        if pair.proved is None:
+        """Say whether multipliers will prove a pair like this: rounding does not prevent it.
+
+        Those of other cones than symmetric ones may be at the boundary in every round.
+        """
+        known = all(cone.kind in SYMMETRIC for cone in self.cones)
+        if not self._written or (pair.proved is None and not known):
             return False
-        needed = self._rtol * max(1.0, abs(pair.proved.value))
+        needed = self._rtol * max(1.0, abs(self._whole.value(pair.w)))
         return rounding_of(self._program.constants) <= needed
 
     def _proved(self, w: FloatArray, x: FloatArray, multipliers: FloatArray) -> Proved | None:

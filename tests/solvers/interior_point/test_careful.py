@@ -7,7 +7,7 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx.conic._scaled import solve_scaled
 from gtvcvx.solvers.driver import Limits, Run
-from gtvcvx.solvers.interior_point import _careful
+from gtvcvx.solvers.interior_point import _careful, _interior_point
 from gtvcvx.solvers.interior_point._careful import Careful
 from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
@@ -120,7 +120,7 @@ def test_multipliers_prove_pairs_of_every_loss(name, penalty):
         assert again.value - again.gap.total == pytest.approx(bound, rel=1e-6, abs=1e-6)
 
 
-def test_no_proof_is_waited_for_that_rounding_prevents():
+def test_no_proof_is_waited_for_that_rounding_prevents(monkeypatch):
     """Constants of 1e10 beside an objective of 2: the flow is checked as others are."""
     rng = np.random.default_rng(1)
     graph = gtv.EmpiricalGraph(20, [(i, (i + 1) % 20) for i in range(20)])
@@ -136,3 +136,24 @@ def test_no_proof_is_waited_for_that_rounding_prevents():
     method.begin(Limits(1e-6, 1000), np.inf)
     method.run(1)
     assert method.proposal().another
+    monkeypatch.setattr(_interior_point, "proved", lambda *_: None)
+    method = InteriorPoint(near, 1e-6)
+    method.begin(Limits(1e-6, 1000), np.inf)
+    method.run(1)
+    assert method.proposal().another  # the next point may miss less
+
+
+def test_points_that_will_be_proved_are_not_checked_otherwise(monkeypatch):
+    def refused(*_):
+        raise AssertionError("a flow is repaired")
+
+    problem = in_raw_units()
+    monkeypatch.setattr(_interior_point, "proved", lambda *_: None)
+    monkeypatch.setattr(Run, "_suffices", lambda *_: False)
+    method = InteriorPoint(problem, 1e-6)
+    method.most_rounds = 1
+    run = Run(problem, Limits(1e-6, 10_000), "test")
+    monkeypatch.setattr(run.incumbent, "update", refused)
+    run.drive(method)
+    assert run.incumbent.value == problem.value(run.incumbent.w)
+    assert run.incumbent.w.any()
