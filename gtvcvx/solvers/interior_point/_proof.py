@@ -57,7 +57,13 @@ def proved(
     Returns
     -------
     None where the multipliers prove nothing.
+
+    Raises
+    ------
+    ValueError
+        A loss by itself is unbounded below, or infinite everywhere.
     """
+    _ask_for_least_values(problem)
     n, d = w.shape
     reach = np.abs(x)
     reach[: n * d] = np.tile(np.maximum(np.abs(w), reach[: n * d].reshape(n, d)).max(axis=0), n)
@@ -71,6 +77,13 @@ def proved(
     if not np.isfinite(total + rounding):
         return None
     return Proved(value, Gap(*_shared(problem, program, x, z, max(total, 0.0)), rounding))
+
+
+def _ask_for_least_values(problem: GTVProblem) -> None:
+    """Refuse losses that other solvers refuse: the flow zero proves nothing of them."""
+    for _, batch in problem.losses.parts:
+        if not all(function.nonnegative for function in batch.written() or ()):
+            batch.minimizer()
 
 
 def _work(program: ConeProgram, x: FloatArray, z: FloatArray) -> float:
