@@ -206,7 +206,7 @@ class DualBounds:
 
     @cached_property
     def _reach(self) -> FloatArray:
-        """How far from the minimizers solutions may be where no loss tells, (d,)."""
+        """How far from the minimizers solutions may be where no loss tells, (d,) or (n, d)."""
         return np.maximum(self._terms.reach(self._base), self._terms.alone)
 
     @cached_property
@@ -314,13 +314,13 @@ class DualBounds:
     ) -> float:
         """First-order effect of rounding on the gap at (w, u).
 
-        Flow that is not conserved to the last bit pairs with how far solutions may be, (d,), and
-        every node's and edge's own terms carry a few units in the last place.
+        Flow that is not conserved to the last bit pairs with how far solutions may be, and the
+        terms of every node and edge carry a few units in the last place.
         """
         assert known.unsure is not None
         missing = self._conservation.missing(u, known.unsure)
         noise = self._terms.noise(w, u, near, values=known.values).total
-        return 2.0 * float(np.sum(missing @ reach)) + noise
+        return 2.0 * float(np.sum(missing * reach)) + noise
 
 
 def _total(found: tuple[Gap, FloatArray]) -> float:

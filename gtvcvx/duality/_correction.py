@@ -36,7 +36,7 @@ from gtvcvx.duality._room import (
 )
 from gtvcvx.duality._settings import CORRECTION
 from gtvcvx.duality._systems import Metric, Systems
-from gtvcvx.graph import EmpiricalGraph, connected_components, differences
+from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._doubt import SUM_ULPS
 from gtvcvx.losses.batched._terms import FIELDS, MULTINOMIAL, ROW_KINDS, Term
@@ -246,13 +246,10 @@ class Correction:
         Components are problems of their own: a lonely node whose solution is large, or free, tells
         nothing of the others.
         """
-        found = np.zeros((int(self._component.max()) + 1, w.shape[1]))
-        np.maximum.at(found, self._component, np.abs(w))
-        return found[self._component]
-
-    @cached_property
-    def _component(self) -> IntArray:
-        return connected_components(self._shape[0], self._graph.edges)
+        component = self._graph.components
+        found = np.zeros((int(component.max()) + 1, w.shape[1]))
+        np.maximum.at(found, component, np.abs(w))
+        return found[component]
 
     def missing(self, w: FloatArray, feasible: FeasiblePoint, reach: FloatArray) -> float:
         """Return what it costs that a dual point misses the balance.

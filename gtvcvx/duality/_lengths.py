@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx.losses.batched._terms import Term
 from gtvcvx.losses.node._scalar import DECIDED
@@ -18,6 +18,8 @@ from gtvcvx.losses.node._scalar import DECIDED
 DEPENDENT = 1e-13
 #: What leaks may be worth at most, as a share of a gap, is not looked at any closer.
 NEGLIGIBLE = 1e-3
+#: Rows that fall without end in one direction, so that there may be no solution.
+ENDLESS = frozenset({"logistic", "poisson"})
 #: Kinds of penalties that grow with the size of each coordinate of a jump.
 MONOTONE = frozenset({"l1", "l2", "linf", "pnorm", "squared"})
 # Entries that are decomposed between two looks at the clock.
@@ -30,45 +32,98 @@ class Lengths:
 
     Parameters
     ----------
-    totals : ndarray, shape (3 + d,)
+    totals : ndarray, shape (..., 3 + d)
         Number of terms that fall without end, number of rows, sum of the squares of all targets,
-        and of each feature.
+        and of each feature: of the rows, or of those of several sets.
     """
 
     totals: FloatArray
 
     @cached_property
     def _squares(self) -> FloatArray:
-        """Sums of the squares of the features, (d,); infinite where there are none."""
-        return np.where(self.totals[3:] > 0.0, self.totals[3:], np.inf)
+        """Sums of the squares of the features, (..., d); infinite where there are none."""
+        squares = self.totals[..., 3:]
+        return np.where(squares > 0.0, squares, np.inf)
 
     @cached_property
     def alone(self) -> FloatArray:
-        """How large each coordinate would be if it had to make up the targets alone, (d,)."""
-        return np.asarray(np.sqrt(self.totals[2] / self._squares))
+        """How large each coordinate would be if it made up the targets alone, (..., d)."""
+        return np.asarray(np.sqrt(self.totals[..., 2, None] / self._squares))
 
     @property
     def units(self) -> FloatArray:
-        """Units (d,) in which each column of all rows together has length one, or zero."""
-        return np.where(self.totals[3:] > 0.0, np.sqrt(self.totals[3:]), 1.0)
+        """Units (..., d) in which each column of all rows together has length one, or zero."""
+        squares = self.totals[..., 3:]
+        return np.where(squares > 0.0, np.sqrt(squares), 1.0)
 
     def together(self, upper: FloatArray) -> FloatArray:
-        """How large each coordinate may be that alone, or with others, makes up targets, (d,).
+        """How large each coordinate may be that alone, or with others, makes up targets, (..., d).
 
-        Upper is the `triangle` of all rows in `units`.
+        Upper (..., k, d) is the `triangle` of all rows in `units`.
         """
-        predictions = float(np.sqrt(self.totals[2]) + self._decided)
+        predictions = (np.sqrt(self.totals[..., 2]) + self._decided)[..., None]
         return np.maximum(self.alone, predictions * pooled_lengths(upper, self.units))
 
     @property
-    def _decided(self) -> float:
+    def _decided(self) -> FloatArray:
         """How long predictions are that decide all rows; zero where no loss falls without end."""
-        return float(DECIDED * np.sqrt(self.totals[1])) if self.totals[0] else 0.0
+        rows = np.sqrt(self.totals[..., 1])
+        return np.asarray(np.where(self.totals[..., 0] > 0.0, DECIDED * rows, 0.0))
 
     @cached_property
     def longest(self) -> FloatArray:
-        """How long solutions may be where losses fall without end, (d,); zero where none does."""
-        return np.asarray(self._decided / np.sqrt(self._squares))
+        """How long solutions may be where losses fall without end, (..., d); zero if none does."""
+        return np.asarray(self._decided[..., None] / np.sqrt(self._squares))
+
+
+def lengths_of_components(tables: Sequence[Term], d: int, components: IntArray) -> FloatArray:
+    """Return how large each coordinate may be in the component of each node, (n, d).
+
+    Components are problems of their own: what the rows of one tell of solutions tells nothing of
+    those of another. One without rows counts as the largest.
+
+    Parameters
+    ----------
+    tables : sequence of dict
+        Terms with rows in all d coordinates.
+    d : int
+    components : ndarray, shape (n,)
+    """
+    owner = np.concatenate([components[term["node"]] for term in tables])
+    endless = np.concatenate([np.full(len(t["y"]), t["kind"] in ENDLESS) for t in tables])
+    X, y = (np.concatenate([term[key] for term in tables]) for key in ("X", "y"))
+    each = (endless, np.ones(len(y)), y**2, *(X**2).T)
+    totals = np.stack([np.bincount(owner, row) for row in each], axis=1).astype(np.float64)
+    X, rows = X[np.argsort(owner, kind="stable")], np.bincount(owner)
+    first, out = np.cumsum(rows) - rows, np.zeros((int(components.max()) + 1, d))
+    for some in _alike(rows, d):
+        look()
+        lengths = Lengths(totals[some])
+        if len(some) == 1:
+            at = slice(first[some[0]], first[some[0]] + rows[some[0]])
+            upper = triangle([X[at]], lengths.units[0])[None]
+        else:
+            upper = _padded(X, first[some], rows[some]) / lengths.units[:, None]
+        out[some] = lengths.together(upper)
+    out[np.setdiff1d(np.arange(len(out)), owner)] = out.max(axis=0)
+    return out[components]
+
+
+def _alike(rows: IntArray, d: int) -> Iterator[IntArray]:
+    """Yield the sets of some rows in groups of about as many, of a bounded size."""
+    sizes = np.ceil(np.log2(np.maximum(rows, 1)))
+    for size in np.unique(sizes):
+        some = np.flatnonzero((sizes == size) & (rows > 0))
+        step = max(PIECE // (d * 2 ** int(size)), 1)
+        for start in range(0, len(some), step):
+            yield some[start : start + step]
+
+
+def _padded(X: FloatArray, first: IntArray, rows: IntArray) -> FloatArray:
+    """Return the rows (k, r, d) of k sets, first those of each, filled up with zeros."""
+    at = np.arange(rows.max())
+    found = X[np.minimum(first[:, None] + at, len(X) - 1)]
+    return np.where((at < rows[:, None])[:, :, None], found, 0.0)
 
 
 def ends_of_sets(terms: Iterable[Term], shape: tuple[int, int], clipping: bool) -> FloatArray:
@@ -113,19 +168,25 @@ def triangle(tables: Iterable[FloatArray], units: FloatArray) -> FloatArray:
 
 
 def pooled_lengths(upper: FloatArray, units: FloatArray) -> FloatArray:
-    """Return how large each coordinate may be, (d,), for predictions of all rows of length one.
+    """Return how large each coordinate may be, (..., d), for predictions of all rows of length one.
 
     With all nodes at one point: nearly dependent columns, an intercept beside features far from
     zero, let coordinates be large that predict next to nothing. Those along which no row changes do
     not count, as any solution stays one along them. The rows are given by their `triangle`.
     """
     _, sigma, basis = np.linalg.svd(upper, full_matrices=False)
-    some = sigma > DEPENDENT * sigma.max(initial=0.0)
-    return np.asarray(np.linalg.norm(basis[some] / sigma[some, None], axis=0) / units)
+    some = sigma > DEPENDENT * sigma.max(axis=-1, keepdims=True, initial=0.0)
+    each = np.zeros_like(basis)
+    np.divide(basis, sigma[..., None], out=each, where=some[..., None])
+    return np.asarray(np.linalg.norm(each, axis=-2) / units)
 
 
 def growth(before: FloatArray, after: FloatArray) -> float:
-    """Return how many times as large lengths (d,) become at most; so do products with leaks."""
+    """Return how many times as large lengths become at most; so do products with leaks.
+
+    Those before (d,) are of all nodes, or each has its own, (n, d), as in those after.
+    """
+    before = np.broadcast_to(before, np.shape(after))
     some = after > before
     with np.errstate(divide="ignore", over="ignore"):
         return float(np.max(after[some] / before[some], initial=1.0))

@@ -14,7 +14,14 @@ from gtvcvx._lazy import sp
 from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
 from gtvcvx._pieces import rows_at_once, rowwise
 from gtvcvx.duality._flow import Flow
-from gtvcvx.duality._lengths import MONOTONE, Lengths, ends_of_sets, triangle
+from gtvcvx.duality._lengths import (
+    ENDLESS,
+    MONOTONE,
+    Lengths,
+    ends_of_sets,
+    lengths_of_components,
+    triangle,
+)
 from gtvcvx.duality._settings import GENERIC
 from gtvcvx.duality._value_rounding import ValueRounding
 from gtvcvx.graph import EmpiricalGraph, differences
@@ -22,9 +29,6 @@ from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._doubt import SUM_ULPS, Doubt
 from gtvcvx.losses.batched._terms import Term
 from gtvcvx.penalties import Penalty
-
-#: Rows that fall without end in one direction, so that there may be no solution.
-ENDLESS = frozenset({"logistic", "poisson"})
 
 #: Sums of flows are done again, in extended precision, where what rounding may make of them is more
 #: than this share of the losses.
@@ -138,7 +142,7 @@ class GapTerms:
     ) -> Gap:
         """Return the same with what rounding may add at the nodes.
 
-        A part of a problem is told the reach (d,) of the whole, see `of_nodes`, and how far the
+        A part of a problem is told the reach of the whole, see `of_nodes`, and how far the
         objective of the whole may be above what losses are at least.
         """
         reach = self.reach(w) if reach is None else reach
@@ -157,7 +161,7 @@ class GapTerms:
     ) -> tuple[FloatArray, float]:
         """Return the nodes' gaps (n,), and what rounding may add to them.
 
-        Solutions may be as far as reach (d,) from w where no loss tells.
+        Solutions may be as far as reach, (d,) or (n, d), from w where no loss tells.
         """
         values = self.values(w) if known.values is None else known.values
         unsure = self.unsure(flow.u) if known.unsure is None else known.unsure
@@ -207,11 +211,19 @@ class GapTerms:
 
     @cached_property
     def alone(self) -> FloatArray:
-        """How large each coordinate may be that alone, or with others, makes up targets, (d,)."""
+        """How large each coordinate may be that alone, or with others, makes up targets.
+
+        Of all nodes (d,); (n, d) where several components of the graph have rows.
+        """
         ends = ends_of_sets(self._plain, self._shape, self._clipping)
         if np.isfinite(ends).all():
             return ends
-        return np.minimum(ends, self._lengths.together(self.triangle(self._lengths.units)))
+        components = self._graph.components
+        owner = np.concatenate([[], *(components[table["node"]] for table in self._tables)])
+        if len(np.unique(owner)) <= 1:
+            return np.minimum(ends, self._lengths.together(self.triangle(self._lengths.units)))
+        lengths = lengths_of_components(self._tables, self._losses.dim, components)
+        return np.minimum(ends, lengths)
 
     @property
     def _shape(self) -> tuple[int, int]:

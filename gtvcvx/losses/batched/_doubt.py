@@ -19,12 +19,13 @@ class Doubt(NamedTuple):
     """What is uncertain about linear terms and solutions, for bounds of the effect of rounding."""
 
     injection: FloatArray  # (k, d), what rounding may have made of s_i
-    reach: FloatArray  # (d,), how far solutions may be from w where no loss tells
+    reach: FloatArray  # (d,) or (k, d), how far solutions may be from w where no loss tells
     variation: Callable[[], float]  # of w, times the capacities
 
     def of(self, at: IntArray | slice) -> Doubt:
         """Return the same for some nodes."""
-        return self._replace(injection=self.injection[at])
+        reach = self.reach if self.reach.ndim == 1 else self.reach[at]
+        return self._replace(injection=self.injection[at], reach=reach)
 
 
 def widened(gap: FloatArray, *parts: float) -> float:

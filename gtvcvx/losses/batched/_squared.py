@@ -340,7 +340,8 @@ class BatchedSquared(BatchedLoss):
             along += np.where(spectrum.strong, 0.0, np.abs(self._along(s)))
         curved = spectrum.curvature > 0.0
         square = np.where(curved, along**2 / np.where(curved, spectrum.curvature, 1.0), 0.0)
-        unmade = 2.0 * float(np.sum(self._unmade(s, doubt.injection) @ doubt.reach))
+        reach = np.broadcast_to(doubt.reach, s.shape)[~spectrum.full]
+        unmade = 2.0 * float(np.sum(self._unmade(s, doubt.injection) * reach))
         return gap, unmade + widened(gap, 0.5 * float(np.sum(square)), self.blurred(w))
 
     def _unmade(self, s: FloatArray, unsure: FloatArray) -> FloatArray:
