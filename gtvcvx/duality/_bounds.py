@@ -45,6 +45,7 @@ from gtvcvx.duality._terms import (
 )
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
+from gtvcvx.losses.batched._terms import MULTINOMIAL
 from gtvcvx.penalties import Penalty
 
 
@@ -95,6 +96,9 @@ class DualBounds:
         free = conservation.trivial and not grounded
         conductance = None if w is None or free else self._conductance(w)
         if self._domains is not None and grounded:
+            near = self._as_it_is(u, w, conductance, enough) if self._classes else None
+            if near is not None:
+                return near
             u, b, moved = self._domains.repair(u, w, conductance)
         elif free:
             u = self._terms.inside(conservation.admissible(u))
@@ -108,6 +112,21 @@ class DualBounds:
         flow = Flow(u, b, moved).scaled(self._terms.scale(u))
         theta = self._terms.loss_scale(flow.u)
         return flow if theta >= 1.0 else flow.scaled(theta)
+
+    def _as_it_is(
+        self, u: FloatArray, w: FloatArray | None, conductance: FloatArray | None, enough: float
+    ) -> Flow | None:
+        """Return the flow without a repair at the nodes, if its gap to w is enough already.
+
+        Multipliers that are not known with it are told by the losses, beside boundaries of their
+        domains better than by a repair that does not know all of these.
+        """
+        if w is None or enough <= 0.0:
+            return None
+        conservation = self._conservation
+        u = conservation.admissible(conservation.project(u, EPS, conductance))
+        flow = Flow(u, np.empty(0)).scaled(self._terms.scale(u))
+        return flow if self._gap_of(w, flow.u, self._terms.values(w)).total <= enough else None
 
     def _affordable_excess(self, w: FloatArray | None, enough: float) -> float:
         """Return by what share of the capacities a flow may exceed them: scaling makes up for it.
@@ -142,6 +161,11 @@ class DualBounds:
         if not correctable(self._losses.plain, self._penalty, shape, self._graph.n_edges):
             return None
         return Correction(self._graph, self._losses, self._penalty, self._capacities)
+
+    @cached_property
+    def _classes(self) -> bool:
+        """Whether there are rows with several classes, whose multipliers no proposal carries."""
+        return any(term["kind"] == MULTINOMIAL for term in self._losses.plain)
 
     def corrected(
         self, w: FloatArray, u: FloatArray, a: FloatArray

@@ -10,6 +10,7 @@ import gtvcvx as gtv
 from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.duality._conservation import Alternation, FlowConservation
 from gtvcvx.duality._flow import Flow
+from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.solvers.algorithm1._algorithm1 import Algorithm1
 
 # 126 cases (7 families, 3 losses, 6 penalties) with 8 random iterates each: 1,008.
@@ -217,3 +218,29 @@ def test_a_gap_computes_the_losses_once_and_their_data_are_made_once(monkeypatch
         patch.setattr(gtv.StackedLoss, "terms", lambda *a: calls.append(a) or terms(*a))
         assert problem().solve(rtol=1e-6, verbose=False).status == "optimal"
     assert len(calls) == 1
+
+
+def several_classes(penalty="l2"):
+    """A problem whose nodes have domains, and a pair near its solution."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((6, 8, 2)), rng.integers(0, 3, (6, 8))
+    losses = gtv.MultinomialLogisticLoss.stack(X, y, n_classes=3)
+    graph = gtv.EmpiricalGraph(6, [(i, (i + 1) % 6) for i in range(6)])
+    problem = gtv.GTVProblem(graph, losses, penalty, 0.05)
+    found = problem.solve(rtol=1e-8, verbose=False)
+    return problem, found.w, found.u
+
+
+def test_a_flow_whose_gap_is_enough_is_not_repaired_at_the_nodes(monkeypatch):
+    problem, w, u = several_classes()
+    bounds = problem.bounds
+    monkeypatch.setattr(DomainRepair, "repair", lambda *_: pytest.fail("it was repaired"))
+    size = problem.value(w)
+    near = bounds.repaired(u, w, 1e-6 * size)
+    assert bounds.gap(w, u, near)[0].total <= 1e-6 * size
+    # Capacities are kept to, however much is enough.
+    near = bounds.repaired(3.0 * u, w, 1e3 * size)
+    assert (problem.penalty.dual_norm(near.u) <= problem.capacities * (1.0 + 1e-12)).all()
+    for enough in (0.0, 1e-16 * size):
+        with pytest.raises(pytest.fail.Exception):
+            bounds.repaired(u, w, enough)

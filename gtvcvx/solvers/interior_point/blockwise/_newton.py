@@ -1,14 +1,12 @@
 """Mehrotra's predictor-corrector method for a GTV problem, with the equations in w alone.
 
 The dual variables are the slopes of rows and the flow on edges, strictly inside their bounds; any w
-is feasible. Slopes of smooth rows are derivatives at w, linear in every step, which is shortened
-where that leads too far. What is missing on the way is balance: gradients, slopes and flow cancel
+is feasible. What is missing on the way is balance: gradients, slopes and flow cancel
 at each node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +16,12 @@ from gtvcvx._deadline import look
 from gtvcvx.block_cholesky._plan import Plan
 from gtvcvx.block_cholesky._residuals import ConjugateResiduals
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solvers.interior_point.blockwise._class_rows import safe_length
 from gtvcvx.solvers.interior_point.blockwise._duals import dot
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import edge_duals
 from gtvcvx.solvers.interior_point.blockwise._newton_system import Move, NewtonSystem
 from gtvcvx.solvers.interior_point.blockwise._node_terms import NodeTerms
 from gtvcvx.solvers.interior_point.blockwise._powers import Powers
+from gtvcvx.solvers.interior_point.blockwise._resting import Resting
 from gtvcvx.solvers.interior_point.blockwise._row_duals import RowDuals
 
 
@@ -40,9 +38,6 @@ class NewtonSettings:
     short : float
         After a step shorter than this mu stays: some products are far below it, and refined steps
         do not find back from there.
-    behind : float
-        With rows of several classes, which may find balance slowly, products add up to at least
-        this share of what the imbalance may be wrong by.
     balanced, negligible : float
         A step is refined until what it leaves missing may be wrong by no more than this share of
         the gap, or this share of what is asked for.
@@ -62,7 +57,6 @@ class NewtonSettings:
     inside: float = 0.99
     power: float = 3.0
     short: float = 0.05
-    behind: float = 0.5
     balanced: float = 1e-2
     negligible: float = 0.05
     refinements: int = 40
@@ -111,12 +105,18 @@ class Newton:
         self._problem, self._terms, self._settings = problem, terms, settings
         slopes, smooth = terms.slopes, terms.smooth
         self._within = terms.sums.within
-        # Smooth rows come last.
-        X, node = np.concatenate([slopes.X, smooth.X]), np.concatenate([slopes.node, smooth.node])
-        self._angular, self._smooth = slice(len(slopes.b)), slice(len(slopes.b), None)
-        self._targets = np.concatenate([slopes.b, np.zeros(len(smooth.node))])
+        # Smooth rows come last, and after them those with several classes.
+        self._slopes = RowDuals(slopes, smooth.table, terms.classes)
+        self._flow = edge_duals(problem)
+        classes = self._slopes.classes
+        X = np.concatenate([slopes.X, smooth.X, classes.framed()])
+        node = np.concatenate([slopes.node, smooth.node, terms.classes.node])
+        last = len(slopes.b) + len(smooth.node)
+        self._angular, self._smooth = slice(len(slopes.b)), slice(len(slopes.b), last)
+        self._of_classes = slice(last, None)
+        self._targets = np.concatenate([slopes.b, np.zeros(len(node) - len(slopes.b))])
         self._system = NewtonSystem(problem, terms.sums, plan, X, node)
-        self._slopes, self._flow = RowDuals(slopes, smooth.table), edge_duals(problem)
+        self._resting = Resting(terms, problem.graph)
         self._degree = self._slopes.degree + self._flow.degree
         self.length, self.goal = 1.0, 0.0
         # Whether a step was refined, and whether some step has missed more than it should have.
@@ -154,12 +154,13 @@ class Newton:
     def _begin(self) -> None:
         """Start from least squares, with mu such that slacks are as large as what they are for."""
         terms, slopes, curved = self._terms, self._terms.slopes, self._slopes.curved
+        classes = self._slopes.classes
         capacities = self._problem.capacities
         half, scale = 0.5 * (slopes.high - slopes.low), terms.residual_scale()
         first, curvatures = curved.points()
-        aims = np.concatenate([np.zeros(len(slopes.b)), first])
+        aims = np.concatenate([np.zeros(len(slopes.b)), first, np.zeros(len(classes))])
         weights = np.where(slopes.constrained, 0.0, 1.0 / (slopes.rate + scale / half))
-        weights = np.concatenate([weights, curvatures])
+        weights = np.concatenate([weights, curvatures, classes.weights])
         edge_weights = (capacities / scale)[:, None, None] * np.eye(self._problem.dim)
         self.w = terms.sums.start(terms.q.shape)
         self._look()
@@ -167,13 +168,10 @@ class Newton:
         down = weights * (aims - self._residuals) - self._slopes.y
         flow = np.einsum("eij,ej->ei", edge_weights, self._jumps)
         right = self._system.gathered(down, -flow) - terms.gradient(self.w)
-        right -= terms.classes.gradient(self.w)
-        step = self._system.move(right).w
-        self._descent = _product(right, step)
-        found = self.w + self._safe_length(step, 1.0) * step
-        self.w = self._problem.losses.project_domain(found)
+        found = self.w + self._system.move(right).w
+        self.w = self._resting(self._problem.losses.project_domain(found))
         self._look()
-        half = np.concatenate([np.where(np.isinf(half), 0.0, half), curved.halves])
+        half = np.concatenate([np.where(np.isinf(half), 0.0, half), curved.halves, classes.halves])
         lengths = self._problem.penalty.value(self._jumps)
         products = dot(half, np.abs(self._residuals - aims)) + dot(capacities, lengths)
         # Without any residual or jump the point is a solution already, but for the others' sake.
@@ -196,29 +194,12 @@ class Newton:
         self._balance()
 
     def _factorize(self, row_weights: FloatArray, edge_weights: FloatArray) -> None:
-        """Factorize; the Hessians of rows with several classes, at w, stay as they are."""
-        P, classes = self._terms.P, self._terms.classes
-        self._hessians = None if classes.empty else classes.hessians(self.w)
-        P = P if self._hessians is None else P + self._hessians
-        self._system.factorize(P, row_weights, edge_weights)
-
-    def _safe_length(self, step: FloatArray, length: float) -> float:
-        """Return the length of the step of w, shorter where rows with several classes say so."""
-        if self._hessians is None:
-            return length
-        return safe_length(self._turn_of_classes(step, self._hessians), length, self._descent)
-
-    def _turn_of_classes(self, step: FloatArray, hessians: FloatArray) -> Callable[[float], float]:
-        """Return how much more the slope of rows with several classes changes than Hessians say."""
-        classes = self._terms.classes
-        slopes = classes.gradient(self.w)
-        bend = float(np.einsum("ni,nij,nj->", step, hessians, step))
-
-        def turn(length: float) -> float:
-            change = classes.gradient(self.w + length * step) - slopes
-            return _product(step, change) - length * bend
-
-        return turn
+        """Factorize, with scores of classes less the means that go with the weights."""
+        if not self._terms.classes.empty:
+            classes, at = self._slopes.classes, self._of_classes
+            self._system.replace(at, classes.framed())
+            self._residuals[at] = classes.centred(self._residuals[at])
+        self._system.factorize(self._terms.P, row_weights, edge_weights)
 
     def _look(self) -> None:
         """Take residuals and jumps at w."""
@@ -228,22 +209,20 @@ class Newton:
     def _balance(self) -> None:
         """Take what is missing at each node."""
         self._missing = self._terms.gradient(self.w)
-        if not self._terms.classes.empty:
-            self._missing += self._terms.classes.gradient(self.w)
         self._missing += self._system.gathered(self._slopes.y, self._flow.y)
         self._missing = self._within(self._missing)
         self.gap = self._slopes.complementarity() + self._flow.complementarity()
         self.imbalance = float(np.sum(np.abs(self._missing * self.w)))
         self.surplus = self._slopes.curved.surplus(self._residuals[self._smooth])
+        self.surplus += self._slopes.classes.surplus(self._residuals[self._of_classes])
 
     def iterate(self) -> None:
         """Do one iteration."""
         slopes, flow = self._slopes, self._flow
         slopes.linearize(self._residuals)
         flow.linearize(self._jumps)
-        step, length = self._direction()
-        self.length = self._safe_length(step, length)
-        self.w = self.w + self.length * step
+        step, self.length = self._direction()
+        self.w = self._resting(self.w + self.length * step)
         slopes.move(self.length)
         flow.move(self.length)
         self._follow()
@@ -261,8 +240,6 @@ class Newton:
         self._step(0.0, corrected=False)
         left = 1.0 - min(1.0, self._longest())
         aim = left**settings.power * self.gap if self.length >= settings.short else self.gap
-        if self._hessians is not None:  # balance may take longer
-            aim = max(aim, min(settings.behind * self.imbalance, self.gap))
         step = self._step(aim / max(self._degree, 1.0), corrected=True)
         return step, min(1.0, settings.inside * self._longest())
 
@@ -277,7 +254,7 @@ class Newton:
         self._residuals = self._residuals + self.length * self._row_step
         self._jumps = self._jumps + self.length * self._jump_step
         rows, times = self._residuals + self._targets, self._settings.catching_up
-        self.w = self._system.caught_up(self.w, rows, self._jumps, times)
+        self.w = self._resting(self._system.caught_up(self.w, rows, self._jumps, times))
 
     def _step(self, mu: float, corrected: bool) -> FloatArray:
         """Return the step of w towards mu; the dual variables remember theirs."""
@@ -287,8 +264,6 @@ class Newton:
         if left is not None:
             move = self._refine(move, left)
         self._row_step, self._jump_step = move.rows, move.jumps
-        if corrected and self._hessians is not None:  # nobody asks otherwise
-            self._descent = self._system.bend(move)
         return move.w
 
     def _take(self, move: Move, asked: bool = True) -> FloatArray | None:
@@ -334,10 +309,6 @@ class Newton:
 
     def _longest(self) -> float:
         return min(self._slopes.longest(), self._flow.longest())
-
-
-def _product(x: FloatArray, y: FloatArray) -> float:
-    return dot(x.ravel(), y.ravel())
 
 
 def _weighed(left: FloatArray, scale: FloatArray) -> float:

@@ -53,6 +53,12 @@ class NewtonSystem:
         self._factor: BlockCholesky | TwofoldCholesky
         self._factor = BlockCholesky(plan, problem.graph.edges, node, self._X)
 
+    def replace(self, at: slice, X: FloatArray) -> None:
+        """Take other rows (k, d) in the place of some."""
+        self._X[at] = self._sums.within(X)
+        self._rows.data.reshape(self._X.shape)[at] = X
+        self._columns = self._rows.T.tocsr()
+
     @property
     def twofold(self) -> bool:
         """Whether it is factored in twice the digits."""
@@ -114,11 +120,6 @@ class NewtonSystem:
     def image(self, move: Move) -> FloatArray:
         """Return what the matrix makes of a step."""
         return self.total(move.w, self._row_weights * move.rows, self.weighted(move.jumps))
-
-    def bend(self, move: Move) -> float:
-        """Return the product of a step with its image, a sum of what is not negative."""
-        own = np.einsum("ni,nij,nj->", move.w, self._P, move.w)
-        return float(own) + self.size(move.rows, move.jumps)
 
     def size(self, rows: FloatArray, jumps: FloatArray) -> float:
         """Return the weighted squares of what belongs to rows and to edges."""

@@ -145,7 +145,7 @@ class NodeTerms:
         found = np.full(len(sloping), np.nan)
         bounded = len(self.slopes.b)
         found[sloping] = y[:bounded][np.concatenate(self._of_data)]
-        found[np.concatenate(self._curved)] = y[bounded:]
+        found[np.concatenate(self._curved)] = y[bounded : bounded + len(self.smooth.node)]
         return found
 
     def gradient(self, w: FloatArray) -> FloatArray:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
+from gtvcvx.solvers.interior_point.blockwise._class_duals import ClassDuals
+from gtvcvx.solvers.interior_point.blockwise._class_rows import ClassRows
 from gtvcvx.solvers.interior_point.blockwise._constraints import Walls
 from gtvcvx.solvers.interior_point.blockwise._curved_duals import CurvedIntervals
 from gtvcvx.solvers.interior_point.blockwise._duals import Duals, Intervals
@@ -68,24 +70,30 @@ class RowDuals:
     rows : Slopes
         Both ends are finite, or none.
     smooth : ndarray of ROW, shape (M,)
+    classes : ClassRows
+        After all others.
 
     Attributes
     ----------
     degree : float
     curved : CurvedIntervals
         Those of smooth rows.
+    classes : ClassDuals
     """
 
-    def __init__(self, rows: Slopes, smooth: Records) -> None:
+    def __init__(self, rows: Slopes, smooth: Records, classes: ClassRows) -> None:
         low, high, rate, walls = rows.low, rows.high, rows.rate, rows.constrained
         free, bounded = np.isinf(high) & ~walls, np.isfinite(high)
         self.curved = CurvedIntervals(smooth)
-        self._size = len(low) + len(smooth)
+        self.classes = ClassDuals(classes)
+        last = len(low) + len(smooth)
+        self._size = last + len(self.classes)
         kinds: tuple[tuple[IntArray, Duals], ...] = (
             (np.flatnonzero(bounded), Intervals(low[bounded], high[bounded], rate[bounded])),
             (np.flatnonzero(free), FreeNumbers(rate[free])),
             (np.flatnonzero(walls), Walls(rows.least[walls], rows.most[walls])),
-            (np.arange(len(low), self._size), self.curved),
+            (np.arange(len(low), last), self.curved),
+            (np.arange(last, self._size), self.classes),
         )
         self._parts = [(some, kind) for some, kind in kinds if len(some)]
         self.degree = sum(part.degree for _, part in self._parts)

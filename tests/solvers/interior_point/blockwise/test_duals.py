@@ -5,6 +5,8 @@ import pytest
 from _central_path import approach
 
 from gtvcvx.losses.node._scalar import LOGISTIC, POISSON, PSEUDO_HUBER, ROW
+from gtvcvx.solvers.interior_point.blockwise._class_duals import ClassDuals
+from gtvcvx.solvers.interior_point.blockwise._class_rows import ClassRows
 from gtvcvx.solvers.interior_point.blockwise._constraints import Walls
 from gtvcvx.solvers.interior_point.blockwise._curved_duals import CurvedIntervals
 from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, longest
@@ -26,7 +28,7 @@ def some_without_bounds():
     ends = np.array([1.0, np.inf, 4.0])
     rate, node = np.array([0.0, 0.5, 1.0]), np.arange(3)
     rows = Slopes.free(np.ones((3, 1)), np.zeros(3), -ends, ends, rate, node)
-    return RowDuals(rows, np.empty(0, ROW))
+    return RowDuals(rows, np.empty(0, ROW), ClassRows([], 3, 1))
 
 
 def curved():
@@ -254,3 +256,19 @@ def test_steps_inside_may_be_as_long_as_they_like():
     assert inside.longest(Vectors(np.ones(2), np.full((2, 2), 0.5))) == np.inf
     outwards = Vectors(np.zeros(2), np.array([[0.5, 0.0], [0.0, 0.25]]))
     assert inside.longest(outwards) == pytest.approx(2.0)
+
+
+def test_chances_follow_their_scores():
+    """At a central point they are the derivatives, and a step of a number for all is none."""
+    term = {"kind": "multinomial", "node": np.zeros(4, np.int64), "X": np.eye(4)}
+    duals = ClassDuals(ClassRows([term | {"y": np.array([0.0, 1.0, 2.0, 0.0])}], 1, 12))
+    z = np.random.default_rng(0).standard_normal((4, 3))
+    duals.begin(z.ravel(), 0.1)
+    approach(duals, z.ravel(), 1e-9, 40)
+    chances = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    found = duals.y.reshape(4, 3)
+    np.testing.assert_allclose(found, 0.25 * (chances - np.eye(3)[[0, 1, 2, 0]]), atol=1e-7)
+    np.testing.assert_allclose(found.sum(axis=1), 0.0, atol=1e-15)
+    assert 0.0 <= duals.surplus(z.ravel()) < 1e-7
+    duals.linearize(z.ravel() + np.repeat([5.0, -3.0, 0.0, 1e3], 3))
+    np.testing.assert_allclose(duals.offset(1e-9, corrected=False), 0.0, atol=1e-9)
