@@ -21,6 +21,7 @@ from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.duality._lengths import Lengths, ends_of_sets, pooled_lengths, triangle
 from gtvcvx.duality._terms import GapTerms
 from gtvcvx.losses import StackedLoss
+from gtvcvx.losses.batched._doubt import Doubt
 from gtvcvx.losses.batched._stacked import stacked_from_terms
 from gtvcvx.losses.batched.composite._absorption import Absorption
 
@@ -354,3 +355,20 @@ def test_a_lonely_node_tells_nothing_of_solutions_elsewhere():
     assert near_by is not None
     assert far_off is not None
     assert far_off[0].rounding <= 1e-8 + 2.0 * near_by[0].rounding
+
+
+def test_multipliers_beyond_an_end_at_zero_pair_with_predictions_of_solutions():
+    """A hinge's slope of 1e-9 of the wrong sign: next to nothing here, not at a point far away."""
+    X = np.array([[1.0, 1968.4, 30780.5, 0.06, 69.2], [1.0, 1997.6, 25811.9, 0.053, 14.0]])
+    loss = gtv.HingeLoss(X, [-1.0, 1.0])
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(1, []), [loss], "l1", 1.0)
+    batch = problem.losses.parts[0][1]
+    near, far = (np.linalg.lstsq(X, [-1.0, z], rcond=None)[0] for z in (1.0, 1e6))
+    for wrong in (1e-9, 1e-7):
+        s = X.T @ np.array([2e-6, wrong])
+        doubt = Doubt(np.zeros((1, 5)), np.abs(far), lambda: 0.0)
+        gap, more = batch.certain_gap(near[None], s[None], doubt)
+        # L*(s) is at least s w - L(w) at any w.
+        least = loss.value(near) - s @ near + s @ far - loss.value(far)
+        assert least > 0.9e6 * wrong
+        assert gap[0] + more >= least

@@ -112,6 +112,7 @@ class Absorption:
         z = images(parts.X, indptr, w)
         long = np.where((rows["kind"] == LOGISTIC) | (rows["kind"] == POISSON), DECIDED, 1.0)
         share, rest = _outside(ends, rows["low"], rows["high"], long + 2.0 * np.abs(z))
+        rest += self._beyond(a + change, wide, reach)
         rest += known
         moves = least.of_coordinates(leak, doubt, found, wide)
         if moves is not None:
@@ -125,6 +126,21 @@ class Absorption:
             own, beyond = self._taken(w, t, unmade, loose)
             node, missing = node + own, np.where(self._one_sided, beyond, missing)
         return Cost(node, share, rest + 2.0 * float(np.sum(missing * reach)))
+
+    def _beyond(self, a: FloatArray, wide: FloatArray, reach: FloatArray) -> float:
+        """Return what rows' multipliers (N,) cost that are beyond an end at zero for sure.
+
+        That is by more than may be rounding: predictions of solutions are as far from those at w
+        as reach says.
+        """
+        parts = self._parts
+        low, high = parts.rows["low"], parts.rows["high"]
+        over = np.where(low == 0.0, -a, 0.0) + np.where(high == 0.0, a, 0.0) - wide
+        over = np.maximum(over, 0.0)
+        if not over.any():
+            return 0.0
+        far = images(np.abs(parts.X), parts.indptr, np.broadcast_to(reach, self._width.shape))
+        return float(2.0 * np.sum(over * far))
 
     def _taken(
         self, w: FloatArray, t: FloatArray, left: FloatArray, doubt: FloatArray
