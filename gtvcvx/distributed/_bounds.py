@@ -23,9 +23,10 @@ from gtvcvx.distributed._conservation import (
     largest_of,
 )
 from gtvcvx.distributed._domains import ShardedDomains
+from gtvcvx.distributed._lengths import largest_lengths
 from gtvcvx.distributed._parts import Parts, Rows
 from gtvcvx.duality._flow import Flow
-from gtvcvx.duality._lengths import NEGLIGIBLE, Lengths, growth, triangle
+from gtvcvx.duality._lengths import NEGLIGIBLE, Lengths, growth
 from gtvcvx.duality._settings import SECOND_TRIES
 from gtvcvx.duality._terms import (
     NEAR,
@@ -264,21 +265,7 @@ class ShardedBounds:
     @cached_property
     def _together(self) -> FloatArray:
         """How large each coordinate may be that alone, or with others, makes up targets, (d,)."""
-        parts, d, units = self._parts, self._parts.dim, self._lengths.units
-        upper, nothing = np.zeros((0, d)), np.zeros((d, d))
-
-        def factor(terms: GapTerms) -> FloatArray:
-            rows = terms.triangle(units)
-            return np.pad(rows, ((0, d - len(rows)), (0, 0)))
-
-        for number in range(parts.manifest.n_shards):
-            # Only that of one shard is told to all, which keep what it makes of those before.
-            shares = [
-                factor(terms) if part.number == number else nothing
-                for part, terms in zip(parts, self._terms, strict=True)
-            ]
-            upper = triangle([upper, parts.add(shares)], np.ones(d))
-        return self._lengths.together(upper)
+        return largest_lengths(self._parts, [terms.tables for terms in self._terms])
 
     def _level(self, w: Rows) -> float:
         """Return how far the objective may be above what the losses are at least."""

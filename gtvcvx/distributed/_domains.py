@@ -140,7 +140,7 @@ class ShardedDomains:
     @cached_property
     def _groups(self) -> Groups:
         """Components of the graph."""
-        return Groups(self._parts, [np.ones(len(part.counted), bool) for part in self._parts])
+        return Groups.of_graph(self._parts)
 
     def repair(self, u: Rows, w: Rows | None, conductance: Rows) -> ShardedFlow:
         """Return a dual feasible flow near u, with multipliers.

@@ -53,6 +53,11 @@ class Groups:
         self._shared = [locals_[shards == part.number] for part in parts]
         self._groups = [groups[shards == part.number] for part in parts]
 
+    @classmethod
+    def of_graph(cls, parts: Parts) -> Groups:
+        """Return the connected components of the graph."""
+        return cls(parts, [np.ones(len(part.counted), bool) for part in parts])
+
     def shared(self, at: int) -> tuple[IntArray, IntArray]:
         """Return components of a part that reach over a cut, and the numbers of their groups."""
         return self._shared[at], self._groups[at]

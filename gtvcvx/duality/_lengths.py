@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx.losses.batched._terms import Term
 from gtvcvx.losses.node._scalar import DECIDED
@@ -76,6 +78,56 @@ class Lengths:
         return np.asarray(self._decided[..., None] / np.sqrt(self._squares))
 
 
+class PooledRows(NamedTuple):
+    """Rows of several terms, each in one of several sets.
+
+    Attributes
+    ----------
+    X : ndarray, shape (N, d)
+    y : ndarray, shape (N,)
+    endless : ndarray of bool, shape (N,)
+        Whether its term falls without end in one direction.
+    owner : ndarray of int, shape (N,)
+        Number of its set.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    endless: BoolArray
+    owner: IntArray
+
+    @classmethod
+    def of(cls, tables: Sequence[Term], d: int, sets: IntArray) -> PooledRows:
+        """Return the rows of all nodes whose set (n,) is not negative.
+
+        Tables are terms with rows in all d coordinates.
+        """
+        if not tables:
+            return cls(np.empty((0, d)), np.empty(0), np.empty(0, bool), np.empty(0, np.int64))
+        owner = np.concatenate([sets[term["node"]] for term in tables])
+        endless = np.concatenate([np.full(len(t["y"]), t["kind"] in ENDLESS) for t in tables])
+        X, y = (_concatenated([term[key] for term in tables]) for key in ("X", "y"))
+        return cls(X, y, endless, owner).some(owner >= 0)
+
+    def some(self, at: BoolArray) -> PooledRows:
+        """Return some of the rows (N,), without a copy if these are all."""
+        if at.all():
+            return self
+        return PooledRows(self.X[at], self.y[at], self.endless[at], self.owner[at])
+
+    def totals(self, count: int) -> FloatArray:
+        """Return what `Lengths` asks for, of each of so many sets, (count, 3 + d)."""
+        # Column by column: rows may be as large as memory allows.
+        columns = chain((self.endless, np.ones(len(self.y)), self.y**2), (x**2 for x in self.X.T))
+        sums = [np.bincount(self.owner, column, count) for column in columns]
+        return np.stack(sums, axis=1).astype(np.float64)
+
+
+def _concatenated(arrays: Sequence[FloatArray]) -> FloatArray:
+    """Return arrays one after the other, without a copy if there is one."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
 def lengths_of_components(tables: Sequence[Term], d: int, components: IntArray) -> FloatArray:
     """Return how large each coordinate may be in the component of each node, (n, d).
 
@@ -89,13 +141,19 @@ def lengths_of_components(tables: Sequence[Term], d: int, components: IntArray) 
     d : int
     components : ndarray, shape (n,)
     """
-    owner = np.concatenate([components[term["node"]] for term in tables])
-    endless = np.concatenate([np.full(len(t["y"]), t["kind"] in ENDLESS) for t in tables])
-    X, y = (np.concatenate([term[key] for term in tables]) for key in ("X", "y"))
-    each = (endless, np.ones(len(y)), y**2, *(X**2).T)
-    totals = np.stack([np.bincount(owner, row) for row in each], axis=1).astype(np.float64)
-    X, rows = X[np.argsort(owner, kind="stable")], np.bincount(owner)
-    first, out = np.cumsum(rows) - rows, np.zeros((int(components.max()) + 1, d))
+    rows = PooledRows.of(tables, d, components)
+    out = lengths_of_sets(rows, int(components.max()) + 1)
+    out[np.setdiff1d(np.arange(len(out)), rows.owner)] = out.max(axis=0)
+    return out[components]
+
+
+def lengths_of_sets(given: PooledRows, count: int) -> FloatArray:
+    """Return how large each coordinate may be by the rows of each set, (count, d); zero if none."""
+    d = given.X.shape[1]
+    totals, out = given.totals(count), np.zeros((count, d))
+    X = given.X[np.argsort(given.owner, kind="stable")]
+    rows = np.bincount(given.owner, minlength=count)
+    first = np.cumsum(rows) - rows
     for some in _alike(rows, d):
         look()
         lengths = Lengths(totals[some])
@@ -105,8 +163,7 @@ def lengths_of_components(tables: Sequence[Term], d: int, components: IntArray) 
         else:
             upper = _padded(X, first[some], rows[some]) / lengths.units[:, None]
         out[some] = lengths.together(upper)
-    out[np.setdiff1d(np.arange(len(out)), owner)] = out.max(axis=0)
-    return out[components]
+    return out
 
 
 def _alike(rows: IntArray, d: int) -> Iterator[IntArray]:

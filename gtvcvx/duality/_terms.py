@@ -219,10 +219,10 @@ class GapTerms:
         if np.isfinite(ends).all():
             return ends
         components = self._graph.components
-        owner = np.concatenate([[], *(components[table["node"]] for table in self._tables)])
+        owner = np.concatenate([[], *(components[table["node"]] for table in self.tables)])
         if len(np.unique(owner)) <= 1:
             return np.minimum(ends, self._lengths.together(self.triangle(self._lengths.units)))
-        lengths = lengths_of_components(self._tables, self._losses.dim, components)
+        lengths = lengths_of_components(self.tables, self._losses.dim, components)
         return np.minimum(ends, lengths)
 
     @property
@@ -236,7 +236,7 @@ class GapTerms:
 
     def triangle(self, units: FloatArray) -> FloatArray:
         """Return the rows' `gtvcvx.duality._lengths.triangle`, columns in units (d,)."""
-        return triangle((table["X"] for table in self._tables), units)
+        return triangle((table["X"] for table in self.tables), units)
 
     @cached_property
     def _long(self) -> FloatArray:
@@ -249,7 +249,7 @@ class GapTerms:
     @cached_property
     def totals(self) -> FloatArray:
         """What `Lengths` asks for, (3 + d,); it adds up over parts."""
-        tables = self._tables
+        tables = self.tables
         endless = sum(term["kind"] in ENDLESS for term in tables)
         rows = sum(len(term["y"]) for term in tables)
         targets = sum(float(np.sum(term["y"] ** 2)) for term in tables)
@@ -257,7 +257,7 @@ class GapTerms:
         return np.concatenate([[endless, rows, targets], squares])
 
     @cached_property
-    def _tables(self) -> list[Term]:
+    def tables(self) -> list[Term]:
         """Terms with rows in all coordinates."""
         d = self._losses.dim
         return [t for t in self._plain if "X" in t and t["X"].shape[1] == d]

@@ -343,6 +343,39 @@ def test_how_far_solutions_may_be(tmp_path):
     assert share > 0.5 * expected
 
 
+@pytest.mark.parametrize("shards", [1, 4])
+def test_how_far_solutions_may_be_by_component(shards, tmp_path, monkeypatch):
+    """What rows of one component tell of solutions tells nothing of those of another."""
+    rng = np.random.default_rng(6)
+    n, d = 60, 3
+    at = np.arange(n - 1)
+    ends = np.column_stack([at, at + 1])[at % 7 != 3]  # pieces of 7, over cuts and inside shards
+    X, y = rng.standard_normal((n, 2, d)), rng.standard_normal((n, 2))
+    labelled = np.arange(n) >= 4  # a component without rows
+    kinds = [gtv.AbsoluteLoss, gtv.LogisticLoss]
+    losses = {
+        i: kinds[i % 2](X[i], y[i] if i % 2 == 0 else y[i] > 0.0)
+        for i in np.flatnonzero(labelled).tolist()
+    }
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(n, ends), losses, "l2", 0.1)
+    parts = parts_of(problem, tmp_path / "a", shards)
+    expected = problem.bounds._terms.alone
+    assert expected.shape == (n, d)
+    found = ShardedBounds(parts)._together
+    np.testing.assert_allclose(found, expected.max(axis=0), rtol=1e-10)
+    monkeypatch.setattr("gtvcvx.distributed._lengths.PIECE", d**2)  # one group at a time
+    np.testing.assert_array_equal(ShardedBounds(parts)._together, found)
+    # A component of nearly equal rows: solutions are a billion long there, which others hide.
+    for narrow in (range(25, 32), range(53, 60)):
+        near = dict(losses)
+        for i in narrow:
+            near[i] = gtv.AbsoluteLoss([[1.0, 1.0, 1.0], [1.0, 1.0 + 1e-9 * (i + 1), 1.0]], y[i])
+        other = gtv.GTVProblem(problem.graph, near, "l2", 0.1)
+        far = ShardedBounds(parts_of(other, tmp_path / str(narrow[0]), shards))._together
+        assert far[:2].min() > 1e6 > found.max()
+        np.testing.assert_allclose(far, other.bounds._terms.alone.max(axis=0), rtol=1e-3)
+
+
 def test_points_far_from_all_solutions_do_not_say_how_far(tmp_path):
     problem, w, u = far_from_solutions()
     parts = parts_of(problem, tmp_path, 2)
