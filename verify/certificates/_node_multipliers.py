@@ -33,6 +33,8 @@ PATIENCE = 5  # rounds for the residual of the equations to halve
 EPS = 1e-14  # of the typical curvature: residual of the equations that a unit of v may leave
 SOLVED = 1e-13  # of the target: equations miss no more than rounding
 STIFFEST = 1e8  # times the typical curvature: no block follows a displacement more readily
+# Where only that keeps multipliers from their place, ten times more readily in each round.
+LOOSER = 0.1
 
 
 def node_multipliers(
@@ -73,9 +75,12 @@ def node_multipliers(
         best = np.minimum(missed, best)
         mean, least = _complementarity(blocks, n)
         hopeful = (missed > 1e-13 * dual) & (stale < PATIENCE)
-        going = (mean > tolerance) | (_stationarity(blocks, v) > 10 * tolerance) | hopeful
+        held = _stationarity(blocks, v) > 10 * tolerance
+        going = (mean > tolerance) | held | hopeful
         if not going.any() or expired():
             break
+        for b in blocks:
+            b.loosen(held & (mean <= tolerance))
         # Short steps come from products of very different size: then even them out first.
         share = np.where(least > 0.05 * mean, 0.1, 0.5)
         centre = np.maximum(np.maximum(share, 1 - length) * mean, 0.3 * tolerance)
@@ -224,6 +229,10 @@ class _Iterate:
         """Return B (w + v) - (h*)'(r): what the multipliers of the ends have to add up to."""
         f = self.part.function
         return np.where(self.free, self.z + self.part.push(v) - f.y - f.bend * self.r, 0.0)
+
+    def loosen(self, nodes: BoolArray) -> None:
+        """Let the blocks of nodes (n,) follow displacements more readily."""
+        self.soft = self.soft * self.part.of_nodes(np.where(nodes, LOOSER, 1.0))
 
     def linearize(self, v: FloatArray, centre: FloatArray) -> None:
         """Set theta and offset of  dr = theta (B dv + offset)."""

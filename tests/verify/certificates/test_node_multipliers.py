@@ -143,3 +143,28 @@ def test_no_more_rows_than_directions_leave_no_choice() -> None:
         w[i] = np.linalg.lstsq(X[node == i], np.where(y[node == i] > 0, 90.0, -90.0), rcond=None)[0]
     (found,) = node_multipliers([part], w, part.pull(true), 1e-14)
     np.testing.assert_allclose(found, true, rtol=1e-9, atol=1e-15)
+
+
+def test_rows_of_huge_units_do_not_keep_multipliers_of_coordinates_from_their_ends() -> None:
+    """Nine rows of size 1e5 decide nine coordinates of 17; gaps were 1e4 times those of l1 terms.
+
+    The zeros of w are those of a solver, 1e-8, and one coordinate is close to zero.
+    """
+    rng = np.random.default_rng(5)
+    d, m, kappa = 17, 9, 1e-3
+    decided = np.arange(d) < m
+    w = np.where(decided, rng.uniform(0.003, 1, d) * rng.choice([-1, 1], d), 0.0)
+    X = 1e5 * rng.standard_normal((m, d))
+    r = rng.uniform(-1e-8, 1e-8, m)
+    other = kappa * np.where(decided, np.sign(w), rng.uniform(-0.9, 0.9, d))
+    w = np.where(decided, w, 1e-8 * rng.standard_normal(d))
+    w[0] = 0.003 * np.sign(w[0])
+    rows = {"kind": "absolute", "node": np.zeros(m, dtype=int), "X": X, "y": X @ w}
+    l1 = {"kind": "l1", "node": np.arange(1), "kappa": np.full((1, d), kappa)}
+    data = {**instance(0, "point", "l2", "empty", 1, d), "terms": [rows, l1]}
+    parts, target = list(load(data).parts), (other + X.T @ r)[None]
+    found = node_multipliers(parts, w[None], target, 1e-16)
+    assert np.abs(sum(p.pull(r) for p, r in zip(parts, found, strict=True)) - target).max() < 1e-15
+    gap = sum(p.gaps(r, w[None]).sum() for p, r in zip(parts, found, strict=True))
+    known = sum(p.gaps(r, w[None]).sum() for p, r in zip(parts, [r, other[None]], strict=True))
+    assert gap < 2 * known + 1e-9
