@@ -98,8 +98,20 @@ class Correction:
     def _inside(self, point: DualPoint) -> DualPoint:
         """Put back what has left its bounds."""
         u = self.inst.penalty.clip(point.u, self.inst.cap * (1 - MARGIN))
-        pairs = zip(self.parts, point.r, strict=True)
-        return DualPoint(u, [part.function.clip(r, MARGIN) for part, r in pairs])
+        triples = zip(self.parts, point.r, self._own(point), strict=True)
+        return DualPoint(u, [part.function.clip(r, MARGIN, own) for part, r, own in triples])
+
+    def _own(self, point: DualPoint) -> list[FloatArray]:
+        """Return what the multipliers of each part are where they alone take what is at the node.
+
+        Where rows are decided, intervals are powers of ten longer: a share of them, for each row of
+        a node, would be more than edges of small capacity take.
+        """
+        size = np.asarray(abs(self.inst.incidence).T @ np.abs(point.u))
+        for part, r in zip(self.parts, point.r, strict=True):
+            size += part.pull_sizes(np.abs(r))
+        size = np.maximum(size, LEAST_SIZE * size.max(axis=0, initial=0.0))
+        return [part.least_for(size) for part in self.parts]
 
     def _size(self, point: DualPoint) -> FloatArray:
         """Return the size (n, d) of what adds up at the nodes; intervals count whole."""
@@ -114,10 +126,10 @@ class Correction:
         entries = point.u.size + sum(r.size for r in point.r) + 1
         barrier = max(BARRIER * self.value / entries, LEAST_BARRIER)
         rows, most = [], np.zeros(inst.d)
-        for part, r in zip(self.parts, point.r, strict=True):
+        for part, r, length in zip(self.parts, point.r, self._own(point), strict=True):
             # Coordinates have different units.
             typical = np.abs(r) + 1e-3 * np.abs(r).max(axis=0, initial=0.0)
-            rows.append(interval_weights(part, r, typical, barrier, least))
+            rows.append(interval_weights(part, r, typical, barrier, least, length))
             own = np.einsum("njj->nj", part.hessian(rows[-1]))
             most = np.maximum(most, own.max(axis=0, initial=0.0))
         # Beside edges that take all for nothing what the nodes take would be rounding.

@@ -17,7 +17,12 @@ LARGE, LEAST = 1e150, 1e-135  # instead of infinity and zero, where their square
 
 
 def interval_weights(
-    part: Part, r: FloatArray, typical: FloatArray, barrier: float, least: float
+    part: Part,
+    r: FloatArray,
+    typical: FloatArray,
+    barrier: float,
+    least: float,
+    own: FloatArray | float = np.inf,
 ) -> FloatArray:
     """Return the weights of the multipliers r of one part, inside their intervals.
 
@@ -32,15 +37,20 @@ def interval_weights(
         Weight mu.
     least : float
         Share of an interval that counts as room at its ends.
+    own : ndarray
+        At an end that is zero, the share is of no more than this.
     """
     f = part.function
     both = np.isfinite(f.lo) & np.isfinite(f.hi)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         span = np.where(both, f.hi - f.lo, typical)
-        room = np.minimum(np.minimum(r - f.lo, f.hi - r), span)
+        below, above = r - f.lo, f.hi - r
+        zero = np.where(below < above, f.lo, f.hi) == 0
+        length = np.where(zero & both, np.minimum(span, own), span)
+        room = np.minimum(np.minimum(below, above), span)
         bend = 1 / f.stiffness(r)
         ends = np.isfinite(f.lo) | np.isfinite(f.hi) | (bend == 0)
-        room = np.where(ends, np.maximum(room, least * span), LARGE)
+        room = np.where(ends, np.maximum(room, least * length), LARGE)
         return np.where(f.lo < f.hi, 1 / (bend + barrier / np.square(room)), 0.0)
 
 

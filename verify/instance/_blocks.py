@@ -116,6 +116,15 @@ class Blocks:
         x = np.abs(self.x)
         return np.asarray((own / np.where(x > 0, x, np.inf)).max(axis=1))
 
+    def least_for(self, sizes: FloatArray) -> FloatArray:
+        """Return sizes of multipliers that take the sizes (n, d) of one coordinate, and no more."""
+        own = sizes[self.node]
+        if self.x is None:
+            return own if self.units is None else own * self.units
+        x = np.abs(self.x)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(x > 0, own / x, np.inf).min(axis=1, initial=np.inf))
+
     def enough_at(self, sizes: FloatArray, w: FloatArray) -> FloatArray:
         """Return sizes of multipliers that can take the sizes (n, d) where w is not zero."""
         if self.x is None:

@@ -67,13 +67,22 @@ class Function:
         """Return how far z is beyond the points where h' is inside the interval, signed."""
         return np.zeros(z.shape)
 
-    def clip(self, r: FloatArray, margin: float = 0.0) -> FloatArray:
-        """Return r moved into the interval, a share of its length away from the ends."""
+    def clip(
+        self, r: FloatArray, margin: float = 0.0, own: FloatArray | float = np.inf
+    ) -> FloatArray:
+        """Return r moved into the interval, a share of its length away from the ends.
+
+        Away from an end at zero, the share is of no more than `own`: the size that r has where it
+        is not at that end. Doubles close to zero are as fine as they are small.
+        """
         if margin == 0:
             return np.clip(r, self.lo, self.hi)
         both = np.isfinite(self.lo) & np.isfinite(self.hi)
         length = np.where(both, np.where(both, self.hi, 0.0) - np.where(both, self.lo, 0.0), 0.0)
-        return np.clip(r, self.lo + margin * length, self.hi - margin * length)
+        short = np.minimum(length, own)
+        above = margin * np.where(self.lo == 0, short, length)
+        below = margin * np.where(self.hi == 0, short, length)
+        return np.clip(r, self.lo + above, self.hi - below)
 
     def size(self) -> FloatArray:
         """Return the larger of the finite ends in absolute value."""

@@ -328,3 +328,23 @@ def test_refinement_inside_leaves_flows_in_their_capacities() -> None:
     worse = ExactPoint(inst, u, r, np.zeros((2, 1)))
     worse.refine_inside(lambda rest: (rest[:1], [rest[:, 0]]))
     assert to_floats(worse.residual(), worse.k)[1, 0] == pytest.approx(1e-9)
+
+
+def test_ends_at_zero_take_no_share_of_intervals_that_edges_could_not_carry() -> None:
+    """Two nodes whose rows are decided, of size 1e5, behind an edge of capacity 1e-8.
+
+    A share of 1e-12 of each row's interval adds up to 1e-7 at the nodes.
+    """
+    X = np.array([[1e5], [3e5], [2e5], [1e5]])
+    hinge = {"kind": "hinge", "node": np.array([0, 0, 1, 1]), "X": X, "y": np.ones(4)}
+    data = {**instance(0, "point", "l2", n=2, d=1), "terms": [hinge], "lam": 1e-8}
+    data |= {"edges": np.array([[0, 1]]), "weights": np.ones(1)}
+    inst = load(data)
+    parts = list(inst.parts)
+    correction = Correction(inst, parts, np.ones((2, 1)), np.ones(1, dtype=bool))
+    start = DualPoint(np.zeros((1, 1)), [np.full(4, -1e-14)])
+    found = correction.run(start, lambda: False)
+    assert np.abs(balance(inst, parts, found)).max() < 0.25 * inst.cap[0]
+    assert (inst.penalty.dual_norm(found.u) <= inst.cap).all()
+    (r,) = found.r
+    assert (parts[0].function.clip(r) == r).all()
