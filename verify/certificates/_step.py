@@ -87,7 +87,7 @@ class Step:
     """
 
     def __init__(self, inst: Instance, parts: list[Part], metric: Metric) -> None:
-        self.inst, self.metric = inst, metric
+        self.inst, self.plain, self.metric = inst, parts, metric
         if not all(np.isfinite(v).all() for v in (metric.u, *metric.r)):
             raise OverflowError("the data are too large for floats")
         at_rows, at_edges = row_squares(parts, metric.r), np.zeros((inst.n, inst.d, inst.d))
@@ -110,7 +110,19 @@ class Step:
         """
         y = self.solve(self.white(rest).ravel()).reshape(rest.shape)
         x = np.einsum("njk,nk->nj", self.frames, y)
-        return self.metric.change(self.inst, x, [part.push(y) for part in self.parts])
+        change = self.metric.change(self.inst, x, [part.push(y) for part in self.parts])
+        return self._with_own(change, rest + balance(self.inst, self.plain, change))
+
+    def _with_own(self, change: DualPoint, rest: FloatArray) -> DualPoint:
+        """Return a change with what the multipliers of each node take of its own rest.
+
+        Where rows may change much, a rounding error of the factors is more than edges of small
+        capacity beside them can take: they make it up themselves. No rest becomes larger: in white
+        coordinates it is multiplied by what edges have of the ones.
+        """
+        y = self.white(rest)
+        pairs = zip(change.r, self.metric.r, self.parts, strict=True)
+        return DualPoint(change.u, [r - weight * part.push(y) for r, weight, part in pairs])
 
     def _matrix(self) -> sp.csc_matrix:
         """Return T^T B W B^T T: ones, and what edges do between their ends."""

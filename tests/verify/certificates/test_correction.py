@@ -102,6 +102,21 @@ def test_a_step_is_the_least_change_that_makes_up_the_balance(loss: str) -> None
     np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
 
 
+def test_nodes_take_what_errors_of_the_factors_leave() -> None:
+    """What rows move too much was left beside edges that can take a millionth of it."""
+    inst = load(instance(3, "squared", "l2", "connected", 6, 2))
+    rng = np.random.default_rng(1)
+    metric = _metric(inst, rng)
+    metric = Metric(1e-12 * metric.u, metric.r)
+    parts = list(inst.parts)
+    step, rest = Step(inst, parts, metric), rng.standard_normal((inst.n, inst.d))
+    exact = step.solve
+    step.solve = lambda rhs: exact(rhs) + 1e-6 * rng.standard_normal(rhs.shape)
+    left = rest + balance(inst, parts, step.response(rest))
+    assert np.abs(left).max() < 1e-9
+    assert np.abs(balance(inst, parts, step.response(0 * rest))).max() < 1e-9
+
+
 def test_rounding_of_raw_units_is_made_up_and_ends_stay() -> None:
     data, w, u = _planted()
     inst = load(data).rescaled()
