@@ -67,6 +67,7 @@ class CvxpyFunction:
         cost, self._constraints = self.expression(self._w)
         #: Whether CVXPY's rules say that f >= 0.
         self.nonnegative = bool(cost.is_nonneg())
+        self._expression = cost
         # CVXPY forgets variables that nothing refers to.
         self._cost = cost + np.zeros(dim) @ self._w
         self._problem = cp.Problem(cp.Minimize(self._cost), self._constraints)
@@ -175,7 +176,7 @@ class CvxpyFunction:
                 return np.inf
         self._w.save_value(w)  # what CVXPY checks before takes two thirds of the time
         with np.errstate(all="ignore"):
-            value = float(self._cost.value)
+            value = float(self._expression.value)
             worst = max((float(np.max(c.residual)) for c in self._constraints), default=0.0)
         inside = worst <= ROOM * max(1.0, float(np.abs(w).max()))
         return value if inside and np.isfinite(value) else np.inf

@@ -275,8 +275,7 @@ class InteriorPoint:
 
     def _proved(self, w: FloatArray, x: FloatArray, multipliers: FloatArray) -> Proved | None:
         """Return what the multipliers prove of w (n, d)."""
-        plain = Units(np.ones(self._program.size), 1.0, np.zeros(self._program.size))
-        program, constants = self._program.cone_program(plain), self._program.constants
+        program, constants = self._program.cone_program(), self._program.constants
         return proved(self._whole, program, constants, w, x, multipliers)
 
     @property

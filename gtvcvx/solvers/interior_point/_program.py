@@ -183,8 +183,8 @@ class Program:
         cones = [clarabel_cone(cone) for cone in self.cones]
         return clarabel.DefaultSolver(hessian, *others, cones, settings)
 
-    def cone_program(self, units: Units) -> ConeProgram:
-        """Return these data in some units."""
+    def cone_program(self, units: Units | None = None) -> ConeProgram:
+        """Return these data, in some units perhaps."""
         upper, gradient, matrix, offsets = self._in_units(units)
         hessian = sp.csc_array(upper + sp.triu(upper, 1).T)
         return ConeProgram(hessian, gradient, sp.csc_array(matrix), offsets, self.cones)

@@ -66,8 +66,9 @@ class Written(NamedTuple):
                 form = function.form
                 if not form.A.shape[0]:  # a linear function: nothing has a size
                     continue
-                largest = abs(form.A[:, : form.dim]).max(axis=0).toarray().ravel()
-                columns = np.maximum(columns, largest)
+                first = form.A.indptr[: form.dim + 1]
+                of_entries = np.repeat(np.arange(form.dim), np.diff(first))
+                np.maximum.at(columns, of_entries, np.abs(form.A.data[: first[-1]]))
                 offsets.append(np.abs(form.b).max(initial=0.0, keepdims=True))
         some = np.concatenate(offsets)
         some = some[some > 0.0]

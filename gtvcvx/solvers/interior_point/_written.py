@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -29,9 +31,44 @@ def add_written_losses(program: Program, losses: StackedLoss, variables: IntArra
     for nodes, batch in losses.parts:
         functions = batch.written() or ()
         make_forms(functions)
-        for node, function in zip(nodes, functions, strict=False):
+        forms = []
+        for _, function in zip(nodes, functions, strict=False):
             look()
-            add_form(program, function.form, variables[node][None], np.ones(1))
+            forms.append(function.form)
+        if forms:
+            add_forms(program, forms, variables[nodes])
+
+
+def add_forms(program: Program, forms: Sequence[ConicForm], at: IntArray) -> None:
+    """Add ``sum_k f_k(x[at_k])`` for variables at (K, dim), as few blocks for all functions."""
+    columns = [
+        np.concatenate([own, program.variables(len(form.q) - form.dim)])
+        for form, own in zip(forms, at, strict=True)
+    ]
+    for form in forms:
+        program.constant_cost(form.offset)
+    program.linear_cost(np.concatenate(columns), np.concatenate([form.q for form in forms]))
+    squares, rows = [], []
+    start = 0
+    for form, place in zip(forms, columns, strict=True):
+        row, column = _places(form.P)
+        squares.append((place[row], place[column]))
+        row, column = _places(form.A)
+        rows.append((start + row, place[column]))
+        start += len(form.b)
+    places = tuple(np.concatenate(part) for part in zip(*squares, strict=True))
+    values = np.concatenate([form.P.data for form in forms])
+    program.quadratic_cost(sp.coo_array((values, places), shape=(program.size,) * 2))
+    row, column = (np.concatenate(part) for part in zip(*rows, strict=True))
+    linear = Linear(row, column, np.concatenate([form.A.data for form in forms]), start)
+    cones = [cone for form in forms for cone in form.cones]
+    program.constrain_in(cones, linear, np.concatenate([form.b for form in forms]))
+
+
+def _places(matrix: sp.csc_array) -> tuple[IntArray, IntArray]:
+    """Return rows and columns of the entries: SciPy's conversion takes longer for small ones."""
+    columns = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
+    return matrix.indices.astype(np.int64), columns
 
 
 def add_form(program: Program, form: ConicForm, at: IntArray, costs: FloatArray) -> None:
