@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._lazy import sp
 from gtvcvx.conic._scaled import EPS, ConeProgram
@@ -249,18 +249,22 @@ class _System:
         settings: NewtonSettings,
     ) -> None:
         self._alpha, self._times = alpha, settings.refinements
-        squares = A.power(2)
-        self._columns = _unit(P.diagonal() + np.asarray(squares.sum(axis=0)).ravel())
-        A = A @ sp.diags_array(self._columns)
+        N, free = A.shape[1], cones.free
+        row, column = A.indices, _columns_of(A)
+        self._columns = _unit(P.diagonal() + np.bincount(column, A.data**2, minlength=N))
+        A_data = A.data * self._columns[column]
         self._rows = np.ones(cones.size)
-        free = cones.free
-        self._rows[free] = _unit(np.asarray(A.power(2).sum(axis=1)).ravel()[free])
-        A = sp.diags_array(self._rows) @ A
-        P = sp.diags_array(self._columns / alpha) @ P @ sp.diags_array(self._columns)
-        own = np.full(cones.size, -alpha)
-        own[free] = 0.0
-        matrix = sp.block_array([[P, A.T], [A, sp.diags_array(own)]], format="csc")
-        self._matrix = sp.csc_matrix(matrix)
+        squares = np.bincount(row, A_data**2, minlength=cones.size)
+        self._rows[free] = _unit(squares[free])
+        A_data = self._rows[row] * A_data
+        places = P.indices, _columns_of(P)
+        P_data = self._columns[places[0]] / alpha * P.data * self._columns[places[1]]
+        scaled = np.setdiff1d(np.arange(cones.size), free, assume_unique=True)
+        entries = np.concatenate([P_data, A_data, A_data, np.full(len(scaled), -alpha)])
+        rows = np.concatenate([places[0], column, N + row, N + scaled])
+        columns = np.concatenate([places[1], N + row, column, N + scaled])
+        # SciPy's products and blocks take as long as the factorization of a small matrix.
+        self._matrix = sp.csc_matrix((entries, (rows, columns)), shape=(N + cones.size,) * 2)
         self._factor = sp.linalg.splu(self._matrix, order, diag_pivot_thresh=settings.pivots)
         self.entries = int(self._factor.nnz)
 
@@ -272,6 +276,11 @@ class _System:
         for _ in range(self._times):
             found += self._factor.solve(right - self._matrix @ found)
         return self._columns * found[:N], self._alpha * self._rows * found[N:]
+
+
+def _columns_of(matrix: sp.csc_array) -> IntArray:
+    """Return the column of each entry."""
+    return np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
 
 
 def _unit(squares: FloatArray) -> FloatArray:

@@ -270,7 +270,8 @@ class InteriorPoint:
         known = all(cone.kind in SYMMETRIC for cone in self.cones)
         if not self._written or (pair.proved is None and not known):
             return False
-        needed = self._rtol * max(1.0, abs(self._whole.value(pair.w)))
+        value = self._whole.value(pair.w) if pair.proved is None else pair.proved.value
+        needed = self._rtol * max(1.0, abs(value))
         return rounding_of(self._program.constants) <= needed
 
     def _proved(self, w: FloatArray, x: FloatArray, multipliers: FloatArray) -> Proved | None:
