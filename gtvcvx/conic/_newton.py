@@ -251,10 +251,11 @@ class _System:
         self._alpha, self._times = alpha, settings.refinements
         N, free = A.shape[1], cones.free
         row, column = A.indices, _columns_of(A)
-        self._columns = _unit(P.diagonal() + np.bincount(column, A.data**2, minlength=N))
+        lengths = np.bincount(column, A.data**2, minlength=N).astype(np.float64)
+        self._columns = _unit(P.diagonal() + lengths)
         A_data = A.data * self._columns[column]
         self._rows = np.ones(cones.size)
-        squares = np.bincount(row, A_data**2, minlength=cones.size)
+        squares = np.bincount(row, A_data**2, minlength=cones.size).astype(np.float64)
         self._rows[free] = _unit(squares[free])
         A_data = self._rows[row] * A_data
         places = P.indices, _columns_of(P)
