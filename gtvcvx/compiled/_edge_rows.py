@@ -1,9 +1,10 @@
-"""What an edge reads and writes, its rows of d numbers taken as vectors.
+"""What an edge and a node read and write, their rows of d numbers taken as vectors.
 
 A compiler that goes through a row entry by entry must keep the order of loads and stores, because
-it cannot know that head and tail are different nodes; here all entries are loaded before any is
-stored, several an instruction. The rows of ``z``, of shape (d, edges), belong to coordinates, so
-that what happens to an edge in between is vectorized over edges. The twins are in the tests.
+it cannot know that head and tail are different nodes, and multiplies to find a row whose length it
+does not know; here all entries are loaded before any is stored, several an instruction. The rows of
+``z``, of shape (d, edges), belong to coordinates, so that what happens to an edge in between is
+vectorized over edges. The twins are in the tests.
 
 Rows of ``nodes`` are as in `gtvcvx.compiled._primal_dual`: extrapolated point, then balance. Arrays
 are contiguous, and the dimension is the length of a tuple.
@@ -22,6 +23,7 @@ from verify._compiled import intrinsic
 
 _DOUBLE = ir.DoubleType()
 _ALIGNED = 8  # bytes: rows begin at any entry
+_FUSED = ("contract",)  # product and sum may be one instruction
 
 
 class Rows:
@@ -32,7 +34,8 @@ class Rows:
         self._vector = ir.VectorType(_DOUBLE, d)
 
     def array(self, kind: Any, value: Any) -> Any:
-        """Return an argument that is an array."""
+        """Return an argument that is an array, its rows one after the other."""
+        assert kind.layout == "C", "rows are contiguous"
         return self._context.make_array(kind)(self._context, self._builder, value)
 
     def row(self, array: Any, number: Any, rows: int = 1, at: int = 0) -> Any:
@@ -166,3 +169,66 @@ def end_edges(
         return context.get_dummy_value()
 
     return types.void(dims, count, z, u, e, nodes, heads, tails, share), code
+
+
+@intrinsic
+def move_node(
+    typing: Any,
+    dims: Any,
+    w: Any,
+    nodes: Any,
+    i: Any,
+    matrix: Any,
+    offset: Any,
+    tau: Any,
+    relaxation: Any,
+) -> tuple[Any, Code]:
+    """Move node i by its affine prox, as `node_block` does; return what it moved, squared.
+
+    Nodes (copies, n, 2 d), i without a sign; matrices are symmetric, or diagonals (n, d).
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds, d = signature.args, len(signature.args[0])
+        rows = Rows(context, builder, d)
+        i, tau, relaxation = arguments[3], arguments[6], arguments[7]
+        w, nodes, matrix, offset = (rows.array(kinds[k], arguments[k]) for k in (1, 2, 4, 5))
+        n, copies = (builder.extract_value(nodes.shape, k) for k in (1, 0))
+        one = ir.Constant(copies.type, 1)
+
+        def times(a: Any, b: Any) -> Any:
+            return builder.fmul(a, b, flags=_FUSED)
+
+        def plus(a: Any, b: Any) -> Any:
+            return builder.fadd(a, b, flags=_FUSED)
+
+        def each_other_copy() -> Any:
+            return cgutils.for_range_slice(builder, one, copies, one)
+
+        def of_copy(copy: Any, at: int) -> Any:
+            return rows.row(nodes, builder.add(builder.mul(copy, n), i), 2, at)
+
+        balance = cgutils.alloca_once_value(builder, rows.load(rows.row(nodes, i, 2, 1)))
+        with each_other_copy() as (copy, _):
+            more = rows.load(of_copy(copy, 1))
+            builder.store(builder.fadd(builder.load(balance), more), balance)
+        point = rows.row(w, i)
+        before = rows.load(point)
+        step = times(rows.all_of(tau), builder.load(balance))
+        v = builder.fsub(before, step, flags=_FUSED)
+        goal = rows.load(rows.row(offset, i))
+        if kinds[4].ndim == 2:
+            goal = plus(goal, times(rows.load(rows.row(matrix, i)), v))
+        else:
+            for k in range(d):
+                entry = rows.all_of(builder.extract_element(v, rows.index(k)))
+                goal = plus(goal, times(rows.load(rows.row(matrix, i, d, k)), entry))
+        change = builder.fsub(goal, before)
+        extrapolated = builder.fadd(goal, change)
+        rows.store(extrapolated, rows.row(nodes, i, 2))
+        with each_other_copy() as (copy, _):
+            rows.store(extrapolated, of_copy(copy, 0))
+        rows.store(plus(before, times(rows.all_of(relaxation), change)), point)
+        return rows.sum_of(times(change, change))
+
+    return types.float64(dims, w, nodes, i, matrix, offset, tau, relaxation), code

@@ -32,6 +32,8 @@ _BLOCK = 256
 # Numbers in a block in high dimension, and of how many edges at least, as many as the processor
 # takes at once.
 _WIDE, _LANES = 2048, 8
+# Without a sign, as the numbers of nodes are.
+_ONE, _TWO = np.uint64(1), np.uint64(2)
 
 
 class EdgeStep(NamedTuple):
@@ -139,34 +141,40 @@ def _scalar_edges(
 ) -> float:
     """Do what `edge_block` does in one dimension, where all norms are one, and flows are a row."""
     sigma, relaxation, rows = step.sigma, step.relaxation, u.reshape(u.size)
+    # Taken as rows of two: how long the rows of `nodes` are is no constant to the compiler.
+    ends = nodes.reshape(nodes.size)
     moved = 0.0
     begin, end = arcs.starts[first], arcs.starts[last]
     for at in range(begin, end, _BLOCK):
         capacities, flow = step.capacities[at : min(at + _BLOCK, end)], rows[at:end]
         heads, tails = arcs.heads[at:end], arcs.tails[at:end]
         for c in range(len(capacities)):
-            z[c] = nodes[np.uint64(heads[c]), 0] - nodes[np.uint64(tails[c]), 0]
+            z[c] = ends[_TWO * np.uint64(heads[c])] - ends[_TWO * np.uint64(tails[c])]
         if step.code == _SQUARED:
             for c in range(len(capacities)):
-                z[c] = (flow[c] + sigma * z[c]) / (1.0 + sigma / capacities[c])
+                goal = (flow[c] + sigma * z[c]) / (1.0 + sigma / capacities[c])
+                z[c] = relaxation * (goal - flow[c])
+                flow[c] += z[c]
         else:
             for c in range(len(capacities)):
-                z[c] = min(capacities[c], max(-capacities[c], flow[c] + sigma * z[c]))
-        for c in range(len(capacities)):
-            z[c] -= flow[c]
-            flow[c] += relaxation * z[c]
+                goal = min(capacities[c], max(-capacities[c], flow[c] + sigma * z[c]))
+                z[c] = relaxation * (goal - flow[c])
+                flow[c] += z[c]
         if measure:
             for c in range(len(capacities)):
                 moved += z[c] * z[c]
-        head, balance = heads[0], nodes[heads[0], 1]
+        # What the edges of a head add up to is kept until its last one: it is none of their tails.
+        head = heads[0]
+        balance = ends[_TWO * np.uint64(head) + _ONE]
         for c in range(len(capacities)):
-            change = relaxation * z[c]
-            # What a head has just been told is kept, not read again: that would wait for it.
-            balance = (balance if heads[c] == head else nodes[np.uint64(heads[c]), 1]) + change
-            head = heads[c]
-            nodes[np.uint64(head), 1] = balance
-            nodes[np.uint64(tails[c]), 1] -= change
-    return moved / sigma
+            if heads[c] != head:
+                ends[_TWO * np.uint64(head) + _ONE] = balance
+                head = heads[c]
+                balance = ends[_TWO * np.uint64(head) + _ONE]
+            balance += z[c]
+            ends[_TWO * np.uint64(tails[c]) + _ONE] -= z[c]
+        ends[_TWO * np.uint64(head) + _ONE] = balance
+    return moved / (sigma * relaxation * relaxation)
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)

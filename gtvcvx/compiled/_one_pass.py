@@ -6,8 +6,6 @@ extrapolated points from other shards.
 
 from __future__ import annotations
 
-import numpy as np
-
 from gtvcvx._arrays import FloatArray
 from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
@@ -19,10 +17,15 @@ from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep, weighted_edg
 
 @compiled(fastmath=FAST)
 def pass_nodes(
-    dims: Dims, w: FloatArray, nodes: FloatArray, step: NodeStep, measure: bool
+    dims: Dims,
+    w: FloatArray,
+    nodes: FloatArray,
+    step: NodeStep,
+    measure: bool,
+    room: FloatArray,
 ) -> float:
     """Update w (n, d) and the extrapolated points, see `node_block`."""
-    return node_block(dims, 0, len(w), w, nodes, step, measure, np.empty(len(dims)))
+    return node_block(dims, 0, len(w), w, nodes, step, measure, room)
 
 
 @compiled(fastmath=FAST)

@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.compiled import FAST, Dims, compiled
 from gtvcvx.compiled._arcs import Arcs
+from gtvcvx.compiled._edge_rows import move_node
 from gtvcvx.compiled._edges import EdgeStep, edge_block
 from gtvcvx.compiled._team import Share, meet
 
@@ -44,7 +47,7 @@ class NodeStep(NamedTuple):
     Attributes
     ----------
     matrix : ndarray, shape (n, d, d)
-        Or the diagonals, (n, d), where all are diagonal.
+        Symmetric, as those of proximal maps are; or the diagonals, (n, d), where all are diagonal.
     offset : ndarray, shape (n, d)
     tau : ndarray, shape (n,)
         Step sizes.
@@ -70,6 +73,26 @@ def _row(dims: Dims, matrix: FloatArray, i: int, k: int, v: FloatArray) -> float
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
+def _narrow_nodes(
+    dims: Dims,
+    first: int,
+    last: int,
+    w: FloatArray,
+    nodes: FloatArray,
+    step: NodeStep,
+    measure: bool,
+) -> float:
+    """Do what `node_block` does where the dimension is known to the compiler."""
+    matrix, offset, tau, relaxation = step.matrix, step.offset, step.tau, step.relaxation
+    moved = 0.0
+    for i in range(first, last):
+        square = move_node(dims, w, nodes, np.uint64(i), matrix, offset, tau[i], relaxation)
+        if measure:
+            moved += square / tau[i]
+    return moved
+
+
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def node_block(
     dims: Dims,
     first: int,
@@ -82,18 +105,14 @@ def node_block(
 ) -> float:
     """Relaxed update of w (n, d) by an affine prox, and of the extrapolated points 2 prox - w.
 
-    For the nodes first .. last - 1, with room for d numbers or more at its beginning. Returns
+    For the nodes first .. last - 1, with one thread's room, as `edge_room` makes it. Returns
     ``sum_i ||prox_i - w_i||^2 / tau_i`` over them, if it is to be measured.
     """
     matrix, offset, tau = step.matrix, step.offset, step.tau
-    d = len(dims)
     # The compiler leaves out the branches that are not taken.
-    if room.ndim == 3:
-        v = room[0, 0]
-    elif room.ndim == 2:
-        v = room[0]
-    else:
-        v = room
+    if room.ndim > 1:
+        return _narrow_nodes(dims, first, last, w, nodes, step, measure)
+    d, v = len(dims), room
     moved = 0.0
     for i in range(first, last):
         for k in range(d):

@@ -53,12 +53,15 @@ def test_node_block_is_its_naive_twin(d, threads, diagonal, measured):
     rng, graph, w, u, nodes = random_state(d, d, threads)
     matrix, offset = rng.standard_normal((9, d, d)), rng.standard_normal((9, d))
     tau = rng.uniform(0.1, 2.0, 9)
+    matrix += matrix.transpose(0, 2, 1)
     if diagonal:
         matrix *= np.eye(d)
     new, bar, moved = naive_node_pass(w, graph.divergence @ u, matrix, offset, tau, 1.9)
     given = np.einsum("nkk->nk", matrix).copy() if diagonal else matrix
     step = NodeStep(given, offset, tau, 1.9)
-    total = node_block(dims_of(d), 0, 9, w, nodes, step, measured, np.empty(d))
+    dims = dims_of(d)
+    room = edge_room(dims, 1)[0]
+    total = node_block(dims, 0, 9, w, nodes, step, measured, room)
     np.testing.assert_allclose(w, new, rtol=1e-12, atol=1e-12)
     for copy in nodes:
         np.testing.assert_allclose(copy[:, :d], bar, rtol=1e-12, atol=1e-12)

@@ -254,7 +254,8 @@ class State:
         relaxation = self._settings.relaxation
         if isinstance(self._prox, ThinProx):
             return ThinStep(*self._prox, self._tau, relaxation)
-        return NodeStep(self._prox.matrix, self._prox.offset, self._tau, relaxation)
+        matrix, offset = (np.ascontiguousarray(part) for part in self._prox)
+        return NodeStep(matrix, offset, self._tau, relaxation)
 
     def _edge_step(self) -> EdgeStep | WeightedEdgeStep:
         """Return the update of the edges, as compiled passes take it."""
@@ -274,7 +275,7 @@ class State:
         step = self._node_step()
         if isinstance(step, ThinStep):
             return float(pass_thin_nodes(dims, self.x, nodes, step))
-        return float(pass_nodes(dims, self.x, nodes, step, measure))
+        return float(pass_nodes(dims, self.x, nodes, step, measure, self._room[0]))
 
     def pass_edges(self, measure: bool) -> float:
         """Update the edges alone, on one thread; return the square of what y moved, if measured.
