@@ -52,6 +52,10 @@ class NewtonSettings:
         weak edges determine is lost in it.
     rough : int
         If so many solves are not enough, the factor has twice the digits from then on.
+    idle : int
+        Solves in a row with twice the digits that leave no less than the best before, after which
+        there are no more: what is left is the rounding of slopes and flows themselves. Up to
+        `refinements` it only grew.
     """
 
     inside: float = 0.99
@@ -63,6 +67,7 @@ class NewtonSettings:
     catching_up: int = 3
     shift: float = 3e-14
     rough: int = 5
+    idle: int = 4
 
 
 DEFAULTS = NewtonSettings()
@@ -287,10 +292,11 @@ class Newton:
         scale = np.where(scale > 0.0, scale, 1.0)
         best, least = move, _weighed(left, scale)
         self._refined = not least <= self._enough
-        residuals = ConjugateResiduals(scale)
-        for tries in range(self._settings.refinements if self._refined else 0):
+        residuals, settings = ConjugateResiduals(scale), self._settings
+        idle = 0  # solves since there was less
+        for tries in range(settings.refinements if self._refined else 0):
             look()
-            if tries == self._settings.rough:
+            if tries == settings.rough:
                 self._system.sharpen()
             more = self._system.move(left)
             if not residuals.add(self._system.image(more), *more):
@@ -299,9 +305,10 @@ class Newton:
             found = self._take(move)
             assert found is not None
             left, size = found, _weighed(found, scale)
+            idle = 0 if size < least or not self._system.twofold else idle + 1
             if size < least:
                 best, least = move, size
-            if size <= self._enough:
+            if size <= self._enough or idle >= settings.idle:
                 break
         if best is not move:
             self._take(best)

@@ -92,9 +92,17 @@ class NewtonSystem:
         within, factor = self._sums.within, self._factor
         if isinstance(factor, TwofoldCholesky):
             step, rows, jumps = factor.moves(within(right))
-            return Move(self._undetermined.without(within(step)), rows, within(jumps))
+            return Move(self._determined(step), rows, within(jumps))
         step = within(factor.solve(within(right)))
         return Move(step, self.along_rows(step), self._problem.differences(step))
+
+    def _determined(self, x: FloatArray) -> FloatArray:
+        """Return x (n, d) without means that are given, and what nothing determines.
+
+        Where sums are given no row sees means: taken out as undetermined they would leave the sums.
+        """
+        within = self._sums.within
+        return within(self._undetermined.without(within(x)))
 
     def along_rows(self, w: FloatArray) -> FloatArray:
         """Return the products of the rows with w, (N,)."""
@@ -134,7 +142,8 @@ class NewtonSystem:
         As far as that goes: steps are sums of parts that nearly cancel, so that what they add to w
         is not to the last digit what they add to residuals and jumps.
         """
-        w = self._undetermined.without(w) if self.twofold else w
+        if self.twofold:
+            w = w - self._sums.within(w) + self._determined(w)
         found, least = w, np.inf
         for _ in range(times):
             off = rows - self.along_rows(w), jumps - self._problem.differences(w)
