@@ -235,8 +235,12 @@ class Newton:
         self._balance()
         straight = not (self._doubtful or flow.retracted)
         if straight and self.imbalance > expected + self._enough:
-            self._doubtful = True
-            self._system.shift(self._settings.shift)
+            self._doubt()
+
+    def _doubt(self) -> None:
+        """Ask all steps from now on what they miss."""
+        self._doubtful = True
+        self._system.shift(self._settings.shift)
 
     def _direction(self) -> tuple[FloatArray, float]:
         """Return the step of w, and how long it may be."""
@@ -265,8 +269,10 @@ class Newton:
         """Return the step of w towards mu; the dual variables remember theirs."""
         slopes, flow = self._slopes.offset(mu, corrected), self._flow.offset(mu, corrected)
         move = self._system.move(-self._missing - self._system.gathered(slopes, flow))
-        left = self._take(move, corrected and self._doubtful)
-        if left is not None:
+        # What is put back into balls hides what a step has missed: it is asked each time.
+        asked = self._doubtful or isinstance(self._flow, Powers)
+        left = self._take(move, corrected and asked)
+        if left is not None and (self._doubtful or self._missed(left)):
             move = self._refine(move, left)
         self._row_step, self._jump_step = move.rows, move.jumps
         return move.w
@@ -286,12 +292,23 @@ class Newton:
         """What a step may leave missing, as the gap counts it."""
         return max(self._settings.balanced * self.gap, self._settings.negligible * self.goal)
 
+    @property
+    def _scale(self) -> FloatArray:
+        """Sizes (d,) of the coordinates of all points."""
+        scale = np.max(np.abs(self.w), axis=0)
+        return np.asarray(np.where(scale > 0.0, scale, 1.0))
+
+    def _missed(self, left: FloatArray) -> bool:
+        """Say whether a step that leaves so much missing (n, d) misses more than enough."""
+        return not _weighed(left, self._scale) <= self._enough
+
     def _refine(self, move: Move, left: FloatArray) -> Move:
         """Return the step again, such that it leaves no more than enough missing if that goes."""
-        scale = np.max(np.abs(self.w), axis=0)
-        scale = np.where(scale > 0.0, scale, 1.0)
+        scale = self._scale
         best, least = move, _weighed(left, scale)
-        self._refined = not least <= self._enough
+        self._refined = self._missed(left)
+        if self._refined:
+            self._doubt()
         residuals, settings = ConjugateResiduals(scale), self._settings
         idle = 0  # solves since there was less
         for tries in range(settings.refinements if self._refined else 0):
