@@ -44,6 +44,8 @@ class BlockwiseSettings:
     unbalanced : float
         Where the own gap without what is missing of balance is this share of the one that is worth
         a check, what is missing is rounding, which the check makes up for if anything does.
+    falling : float
+        Below the smallest own gap a check has to find so many times less missing than the last one.
     patience : int
         Iterations after which it gives up unless its own gap has become smaller by this `factor`.
         From a start far off it may rise before it falls: for 16 iterations on a lasso in raw units.
@@ -64,6 +66,7 @@ class BlockwiseSettings:
     stricter: float = 1e-2
     least: float = 1e-12
     unbalanced: float = 1e-2
+    falling: float = 0.1
     patience: int = 20
     patience_smooth: int = 40
     factor: float = 0.5
@@ -152,6 +155,8 @@ class Blockwise:
         self._patience = settings.patience_smooth if smooth else settings.patience
         self._gap = np.inf  # the method's own, relative to the objective
         self._best: Proposal | None = None
+        self._best_whole = np.inf  # its own gap with what is missing of balance
+        self._checked_whole = np.inf  # the same of the last one that was checked
         self._mark, self._marked_at = np.inf, 0  # an own gap, and iterations by then
         self.most_check = np.inf
         self.n_iter = 0
@@ -210,17 +215,30 @@ class Blockwise:
     def _look(self) -> None:
         """Take note of the current point, which is the best one unless it is stuck."""
         newton = self._newton
-        self._gap = np.inf
+        self._gap = whole = np.inf
         if newton.finite:
             own, value = newton.gap + newton.surplus, newton.value()
+            whole = self._limits.relative(own + newton.imbalance, value)
             if self._limits.relative(own, value) > self._settings.unbalanced * self._target:
                 own += newton.imbalance
             self._gap = self._limits.relative(own, value)
             newton.goal = self._target * own / self._gap if self._gap > 0.0 else 0.0
-        if self._best is None or self._gap < self._best.expected_gap:
+        if self._best is None or self._better(whole):
             self._best = Proposal(newton.w, newton.u, self._gap, newton.row_slopes)
+            self._best_whole = whole
         if self._gap < self._settings.factor * self._mark:
             self._mark, self._marked_at = self._gap, self.n_iter
+
+    def _better(self, whole: float) -> bool:
+        """Say whether the current point is better than the best one before.
+
+        Own gaps that are rounding do not tell: of linear equations they are zero from the first
+        step on. What is missing of balance, in the whole gap, does.
+        """
+        assert self._best is not None
+        least = self._settings.unbalanced * self._target
+        now, before = (max(gap, least) for gap in (self._gap, self._best.expected_gap))
+        return (now, whole) < (before, self._best_whole)
 
     def _stuck(self) -> bool:
         settings = self._settings
@@ -242,9 +260,15 @@ class Blockwise:
         return best._replace(allowance=Allowance(self.most_check))
 
     def learn(self, rel_gap: float) -> None:
-        """Aim at a smaller own gap before the next check, if there is one."""
-        self.finished = self.finished or self._share * self._limits.rtol <= self._settings.least
+        """Aim at a smaller own gap before the next check, if there is one.
+
+        Where that is rounding already there is one as long as less is missing of the balance.
+        """
+        least = self._share * self._limits.rtol <= self._settings.least
+        falling = self._best_whole <= self._settings.falling * self._checked_whole
+        self.finished = self.finished or (least and not falling)
         self._share *= self._settings.stricter
+        self._checked_whole = self._best_whole
 
     def info(self) -> dict[str, Any]:
         """Return nothing beside the method's name."""

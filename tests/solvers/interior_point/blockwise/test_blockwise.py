@@ -459,6 +459,32 @@ def test_factors_have_twice_the_digits_where_refinement_ends_too_soon(penalty):
     assert run.n_iter < 20
 
 
+def test_what_is_put_back_into_balls_does_not_hide_what_steps_miss():
+    """No step was refined, as flows had been put back after each: stuck after 29."""
+    problem = few_rows(gtv.AbsoluteLoss, gtv.PNorm(1.5), lam=1e-5, size=1.0, offset=100.0)
+    run = Run(problem, Limits(1e-6, 50), "TEST")
+    run.drive(Blockwise(problem, planned(problem)))
+    assert run.satisfied
+    assert run.n_iter < 10
+
+
+@pytest.mark.parametrize(("penalty", "size"), [("squared", 1e3), (gtv.Quadratic(np.eye(6)), 1e5)])
+def test_points_of_linear_equations_are_told_apart_by_what_they_miss(penalty, size):
+    """Their own gaps are zero: the first point, which misses most, was the best one for good."""
+    problem = few_rows(gtv.SquaredLoss, penalty, lam=1.0, size=size, offset=100.0)
+    run = Run(problem, Limits(1e-6, 50), "TEST")
+    run.drive(Blockwise(problem, planned(problem), apart=True))
+    assert run.satisfied
+
+
+def test_checks_go_on_while_less_is_missing_of_the_balance():
+    """The own gap is rounding from the eighth point on, what is missing falls by a hundredth."""
+    problem = few_rows(gtv.AbsoluteLoss, gtv.PNorm(1.5), lam=10.0, size=1e3, offset=100.0)
+    run = Run(problem, Limits(1e-6, 50), "TEST")
+    run.drive(Blockwise(problem, planned(problem)))
+    assert run.satisfied
+
+
 @pytest.mark.parametrize(("penalty", "lam"), [("l1", 1e-7), ("l2", 1e-5)])
 def test_products_start_as_large_as_what_residuals_are_rounded_by(penalty, lam):
     """Steps were short, and points ran away to 1e11, before the balance was found."""
