@@ -53,8 +53,7 @@ class StallingSettings:
     look : float
         After so much work the method is looked at, even between its strides.
     hopeless : float
-        An expected gap so many times as large as what is asked for is not worth a last check, which
-        takes up to half as long as the other method: of 5 checks up to 100 times one sufficed.
+        An expected gap so many times as large as what is asked for is not worth a last check.
     reached : float
         Relative gap below which no other method does better, since bounds are lost to rounding.
     """
@@ -69,7 +68,7 @@ class StallingSettings:
     factor: float = 0.7
     past: float = 0.5
     look: float = 200.0
-    hopeless: float = 10.0
+    hopeless: float = 100.0
     reached: float = 1e-10
 
 
