@@ -52,6 +52,10 @@ class NewtonSettings:
         And so many units in the last place of what it consists of.
     start : float
         What is added to the diagonal of the first system, which has no scaling.
+    ridge : float
+        What is added to the diagonal of variables, whose columns are of length one, from the first
+        singular system on: nothing determines some of them. Of singular matrices SuperLU's
+        factors are not to be trusted in other orders either, and it complains on the terminal.
     """
 
     inside: float = 0.99
@@ -67,6 +71,7 @@ class NewtonSettings:
     enough: float = 0.01
     rounding: float = 8.0
     start: float = 1e-8
+    ridge: float = 1e-14
 
 
 DEFAULTS = NewtonSettings()
@@ -96,6 +101,7 @@ class ConicNewton:
         self._program, self._settings = program, settings
         self._cones = SymmetricCones(program.cones)
         self._way, self.length, self.entries = 0, 1.0, 0
+        self._ridge = 0.0
         self.restart()
 
     @property
@@ -175,11 +181,19 @@ class ConicNewton:
         scaled = (scaling.inverse() @ A).tocsc()
         ways = self._settings.ways
         for way in sorted(range(len(ways)), key=lambda k: k != self._way):
-            order, alpha = ways[way]
-            try:
-                yield way, _System(P, scaled, self._cones, order, alpha, self._settings)
-            except RuntimeError:  # exactly singular
-                continue
+            system = self._system(P, scaled, *ways[way])
+            if system is None and not self._ridge:
+                self._ridge = self._settings.ridge
+                system = self._system(P, scaled, *ways[way])
+            if system is not None:
+                yield way, system
+
+    def _system(self, P: sp.csc_array, A: sp.csc_array, order: str, alpha: float) -> _System | None:
+        """Return the factor of the system of a step; None if it is exactly singular."""
+        try:
+            return _System(P, A, self._cones, order, alpha, self._ridge, self._settings)
+        except RuntimeError:
+            return None
 
     def _step(
         self, scaling: Scaling, system: _System
@@ -226,6 +240,8 @@ class _System:
     cones : SymmetricCones
     order : str
     alpha : float
+    ridge : float
+        What is added to the diagonal of variables.
     settings : NewtonSettings
 
     Attributes
@@ -246,6 +262,7 @@ class _System:
         cones: SymmetricCones,
         order: str,
         alpha: float,
+        ridge: float,
         settings: NewtonSettings,
     ) -> None:
         self._alpha, self._times = alpha, settings.refinements
@@ -265,8 +282,14 @@ class _System:
         rows = np.concatenate([places[0], column, N + row, N + scaled])
         columns = np.concatenate([places[1], N + row, column, N + scaled])
         # SciPy's products and blocks take as long as the factorization of a small matrix.
-        self._matrix = sp.csc_matrix((entries, (rows, columns)), shape=(N + cones.size,) * 2)
-        self._factor = sp.linalg.splu(self._matrix, order, diag_pivot_thresh=settings.pivots)
+        size = N + cones.size
+        self._matrix = sp.csc_matrix((entries, (rows, columns)), shape=(size, size))
+        matrix = self._matrix
+        if ridge:  # solutions are refined without it
+            matrix = matrix + sp.diags(np.where(np.arange(size) < N, ridge / alpha, 0.0))
+        self._factor = sp.linalg.splu(
+            sp.csc_matrix(matrix), order, diag_pivot_thresh=settings.pivots
+        )
         self.entries = int(self._factor.nnz)
 
     def solve(self, top: FloatArray, bottom: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from gtvcvx.conic._form import Cone
 from gtvcvx.conic._newton import ConicNewton, NewtonSettings, _System
 from gtvcvx.conic._scaled import ConeProgram, clarabel_cone
+from gtvcvx.conic._symmetric import SymmetricCones
 
 
 def with_solution(rng, units=None):
@@ -80,3 +81,20 @@ def test_a_system_that_is_missed_is_solved_in_another_way(monkeypatch):
     newton.iterate()
     other.iterate()
     assert newton.entries < 2 * other.entries  # it begins with what was good
+
+
+def test_variables_that_nothing_determines_do_no_harm():
+    """Two have the same columns, so that systems are singular."""
+    program = with_solution(np.random.default_rng(3))
+    P, q, A, b, cones = program
+    twice = np.append(np.arange(7), 0)
+    P, A = P.toarray(), A.toarray()
+    doubled = ConeProgram(
+        sp.csc_array(P[twice][:, twice]), q[twice], sp.csc_array(A[:, twice]), b, cones
+    )
+    newton = solved(doubled)
+    assert newton.gap + newton.unfit <= 1e-10
+    assert newton.value == pytest.approx(solved(program).value, rel=1e-8)
+    with pytest.raises(RuntimeError, match="singular"):
+        _System(doubled.P, doubled.A, SymmetricCones(cones), "COLAMD", 1.0, 0.0, NewtonSettings())
+    assert solved(doubled, NewtonSettings(ridge=0.0)).length == 0.0
