@@ -47,6 +47,7 @@ _share("_instances")
 _share("_benchmark_modules")
 _share("_documents")
 _share("_twins")
+_share("solvers/interior_point/blockwise/_driven")
 _share("cli/_pages")
 _share("docs/papers/_papers")
 if importlib.util.find_spec("shapely"):  # extra geo
