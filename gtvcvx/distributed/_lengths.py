@@ -76,8 +76,8 @@ def _lengths_over_cuts(parts: Parts, rows: Sequence[PooledRows], some: IntArray)
 def _triangles(rows: PooledRows, units: FloatArray) -> FloatArray:
     """Return the triangle of each set's rows, columns in units (k, d), filled up: (k, d, d)."""
     k, d = units.shape
-    out = np.zeros((k, d, d))
-    for owner in np.unique(rows.owner):
-        upper = triangle([rows.some(rows.owner == owner).X], units[owner])
+    out, (X, first, many) = np.zeros((k, d, d)), rows.in_order(k)
+    for owner in np.flatnonzero(many):
+        upper = triangle([X[first[owner] : first[owner] + many[owner]]], units[owner])
         out[owner, : len(upper)] = upper
     return out

@@ -115,6 +115,13 @@ class PooledRows(NamedTuple):
             return self
         return PooledRows(self.X[at], self.y[at], self.endless[at], self.owner[at])
 
+    def in_order(self, count: int) -> tuple[FloatArray, IntArray, IntArray]:
+        """Return X set by set, where each of so many sets begins, and how many rows it has."""
+        X, rows = self.X, np.bincount(self.owner, minlength=count)
+        if (self.owner[1:] < self.owner[:-1]).any():  # without a copy where they are in order
+            X = X[np.argsort(self.owner, kind="stable")]
+        return X, np.cumsum(rows) - rows, rows
+
     def totals(self, count: int) -> FloatArray:
         """Return what `Lengths` asks for, of each of so many sets, (count, 3 + d)."""
         # Column by column: rows may be as large as memory allows.
@@ -151,9 +158,7 @@ def lengths_of_sets(given: PooledRows, count: int) -> FloatArray:
     """Return how large each coordinate may be by the rows of each set, (count, d); zero if none."""
     d = given.X.shape[1]
     totals, out = given.totals(count), np.zeros((count, d))
-    X = given.X[np.argsort(given.owner, kind="stable")]
-    rows = np.bincount(given.owner, minlength=count)
-    first = np.cumsum(rows) - rows
+    X, first, rows = given.in_order(count)
     for some in _alike(rows, d):
         look()
         lengths = Lengths(totals[some])

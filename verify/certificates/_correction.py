@@ -59,6 +59,7 @@ class Correction:
         self.inst, self.parts = inst, parts
         self.active: BoolArray = active & (inst.cap > 0)
         self.value = abs(inst.value(w))
+        self._ends = abs(inst.incidence)
 
     def run(self, point: DualPoint, expired: Callable[[], bool]) -> DualPoint:
         """Return a dual point that is balanced up to rounding, or better balanced than before."""
@@ -107,17 +108,19 @@ class Correction:
         Where rows are decided, intervals are powers of ten longer: a share of them, for each row of
         a node, would be more than edges of small capacity take.
         """
-        size = np.asarray(abs(self.inst.incidence).T @ np.abs(point.u))
-        for part, r in zip(self.parts, point.r, strict=True):
-            size += part.pull_sizes(np.abs(r))
-        size = np.maximum(size, LEAST_SIZE * size.max(axis=0, initial=0.0))
+        size = self._adding_up(point, [np.abs(r) for r in point.r])
         return [part.least_for(size) for part in self.parts]
 
     def _size(self, point: DualPoint) -> FloatArray:
         """Return the size (n, d) of what adds up at the nodes; intervals count whole."""
-        out = np.asarray(abs(self.inst.incidence).T @ np.abs(point.u))
-        for part, r in zip(self.parts, point.r, strict=True):
-            out += part.pull_sizes(np.maximum(np.abs(r), part.function.size()))
+        pairs = zip(self.parts, point.r, strict=True)
+        return self._adding_up(point, [np.maximum(np.abs(r), p.function.size()) for p, r in pairs])
+
+    def _adding_up(self, point: DualPoint, multipliers: list[FloatArray]) -> FloatArray:
+        """Return the size (n, d) of the flow and of multipliers of these sizes, at the nodes."""
+        out = np.asarray(self._ends.T @ np.abs(point.u))
+        for part, r in zip(self.parts, multipliers, strict=True):
+            out += part.pull_sizes(r)
         return np.maximum(out, LEAST_SIZE * out.max(axis=0, initial=0.0))
 
     def _metric(self, point: DualPoint, least: float) -> Metric:

@@ -110,20 +110,25 @@ class Blocks:
 
     def enough_for(self, sizes: FloatArray) -> FloatArray:
         """Return sizes of multipliers that can take the sizes (n, d) in any coordinate."""
-        own = sizes[self.node]
-        if self.x is None:
-            return own if self.units is None else own * self.units
-        x = np.abs(self.x)
-        return np.asarray((own / np.where(x > 0, x, np.inf)).max(axis=1))
+        taken = self._taking(sizes, 0.0)
+        return taken if self.x is None else np.asarray(taken.max(axis=1))
 
     def least_for(self, sizes: FloatArray) -> FloatArray:
         """Return sizes of multipliers that take the sizes (n, d) of one coordinate, and no more."""
+        taken = self._taking(sizes, np.inf)
+        return taken if self.x is None else np.asarray(taken.min(axis=1, initial=np.inf))
+
+    def _taking(self, sizes: FloatArray, none: float) -> FloatArray:
+        """Return sizes of multipliers that take the sizes (n, d), one for each coordinate.
+
+        That many where a row does not have the coordinate.
+        """
         own = sizes[self.node]
         if self.x is None:
             return own if self.units is None else own * self.units
         x = np.abs(self.x)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(x > 0, own / x, np.inf).min(axis=1, initial=np.inf))
+            return np.where(x > 0, own / x, none)
 
     def enough_at(self, sizes: FloatArray, w: FloatArray) -> FloatArray:
         """Return sizes of multipliers that can take the sizes (n, d) where w is not zero."""

@@ -15,6 +15,7 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx.conic._function import make_forms
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, Term
+from gtvcvx.losses.node._segments import owners
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point._losses import KINKED
 
@@ -67,8 +68,7 @@ class Written(NamedTuple):
                 if not form.A.shape[0]:  # a linear function: nothing has a size
                     continue
                 first = form.A.indptr[: form.dim + 1]
-                of_entries = np.repeat(np.arange(form.dim), np.diff(first))
-                np.maximum.at(columns, of_entries, np.abs(form.A.data[: first[-1]]))
+                np.maximum.at(columns, owners(first), np.abs(form.A.data[: first[-1]]))
                 offsets.append(np.abs(form.b).max(initial=0.0, keepdims=True))
         some = np.concatenate(offsets)
         some = some[some > 0.0]

@@ -12,6 +12,7 @@ from gtvcvx._deadline import look
 from gtvcvx.conic._form import ConicForm
 from gtvcvx.conic._function import make_forms
 from gtvcvx.losses import StackedLoss
+from gtvcvx.losses.node._segments import owners
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point._losses import LOSS_KINDS
 from gtvcvx.solvers.interior_point._program import Linear, Program, Rows
@@ -32,7 +33,7 @@ def add_written_losses(program: Program, losses: StackedLoss, variables: IntArra
         functions = batch.written() or ()
         make_forms(functions)
         forms = []
-        for _, function in zip(nodes, functions, strict=False):
+        for function in functions:
             look()
             forms.append(function.form)
         if forms:
@@ -51,10 +52,9 @@ def add_forms(program: Program, forms: Sequence[ConicForm], at: IntArray) -> Non
     squares, rows = [], []
     start = 0
     for form, place in zip(forms, columns, strict=True):
-        row, column = _places(form.P)
-        squares.append((place[row], place[column]))
-        row, column = _places(form.A)
-        rows.append((start + row, place[column]))
+        # SciPy's conversion takes longer for small ones.
+        squares.append((place[form.P.indices], place[owners(form.P.indptr)]))
+        rows.append((start + form.A.indices.astype(np.int64), place[owners(form.A.indptr)]))
         start += len(form.b)
     places = tuple(np.concatenate(part) for part in zip(*squares, strict=True))
     values = np.concatenate([form.P.data for form in forms])
@@ -63,12 +63,6 @@ def add_forms(program: Program, forms: Sequence[ConicForm], at: IntArray) -> Non
     linear = Linear(row, column, np.concatenate([form.A.data for form in forms]), start)
     cones = [cone for form in forms for cone in form.cones]
     program.constrain_in(cones, linear, np.concatenate([form.b for form in forms]))
-
-
-def _places(matrix: sp.csc_array) -> tuple[IntArray, IntArray]:
-    """Return rows and columns of the entries: SciPy's conversion takes longer for small ones."""
-    columns = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
-    return matrix.indices.astype(np.int64), columns
 
 
 def add_form(program: Program, form: ConicForm, at: IntArray, costs: FloatArray) -> None:
