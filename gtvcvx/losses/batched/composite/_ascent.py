@@ -15,8 +15,9 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx._deadline import pieces
+from gtvcvx.losses.batched.composite._continuation import kinks_at
 from gtvcvx.losses.batched.composite._parts import Parts
-from gtvcvx.losses.batched.composite._proximal import ProximalPoints, kinks_at
+from gtvcvx.losses.batched.composite._proximal import ProximalPoints
 from gtvcvx.losses.node._batch import gaps, values
 from gtvcvx.losses.node._conjugate import share
 from gtvcvx.losses.node._problem import EPS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import pieces, spend
+from gtvcvx.losses.batched.composite._continuation import go_by_degrees
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._batch import proximal_points
 from gtvcvx.losses.node._following import follow_all
@@ -23,8 +24,9 @@ SCRATCH = 10
 MAP = 5
 # And about so many nanoseconds for each coordinate, with a few rows.
 SCRATCH_PRICE = 2000.0
-# A residual below this share of what cancels in it is guessed to be at its kink.
-AT_KINK = 1e-6
+# At most this share of so many numbers is worth a millisecond of Python for each call: below, and
+# where more nodes are left, they begin from scratch.
+FEW, MANY_NUMBERS = 0.05, 20_000
 
 
 class ProximalPoints:
@@ -64,8 +66,7 @@ class ProximalPoints:
         """Return ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)``, (k, d), to be copied."""
         v, tau = np.ascontiguousarray(v), np.ascontiguousarray(tau)
         left = np.ones(len(v), dtype=bool)
-        for at in pieces(len(v), self._parts.nodes_a_look):
-            self._reach(at, v, tau, left)
+        self._reach(v, tau, left)
         return self.points.z
 
     def follow(self, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
@@ -83,9 +84,7 @@ class ProximalPoints:
         coordinates["mu"], coordinates["linear"] = q, p
         self._batch = self._batch._replace(coordinates=coordinates)
         self.points.tau[:] = 0.0
-        v, tau, left = np.zeros_like(p), np.full(len(p), np.inf), nodes.copy()
-        for at in pieces(len(v), self._parts.nodes_a_look):
-            self._reach(at, v, tau, left)
+        self._reach(np.zeros_like(p), np.full(len(p), np.inf), nodes.copy())
 
     def set_multipliers(self, a: FloatArray, t: FloatArray, nu: FloatArray) -> None:
         """Set those of the rows (N,), coordinates (k, d) and sums (k,)."""
@@ -121,14 +120,27 @@ class ProximalPoints:
         self.detours += MAP * made / len(v)
         return count
 
-    def _reach(self, at: slice, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
-        """Go to the proximal points of the nodes of a piece that are left, if need be from scratch.
+    def _reach(self, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
+        """Go to the proximal points of the nodes that are left, if need be from scratch."""
+        self.follow(v, tau, left)
+        if left.any() and self._few(left):
+            self._by_degrees(v, tau, left)
+        if left.any():
+            self._from_scratch(np.flatnonzero(left), v, tau)
 
-        Ways round by problems with a term around the last points, as that fades away, took longer
-        than to begin anew in all that was tried.
-        """
-        if self._follow(at, v, tau, left):
-            self._from_scratch(at.start + np.flatnonzero(left[at]), v, tau)
+    def _few(self, left: BoolArray) -> bool:
+        """Say whether the nodes that are left are worth the way by degrees."""
+        k, d = self.points.z.shape
+        return d <= LARGEST_MAP and k * d >= MANY_NUMBERS and left.sum() <= FEW * k
+
+    def _by_degrees(self, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
+        """Go there in steps of the argument; what is not reached is left."""
+        nodes = np.flatnonzero(left)
+        c, weight = self._batch.coordinates[nodes], 1.0 / tau[nodes, None]
+        q, p = c["mu"] + weight, c["linear"] + weight * v[nodes]
+        there, made = go_by_degrees(self._batch, self.points, nodes, q, p)
+        self.detours += MAP * made / len(v)
+        left[nodes[there]] = False
 
     def _from_scratch(self, nodes: IntArray, v: FloatArray, tau: FloatArray) -> None:
         """Write the proximal points of some nodes, by a method that always ends."""
@@ -149,21 +161,6 @@ class ProximalPoints:
                 points.a,
                 points.t,
             )
-
-
-def kinks_at(X: FloatArray, rows: Records, z: FloatArray) -> FloatArray:
-    """Return multipliers of rows (N,) with which z (N, d) is optimal, at kinks inside their ends.
-
-    Where there is no kink they are zero, or the end next to it.
-    """
-    parts = X * z
-    residual = parts.sum(axis=1) - rows["y"]
-    size = np.abs(parts).sum(axis=1) + np.abs(rows["y"])
-    finite = np.isfinite(rows["high"]) & np.isfinite(rows["low"]) & (rows["kind"] == KINK)
-    near = np.clip(0.0, rows["low"], rows["high"])
-    middle = 0.5 * (np.where(finite, rows["low"], 0.0) + np.where(finite, rows["high"], 0.0))
-    side = np.where(residual > 0.0, rows["high"], rows["low"])
-    return np.where(finite, np.where(np.abs(residual) <= AT_KINK * size, middle, side), near)
 
 
 def _with_sums(parts: Parts) -> Batch:
