@@ -22,6 +22,7 @@ from gtvcvx.losses.node._batch import gaps, values
 from gtvcvx.losses.node._conjugate import share
 from gtvcvx.losses.node._problem import EPS
 from gtvcvx.losses.node._scalar import KINK
+from gtvcvx.losses.node._segments import sums
 
 # The first step size, relative to the inverse curvature, and its growth from step to step.
 FIRST_STEP, GROWTH, LARGEST_STEP = 1e2, 1e2, 1e17
@@ -142,8 +143,8 @@ def _maximize(parts: Parts, s: FloatArray, found: Found, nodes: BoolArray, rough
 
 def _first_lengths(parts: Parts) -> FloatArray:
     """Return the first step sizes (k, d) by the curvatures: columns may differ in units."""
-    curvature = parts.coordinates["mu"].copy()
-    np.add.at(curvature, parts.owner, parts.rows["c"][:, None] * parts.X**2)
+    curved = sums(parts.indptr, parts.rows["c"][:, None] * parts.X**2)
+    curvature = parts.coordinates["mu"] + curved
     largest = curvature.max(axis=1, keepdims=True)
     # No curvature at all: any step will do.
     typical = np.where(curvature > 0.0, curvature, np.where(largest > 0.0, largest, 1.0))
