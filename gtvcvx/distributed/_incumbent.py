@@ -139,7 +139,7 @@ class ShardedIncumbent(BestPair[Rows, ShardedGap]):
         w, value = self._best_of(w, self._value(w), repaired.u, as_it_is)
         return (w, value, *self.bounds.gap(w, u, repaired))
 
-    def _gap_against(self, w: Rows, against: Against[Rows]) -> ShardedGap:
+    def _gap_against(self, w: Rows, against: Against[Rows], enough: float = 0.0) -> ShardedGap:
         return self.bounds.gap_of(w, against.u)
 
     def _loose_gap(self, w: Rows) -> ShardedGap:

@@ -32,7 +32,7 @@ from gtvcvx.duality._dual_points import Certain, FeasiblePoint
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._lengths import NEGLIGIBLE, growth
 from gtvcvx.duality._polyhedral import DomainRepair
-from gtvcvx.duality._settings import COMPILED, GENERIC, SECOND_TRIES
+from gtvcvx.duality._settings import COMPILED, CORRECTION, GENERIC, SECOND_TRIES
 from gtvcvx.duality._terms import (
     TOO_DOUBTFUL,
     Gap,
@@ -168,31 +168,43 @@ class DualBounds:
         return any(term["kind"] == MULTINOMIAL for term in self._losses.plain)
 
     def corrected(
-        self, w: FloatArray, u: FloatArray, a: FloatArray
+        self, w: FloatArray, u: FloatArray, a: FloatArray, enough: float = 0.0
     ) -> tuple[Gap, FeasiblePoint] | None:
         """Return the gap of w (n, d) against a flow near u (m, d), and the flow with multipliers.
 
         Those of the rows (N,), one term of the losses after the other, are known: None where that
-        is not enough, see `gtvcvx.duality._correction`.
+        is not enough, see `gtvcvx.duality._correction`. Where a gap of so much is enough it is not
+        made smaller.
         """
         if self._correction is None:
             return None
-        found = self._correction.corrected(w, u, a)
-        return None if found is None else (self._certain(w, found[0], found[1]), found[0])
+        little = CORRECTION.share * enough
+        found = self._correction.corrected(w, u, a, little)
+        if found is None:
+            return None
+        gap = self._certain(w, *found, enough)
+        if found[1].total <= little and gap.total > enough:  # but for what leaks do far away
+            found = self._correction.corrected(w, u, a) or found
+            gap = self._certain(w, *found)
+        return gap, found[0]
 
-    def gap_against(self, w: FloatArray, point: FeasiblePoint) -> Gap:
+    def gap_against(self, w: FloatArray, point: FeasiblePoint, enough: float = 0.0) -> Gap:
         """Return the gap of w (n, d) against what `corrected` has returned."""
         assert self._correction is not None
-        return self._certain(w, point, self._correction.gap(w, point))
+        return self._certain(w, point, self._correction.gap(w, point), enough)
 
-    def _certain(self, w: FloatArray, point: FeasiblePoint, found: Certain) -> Gap:
+    def _certain(
+        self, w: FloatArray, point: FeasiblePoint, found: Certain, enough: float = 0.0
+    ) -> Gap:
         values = self._terms.values(w)
         size = abs(float(np.sum(values)))
         # Far from the optimum, too: leaks pair with far solutions here whatever the point.
         noise = self._terms.noise(w, point.u, near=True, values=values).total
         rounding = self._missing(w, point, found) + noise
         gap = Gap(found.node, found.edge, rounding)
-        if rounding > max(TOO_DOUBTFUL * size, SECOND_TRIES.rounding * gap.total):
+        if gap.total > enough and rounding > max(
+            TOO_DOUBTFUL * size, SECOND_TRIES.rounding * gap.total
+        ):
             # The same flow without its multipliers, whose sums are told more precisely.
             gap = min(gap, self._gap_of(w, point.u, values), key=lambda each: each.total)
         return gap

@@ -27,6 +27,7 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS
 from gtvcvx.duality._dual_points import Certain, DualPoint, FeasiblePoint, attached
+from gtvcvx.duality._judged import Aim, Found, Judged, better
 from gtvcvx.duality._loose_clusters import LooseClusters
 from gtvcvx.duality._room import (
     WEIGHTED_PENALTIES,
@@ -98,8 +99,8 @@ class Correction:
         self._kinked = bool((parts.coordinates["kappa"] > 0.0).any())
 
     def corrected(
-        self, w: FloatArray, u: FloatArray, a: FloatArray
-    ) -> tuple[FeasiblePoint, Certain] | None:
+        self, w: FloatArray, u: FloatArray, a: FloatArray, enough: float = 0.0
+    ) -> Found | None:
         """Return a feasible dual point near a flow u (m, d) and multipliers, and the gap of w.
 
         Parameters
@@ -110,6 +111,8 @@ class Correction:
         a : ndarray, shape (N,)
             Multipliers of the rows of ``losses.terms()``, one term after the other; NaN stands for
             the derivative at w.
+        enough : float
+            A gap that is no larger is not made smaller.
 
         Returns
         -------
@@ -122,11 +125,13 @@ class Correction:
         if not np.isfinite(a).all():
             return None
         point = self._started(w, u, a)
-        size = self._size(point)
-        found = self._attached(w, point, size)
+        aim = Aim(self._size(point), enough)
+        found = self._attached(w, point, aim)
         if found is not None:
             return found
-        found, done = self._steps(w, point, size, None, CORRECTION.first_room)
+        found, done = self._steps(w, point, aim, None, CORRECTION.first_room)
+        if aim.reached(found):
+            return found
         if not self._penalty.is_norm or (done and not self._lost(w, point, found)):
             return found
         slack = self._capacities - self._penalty.dual_norm(point.u)
@@ -135,15 +140,13 @@ class Correction:
         for _ in range(CORRECTION.forests):
             clusters = LooseClusters(self._graph, self._parts, room)
             # Most of it is made up for inside of them, so that the rest stays close to its ends.
-            other, _ = self._steps(w, point, size, clusters, CORRECTION.least_room)
+            other, _ = self._steps(w, point, aim, clusters, CORRECTION.least_room)
             if other is not None or not clusters.overloaded.any():
                 break
             room[clusters.overloaded] = 0.0
-        return min((found, other), key=lambda each: np.inf if each is None else each[1].total)
+        return better(found, other)
 
-    def _attached(
-        self, w: FloatArray, point: DualPoint, size: FloatArray
-    ) -> tuple[FeasiblePoint, Certain] | None:
+    def _attached(self, w: FloatArray, point: DualPoint, aim: Aim) -> Found | None:
         """Return what a point leads to if coordinates' own terms take none of what is missing.
 
         None where they have not taken it, or nothing else does.
@@ -153,7 +156,7 @@ class Correction:
         if not own > CORRECTION.taken * (before - own):
             return None
         t = attached(self._parts.coordinates, w, point.t)
-        found, _ = self._steps(w, point._replace(t=t), size, None, CORRECTION.first_room)
+        found, _ = self._steps(w, point._replace(t=t), aim, None, CORRECTION.first_room)
         return found if found is not None and found[1].total < before else None
 
     def _of_coordinates(self, w: FloatArray, point: DualPoint) -> float:
@@ -162,9 +165,7 @@ class Correction:
             return 0.0
         return float(np.sum(coordinate_gap(self._parts.coordinates, w, point.t)))
 
-    def _lost(
-        self, w: FloatArray, point: DualPoint, found: tuple[FeasiblePoint, Certain] | None
-    ) -> bool:
+    def _lost(self, w: FloatArray, point: DualPoint, found: Found | None) -> bool:
         """Say whether making up the balance of a point has cost much more than its own gap."""
         if found is None:
             return True
@@ -177,18 +178,17 @@ class Correction:
         self,
         w: FloatArray,
         point: DualPoint,
-        size: FloatArray,
+        aim: Aim,
         clusters: LooseClusters | None,
         first_room: float,
-    ) -> tuple[tuple[FeasiblePoint, Certain] | None, bool]:
+    ) -> tuple[Found | None, bool]:
         """Return what steps from a point lead to, and whether more of them are no use."""
-        found, done = self._judged(w, point, size)
-        if done:
-            return found, done
+        now = self._judged(w, point, aim)
+        best = now.found
+        if now.done:
+            return best, True
         barrier, systems = self._barrier(w, point), clusters or self._systems
         for k in range(CORRECTION.rounds if systems.planned else 0):
-            if done:
-                break
             look()
             room = first_room if k == 0 else CORRECTION.least_room
             with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
@@ -199,26 +199,33 @@ class Correction:
             sent = systems.sent(self._balance(point))
             if sent is not None:
                 point = self._inside(point._replace(u=point.u + sent))
-            found, done = self._judged(w, point, size)
-        return found, done
+            before, now = now, self._judged(w, point, aim)
+            best = now.found if now.done else better(best, now.found)
+            # The first step leaves room where later ones do not.
+            if now.done or (k > 0 and now.little_less_than(before)):
+                break
+        return best, now.done
 
-    def _judged(
-        self, w: FloatArray, point: DualPoint, size: FloatArray
-    ) -> tuple[tuple[FeasiblePoint, Certain] | None, bool]:
+    def _judged(self, w: FloatArray, point: DualPoint, aim: Aim) -> Judged:
         """Return the gap where the balance is made up, and whether more of that is no use."""
+        size = aim.size
         missing = np.abs(self._balance(point))
         # Hardly anything may flow at some nodes: what is rounding at others is no leak there.
         rounding = CORRECTION.rounding * size.max(axis=0, initial=0.0)
-        if not (missing <= CORRECTION.leak * size + rounding).all():
-            return None, False
+        allowed = CORRECTION.leak * size + rounding
+        with np.errstate(divide="ignore", invalid="ignore"):
+            left = float(np.max(np.where(missing > 0.0, missing / allowed, 0.0), initial=0.0))
+        if not (missing <= allowed).all():
+            return Judged(None, False, left)
         feasible = FeasiblePoint(point, self._largest(w))
         gap = self.gap(w, feasible)
         if (missing <= CORRECTION.rounding * size).all():
-            return (feasible, gap), True
+            return Judged((feasible, gap), True, left)
         # More than rounding pairs with the solution, which w tells of only if it is close.
         if not gap.parts + gap.missing <= CORRECTION.near * self._at_zero:
-            return None, False
-        return (feasible, gap), gap.missing <= CORRECTION.negligible * gap.parts
+            return Judged(None, False, left)
+        done = gap.missing <= CORRECTION.negligible * gap.parts or gap.total <= aim.enough
+        return Judged((feasible, gap), done, left)
 
     def gap(self, w: FloatArray, feasible: FeasiblePoint) -> Certain:
         """Return the gap of w (n, d) against a feasible dual point."""

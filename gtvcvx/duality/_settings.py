@@ -93,6 +93,12 @@ class CorrectionSettings:
     lost: float = 2.0
     # So many times, each without the edges that had to carry more than they have room for.
     forests: int = 4
+    # From the second step on each has to leave this share, at most, of what is missing, or of the
+    # gap: beside data in raw units all of them left the same, which was rounding.
+    fall: float = 0.5
+    # Where this share of the gap that is asked for is all there is, nothing is corrected: the rest
+    # of that gap is for leaks, should solutions be larger than w.
+    share: float = 0.1
     # Steps on what rounding has left of a step, with the same factors.
     refinements: int = 3
     # Added to the diagonal, of ones: what rounding makes of it, so that pivots stay positive.

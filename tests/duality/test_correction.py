@@ -1,5 +1,6 @@
 """Flows that come with the multipliers of rows are corrected without losing their bound."""
 
+from dataclasses import replace
 from itertools import product
 
 import cvxpy as cp
@@ -8,8 +9,10 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx import generators
+from gtvcvx.duality import _bounds as bounds
 from gtvcvx.duality._correction import row_order
 from gtvcvx.duality._dual_points import DualPoint
+from gtvcvx.duality._judged import Aim, Judged
 from gtvcvx.duality._room import Intervals, curvatures, edge_weights
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._scalar import KINK, row_slope
@@ -178,7 +181,9 @@ def test_what_a_balance_misses_is_no_bound_at_small_points():
     point = DualPoint(u, parts.rows["c"] * 0.0, np.zeros((NODES, DIM)), np.zeros(NODES))
     size = 1e7 * np.abs(correction._balance(point)).max(axis=0)
     # Relative to such sizes little is missing.
-    assert correction._judged(np.zeros_like(w), point, np.tile(size, (NODES, 1))) == (None, False)
+    judged = correction._judged(np.zeros_like(w), point, Aim(np.tile(size, (NODES, 1)), 0.0))
+    assert judged.found is None
+    assert not judged.done
     feasible = problem.bounds.corrected(w, u, a)[1]
     nothing = np.zeros_like(w)
     bound = problem.value(nothing) - problem.bounds.gap_against(nothing, feasible).total
@@ -247,3 +252,67 @@ def test_next_to_no_flow_at_some_nodes_is_no_leak():
     u[3:] = 1e-20 * rng.standard_normal((2, 2))
     gap, _ = problem.bounds.corrected(w, u, a)
     assert gap.total <= 1e-6
+
+
+def counted(monkeypatch, target, name, instead=None):
+    """Count the calls of a method, which does what it did, or something instead."""
+    calls, before = [], getattr(target, name)
+    after = before if instead is None else instead
+
+    def method(*arguments):
+        calls.append(arguments)
+        return after(*arguments)
+
+    monkeypatch.setattr(target, name, method)
+    return calls
+
+
+def test_what_is_enough_is_not_corrected(monkeypatch):
+    problem = instance("absolute", "l1", unit=1e4)
+    w, u, a = found(problem)
+    enough = 1e-3 * problem.value(w)
+    changes = counted(monkeypatch, problem.bounds._correction, "_change")
+    # Sums are not told more precisely, either.
+    monkeypatch.setattr(bounds, "TOO_DOUBTFUL", 0.0)
+    monkeypatch.setattr(bounds, "SECOND_TRIES", replace(bounds.SECOND_TRIES, rounding=0.0))
+    again = counted(monkeypatch, problem.bounds, "_gap_of")
+    gap, point = problem.bounds.corrected(w, u, a, enough)
+    assert gap.total <= enough
+    assert not changes
+    assert not again
+    assert problem.bounds.gap_against(w, point, enough).total == gap.total
+    assert not again
+    less, _ = problem.bounds.corrected(w, u, a)
+    assert less.total <= gap.total
+    assert changes
+    assert again
+
+
+def test_what_is_not_enough_far_away_is_corrected(monkeypatch):
+    """Leaks pair with solutions that may be larger than w: the gap is told of them afterwards."""
+    problem = instance("absolute", "l1", unit=1e4)
+    w, u, a = found(problem)
+    enough = 1e-3 * problem.value(w)
+    changes = counted(monkeypatch, problem.bounds._correction, "_change")
+    monkeypatch.setattr(bounds, "TOO_DOUBTFUL", np.inf)
+    monkeypatch.setattr(problem.bounds, "_missing", lambda *_: 0.0 if changes else 2.0 * enough)
+    gap, _ = problem.bounds.corrected(w, u, a, enough)
+    assert changes
+    assert gap.total <= enough
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_steps_end_where_they_are_no_use(monkeypatch, balanced):
+    """In raw units what is missing may be rounding that all steps leave."""
+    problem = instance("absolute", "l1")
+    w, u, a = found(problem)
+    judged = Judged(None, False, 2.0)
+    if balanced:
+        feasible, certain = problem.bounds._correction.corrected(w, u, a)
+        judged = Judged((feasible, certain._replace(missing=1.0)), False, 0.5)
+    correction = problem.bounds._correction
+    counted(monkeypatch, correction, "_judged", lambda *_: judged)
+    changes = counted(monkeypatch, correction, "_change")
+    point = correction._started(w, u, a[correction._order])
+    correction._steps(w, point, Aim(correction._size(point), 0.0), None, 1e-5)
+    assert len(changes) == 2

@@ -83,7 +83,8 @@ class BestPair(ABC, Generic[Rows, Parts]):
         """
 
     @abstractmethod
-    def _gap_against(self, w: Rows, against: Against[Rows]) -> Parts: ...
+    def _gap_against(self, w: Rows, against: Against[Rows], enough: float = 0.0) -> Parts:
+        """Return the gap of w; where so much is enough it is not told more precisely."""
 
     @abstractmethod
     def _loose_gap(self, w: Rows) -> Parts: ...
@@ -133,7 +134,7 @@ class BestPair(ABC, Generic[Rows, Parts]):
             multipliers gave was taken.
         """
         w = self._feasible(w)
-        if a is not None and self._corrected(w, u, a, keep_last) and self.rel_gap <= enough:
+        if a is not None and self._corrected(w, u, a, keep_last, enough) and self.rel_gap <= enough:
             return
         w, value, parts, flow = self._checked(w, u, keep_last or exact, enough)
         if not np.isfinite(parts.total):
@@ -160,7 +161,7 @@ class BestPair(ABC, Generic[Rows, Parts]):
         """
         self._offer(w, value, Against(u), gap, False, final=True)
 
-    def _corrected(self, w: Rows, u: Rows, a: FloatArray, keep_last: bool) -> bool:
+    def _corrected(self, w: Rows, u: Rows, a: FloatArray, keep_last: bool, enough: float) -> bool:
         """Offer w and a flow that keeps its multipliers; say whether there is one."""
         return False
 
@@ -186,8 +187,11 @@ class BestPair(ABC, Generic[Rows, Parts]):
         parts: Parts,
         keep_last: bool,
         final: bool = False,
+        enough: float = 0.0,
     ) -> None:
         """Take w if it is better, the flow if its bound is; parts is the gap of the two.
+
+        A gap of so much is enough.
 
         What is final stays as it is, and is not copied.
         """
@@ -199,7 +203,7 @@ class BestPair(ABC, Generic[Rows, Parts]):
         elif better_w:
             self._take(own, value, *self._paired(w, self.against))
         elif better_u:
-            before = self._gap_against(self.w, against)
+            before = self._gap_against(self.w, against, enough)
             if np.isfinite(before.total):
                 self._take(self.w, self.value, against, before)
 

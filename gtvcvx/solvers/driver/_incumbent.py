@@ -62,26 +62,29 @@ class Incumbent(BestPair[FloatArray, Gap]):
         w, value = self._best_of(w, value, repaired.u, as_it_is)
         return (w, value, *bounds.gap(w, u, repaired))
 
-    def _corrected(self, w: FloatArray, u: FloatArray, a: FloatArray, keep_last: bool) -> bool:
+    def _corrected(
+        self, w: FloatArray, u: FloatArray, a: FloatArray, keep_last: bool, enough: float
+    ) -> bool:
         """Offer w and a flow that keeps its multipliers; say whether there is one."""
-        bounds = self.problem.bounds
-        found = bounds.corrected(w, u, a)
+        bounds, value = self.problem.bounds, self._value(w)
+        enough *= max(1.0, abs(value))
+        found = bounds.corrected(w, u, a, enough)
         if found is None:
             return False
         parts, point = found
-        best, value = self._best_of(w, self._value(w), point.u, keep_last)
+        best, value = self._best_of(w, value, point.u, keep_last)
         if best is not w:
-            parts = bounds.gap_against(best, point)
+            parts = bounds.gap_against(best, point, enough)
         if not np.isfinite(value - parts.total):
             return False
-        self._offer(best, value, Against(point.u, point), parts, keep_last)
+        self._offer(best, value, Against(point.u, point), parts, keep_last, enough=enough)
         return True
 
-    def _gap_against(self, w: FloatArray, against: Against[FloatArray]) -> Gap:
+    def _gap_against(self, w: FloatArray, against: Against[FloatArray], enough: float = 0.0) -> Gap:
         bounds = self.problem.bounds
         if against.point is None:
             return bounds.gap_of(w, against.u)
-        return bounds.gap_against(w, against.point)
+        return bounds.gap_against(w, against.point, enough)
 
     def _loose_gap(self, w: FloatArray) -> Gap:
         p = self.problem

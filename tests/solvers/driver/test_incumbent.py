@@ -20,7 +20,7 @@ def problem():
 def silent(monkeypatch):
     """From now on flows tell nothing of points that they were not found with."""
 
-    def lost(self, w, against):
+    def lost(self, w, against, enough=0.0):
         return dataclasses.replace(self._loose_gap(w), rounding=np.inf)
 
     return lambda: monkeypatch.setattr(Incumbent, "_gap_against", lost)
