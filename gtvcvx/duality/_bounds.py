@@ -182,11 +182,13 @@ class DualBounds:
         found = self._correction.corrected(w, u, a, little)
         if found is None:
             return None
-        gap = self._certain(w, *found, enough)
-        if found[1].total <= little and gap.total > enough:  # but for what leaks do far away
+        if found[1].total <= little:
+            gap = self._certain(w, *found, np.inf)
+            if gap.total <= enough:
+                return gap, found[0]
+            # But for what leaks do far away it would be enough: they have to be less.
             found = self._correction.corrected(w, u, a) or found
-            gap = self._certain(w, *found)
-        return gap, found[0]
+        return self._certain(w, *found, enough), found[0]
 
     def gap_against(self, w: FloatArray, point: FeasiblePoint, enough: float = 0.0) -> Gap:
         """Return the gap of w (n, d) against what `corrected` has returned."""
