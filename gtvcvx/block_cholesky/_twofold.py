@@ -2,7 +2,8 @@
 
 Where weights differ by more than the sixteen digits of one number, what the small ones determine is
 lost in the large ones. Sums and products of two numbers are exact as sums of two [1]_, from which
-the arithmetic follows. Not associative on purpose: no compiler may reorder it.
+the arithmetic follows; what a product is rounded by is a fused multiplication and addition. Not
+associative on purpose: no compiler may reorder it.
 
 .. [1] T. J. Dekker, A floating-point technique for extending the available precision, Numerische
    Mathematik 18 (1971).
@@ -10,18 +11,30 @@ the arithmetic follows. Not associative on purpose: no compiler may reorder it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numba import types
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.block_cholesky._plan import Plan
 from gtvcvx.compiled import compiled
+from verify._compiled import intrinsic
 
 # A variable that has lost all but this share of its diagonal is taken as undetermined: it rests,
 # as the root of its pivot is as large as this.
 LOST = 1e-28
 RESTING = 1e64
-# Half of the digits of a number, and the other half, are what is left of its product with this.
-SPLITTER = 134217729.0  # 2^27 + 1
+
+
+@intrinsic
+def _fused(typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    """Return a b + c, rounded once: one instruction, and a call where processors do not know it."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), code
 
 
 @compiled(allocates=False, inner=True)
@@ -43,11 +56,7 @@ def _short(a: float, b: float) -> tuple[float, float]:
 def _product(a: float, b: float) -> tuple[float, float]:
     """Return a b and what it is rounded by."""
     product = a * b
-    c, e = SPLITTER * a, SPLITTER * b
-    a_high, b_high = c - (c - a), e - (e - b)
-    a_low, b_low = a - a_high, b - b_high
-    off = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    return product, off
+    return product, _fused(a, b, -product)
 
 
 @compiled(allocates=False, inner=True)
