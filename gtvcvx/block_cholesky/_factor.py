@@ -76,7 +76,7 @@ class TwofoldCholesky:
         self._panels = np.empty((2, plan.entries(d)))
         self._rests = np.empty((2, plan.waiting * d * d))
         self._front = np.zeros((2, plan.largest * d, plan.largest * d))
-        self._space = np.empty((2, plan.largest * d))
+        self._space = np.empty((4, plan.largest * d))
 
     def factorize(self, P: FloatArray, row_weights: FloatArray, edge_weights: FloatArray) -> None:
         """Set the nodes' own blocks P (n, d, d), and the weights of rows (N,) and edges (m, d, d).

@@ -231,11 +231,36 @@ def factorize(
         top += left * left
 
 
+@compiled(allocates=False, inner=True)
+def _dot(
+    a: FloatArray,
+    a_rest: FloatArray,
+    b: FloatArray,
+    b_rest: FloatArray,
+    products: FloatArray,
+) -> tuple[float, float]:
+    """Return the sum of the products, added up by halves, so that several go at a time."""
+    high, low = products[0], products[1]
+    size = len(a)
+    for k in range(size):
+        high[k], low[k] = _times(a[k], a_rest[k], b[k], b_rest[k])
+    while size > 1:
+        left = (size + 1) // 2
+        more, more_rest = high[left:size], low[left:size]
+        for k in range(size - left):
+            high[k], low[k] = _plus(high[k], low[k], more[k], more_rest[k])
+        size = left
+    return (high[0], low[0]) if size else (0.0, 0.0)
+
+
 @compiled(allocates=False)
 def solve(plan: Plan, panels: FloatArray, x: FloatArray, space: FloatArray) -> None:
-    """Solve with the factor, in place of the right-hand side x (2, n, d)."""
+    """Solve with the factor, in place of the right-hand side x (2, n, d).
+
+    `space` (4, k), of the size of the largest front, is to work in.
+    """
     d, n_fronts = x.shape[2], len(plan.pivots)
-    first, second = space[0], space[1]
+    first, second, products = space[0], space[1], space[2:]
     for step in range(2 * n_fronts):
         # There and back.
         s = step if step < n_fronts else 2 * n_fronts - 1 - step
@@ -255,9 +280,9 @@ def solve(plan: Plan, panels: FloatArray, x: FloatArray, space: FloatArray) -> N
                 behind, behind_rest = first[j + 1 : size], second[j + 1 : size]
                 _subtract(behind, behind_rest, value, value_rest, row[j + 1 :], rest[j + 1 :])
             else:
-                for k in range(j + 1, size):
-                    a, a_rest = _times(row[k], rest[k], first[k], second[k])
-                    value, value_rest = _plus(value, value_rest, -a, -a_rest)
+                behind = slice(j + 1, size)
+                a, a_rest = _dot(row[behind], rest[behind], first[behind], second[behind], products)
+                value, value_rest = _plus(value, value_rest, -a, -a_rest)
                 value, value_rest = _over(value, value_rest, row[j], rest[j])
             first[j], second[j] = value, value_rest
         for part in range(2):
