@@ -31,6 +31,8 @@ SAFETY = 4.0
 # optimum points do not tell how large solutions are. Of 359 points on the way 3 had bounds above
 # the optimum otherwise; all of a column was missing there.
 MISSED, ROUNDING = 1e-5, 1e-12
+# Exponentials of no more are finite; the least number whose logarithm has all digits.
+LARGEST, SMALLEST = 700.0, float(np.finfo(np.float64).tiny)
 # Units in the last place by which products and what they are made of may be wrong.
 ULPS = 4.0
 
@@ -91,31 +93,78 @@ def _inside(z: FloatArray, cones: Sequence[Cone]) -> FloatArray | None:
             np.maximum(part, 0.0, out=part)
         elif cone.kind == "soc":
             part[0] = max(part[0], (1.0 + INSIDE) * float(np.linalg.norm(part[1:])))
-        elif cone.kind != "zero" and not _surely(part, cone):
+        elif not decided(cone):
             return None
+        elif cone.kind != "zero":
+            if not _surely(part, cone):
+                part[:] = _beside(part, cone)
+            if not _surely(part, cone):
+                return None
     return z
+
+
+def decided(cone: Cone) -> bool:
+    """Say whether it is known of multipliers if they are in the dual of a cone."""
+    return cone.kind in ("zero", "nonneg", "soc", "exp") or (
+        cone.kind == "power" and cone.rows == 3
+    )
 
 
 def _surely(z: FloatArray, cone: Cone) -> bool:
     """Say whether multipliers of an exponential or power cone are inside, rounding or not."""
+    first, second, third = z
     if cone.kind == "exp":
-        # -z_0 exp(z_1 / z_0) <= e z_2
-        first, second, third = z
+        # -z_0 exp(z_1 / z_0) <= e z_2, or a face
+        if first == 0.0:
+            return bool(second >= 0.0 and third >= 0.0)
         if not (first < 0.0 and third > 0.0):
             return False
         exponent = second / first - 1.0
         room = math.log(third) - math.log(-first) - exponent
         return room >= INSIDE * (1.0 + abs(exponent) + abs(math.log(third)))
-    if cone.kind == "power" and cone.rows == 3:
-        alpha = cone.exponents[0]
-        if not (z[0] > 0.0 and z[1] > 0.0):
-            return False
-        if z[2] == 0.0:
-            return True
-        logs = np.log([z[0] / alpha, z[1] / (1.0 - alpha), abs(z[2])])
-        room = alpha * logs[0] + (1.0 - alpha) * logs[1] - logs[2]
-        return bool(room >= INSIDE * (1.0 + np.abs(logs).max()))
-    return False
+    if third == 0.0:
+        return bool(first >= 0.0 and second >= 0.0)
+    if not (first > 0.0 and second > 0.0):
+        return False
+    logs = _logs_of_sides(z, cone)
+    height = math.log(abs(third))
+    return _mean(logs, cone) - height >= INSIDE * (1.0 + max(map(abs, [*logs, height])))
+
+
+def _beside(z: FloatArray, cone: Cone) -> FloatArray:
+    """Return multipliers inside the dual of an exponential or power cone, near ones beside it.
+
+    Solvers end close to the boundary, on either side of it. What is not near has no use, as the
+    multipliers miss their equations then.
+    """
+    first, second, third = z
+    if cone.kind == "power":
+        if not (first > 0.0 and second > 0.0):
+            return np.array([max(first, 0.0), max(second, 0.0), 0.0])
+        logs = _logs_of_sides(z, cone)
+        height = _mean(logs, cone)
+        height -= 2.0 * INSIDE * (2.0 + max(map(abs, [*logs, height])))
+        return np.array([first, second, math.copysign(math.exp(height), third)])
+    face = np.array([0.0, max(second, 0.0), max(third, 0.0)])
+    if not first < 0.0:
+        return face
+    exponent = second / first - 1.0
+    height = exponent + math.log(-first)
+    height += 2.0 * INSIDE * (2.0 + abs(exponent) + abs(height))
+    if not height < LARGEST:
+        return face
+    above = np.array([first, second, max(math.exp(height), SMALLEST)])
+    return above if np.abs(above - z).sum() < np.abs(face - z).sum() else face
+
+
+def _logs_of_sides(z: FloatArray, cone: Cone) -> list[float]:
+    alpha = cone.exponents[0]
+    return [math.log(z[0] / alpha), math.log(z[1] / (1.0 - alpha))]
+
+
+def _mean(logs: Sequence[float], cone: Cone) -> float:
+    alpha = cone.exponents[0]
+    return alpha * logs[0] + (1.0 - alpha) * logs[1]
 
 
 def products_of_rows(

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from gtvcvx.conic._form import Cone
 from gtvcvx.conic._scaled import ConeProgram
-from gtvcvx.conic._weak_duality import weak_duality
+from gtvcvx.conic._weak_duality import _inside, weak_duality
 
 # max |r| <= t, both ways, as two programs with known optima.
 R = np.array([3.0, 4.0])
@@ -40,6 +40,44 @@ def test_the_optimal_multipliers_prove_the_optimum(name):
     assert bound is not None
     assert bound.value - bound.doubt <= optimum <= bound.value + bound.doubt + 1e-10
     assert bound.doubt <= 1e-12 * optimum
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("beside", [0.0, 1e-12, 1e-9])
+def test_multipliers_beside_their_cone_prove_nearly_as_much(name, beside):
+    program, optimum, z = CASES[name]
+    z, x = z.copy(), np.array([optimum])
+    z[0 if name == "exp" else -1] *= 1.0 + beside  # outside, or on the boundary
+    bound = weak_duality(program, x, z, np.abs(x))
+    assert bound is not None
+    assert bound.value - bound.doubt <= optimum
+    assert bound.value - bound.doubt >= optimum * (1.0 - 20.0 * beside - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("z", "cone"),
+    [
+        ([1e-12, 2.0, 3.0], Cone("exp", 3)),  # beside the face where the first is zero
+        ([-1e-300, -1.0, 1.0], Cone("exp", 3)),  # the surface is at infinity
+        ([-2.0, 1.0, -1.0], Cone("exp", 3)),
+        ([-1e-14, 3.0, -1e-15], Cone("exp", 3)),
+        ([-1e-14, 1.0, 1e-9], Cone("power", 3, (0.3, 0.7))),
+        ([1.0, 2.0, -9.0], Cone("power", 3, (0.3, 0.7))),
+        ([1e-300, 1e-300, 1.0], Cone("power", 3, (0.3, 0.7))),
+    ],
+)
+def test_moved_multipliers_are_in_the_dual_cone(z, cone):
+    """They have no negative product with any point of the cone."""
+    moved = _inside(np.array(z), [cone])
+    rng = np.random.default_rng(0)
+    first, second = rng.standard_normal(500) * 10.0 ** rng.uniform(-2, 2, 500), np.ones(500)
+    third = np.exp(np.minimum(first, 300.0))
+    if cone.kind == "power":
+        first, second = 10.0 ** rng.uniform(-3, 3, (2, 500))
+        third = first ** cone.exponents[0] * second ** cone.exponents[1] * rng.choice([-1, 1], 500)
+    points = np.array([first, second, third])
+    products = moved[:, None] * points
+    assert (products.sum(axis=0) >= -1e-14 * np.abs(products).sum(axis=0)).all()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -17,7 +17,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import Allowance
 from gtvcvx.conic._form import Cone
-from gtvcvx.conic._symmetric import SYMMETRIC
+from gtvcvx.conic._weak_duality import decided
 from gtvcvx.losses.batched._terms import ROW_KINDS
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Proved, Requirement
@@ -265,9 +265,9 @@ class InteriorPoint:
     def _provable(self, pair: Proposal) -> bool:
         """Say whether multipliers will prove a pair like this: rounding does not prevent it.
 
-        Those of other cones than symmetric ones may be at the boundary in every round.
+        Of some cones it is not known whether multipliers are inside.
         """
-        known = all(cone.kind in SYMMETRIC for cone in self.cones)
+        known = all(decided(cone) for cone in self.cones)
         if not self._written or (pair.proved is None and not known):
             return False
         value = self._whole.value(pair.w) if pair.proved is None else pair.proved.value
