@@ -25,6 +25,10 @@ FEWEST = 6
 MOST_TERMS, MOST_ENTRIES = 1_000, 5_000
 
 
+# From tensors the constants come as CVXPY itself makes them, but for so much of the largest.
+ROUNDING = 1e-12
+
+
 class Kind(NamedTuple):
     """A function, and its constants apart: those of a kind have equal keys."""
 
@@ -54,7 +58,7 @@ def forms_of_kinds(parts: Sequence[Part]) -> list[ConicForm | None]:
             forms = forms_alike(parts[alike[0][0]], [values for _, values in alike])
         except (cp.error.DCPError, cp.error.SolverError, ValueError):
             continue  # it takes no parameters there
-        except (AttributeError, ImportError, TypeError):
+        except (AttributeError, ImportError, LookupError, TypeError):
             continue  # another version of CVXPY may have other tensors
         for (i, _), form in zip(alike, forms or (), strict=False):
             found[i] = form
@@ -84,20 +88,36 @@ def forms_alike(part: Part, values: Sequence[Sequence[FloatArray]]) -> list[Coni
 
     Returns
     -------
-    None where CVXPY's rules for parameters do not hold.
+    None where CVXPY's rules for parameters do not hold, or its tensors are other than known.
     """
     leaves = [_leaf(np.array(each)) for each in zip(*values, strict=True)]
     [cost], *rules = _copied(part, leaves)
     problem = cp.Problem(cp.Minimize(cost), [rule for [rule] in rules])
     if not problem.is_dcp(dpp=True):
         return None
-    data, _, _ = problem.get_problem_data(cp.CLARABEL)
+    data, _, inverse = problem.get_problem_data(cp.CLARABEL)
     stacked = {
         leaf.id: np.array([of_one[i].ravel(order="F") for of_one in values]).T
         for i, leaf in enumerate(leaves)
         if isinstance(leaf, cp.Parameter)
     }
-    return list(_forms(data, part.w, stacked, len(values)))
+    forms = list(_forms(data, part.w, stacked, len(values)))
+    # CVXPY's tensors are not public: where another version lays them out otherwise, it shows here.
+    first = ConicForm.read(data, float(inverse[-1]["offset"]), part.w)
+    return forms if agree(forms[0], first) else None
+
+
+def agree(one: ConicForm, other: ConicForm) -> bool:
+    """Say whether two forms are the same but for rounding."""
+    if (one.dim, one.cones) != (other.dim, other.cones):
+        return False
+    pairs = [(getattr(one, name), getattr(other, name)) for name in ("P", "A", "q", "b")]
+    pairs.append((np.array([one.offset]), np.array([other.offset])))
+    return all(
+        a.shape == b.shape and abs(a - b).max() <= ROUNDING * abs(b).max()
+        for a, b in pairs
+        if a.shape != b.shape or 0 not in a.shape
+    )
 
 
 def _leaf(values: FloatArray) -> cp.Constant | cp.Parameter:

@@ -17,7 +17,7 @@ where every feasible (y, z) gives an upper bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -60,6 +60,11 @@ class ConicForm:
             The problem does not follow the rules of disciplined convex programming.
         """
         data, _, inverse = problem.get_problem_data(cp.CLARABEL)
+        return ConicForm.read(data, float(inverse[-1]["offset"]), w)
+
+    @staticmethod
+    def read(data: Mapping[str, Any], offset: float, w: cp.Variable) -> ConicForm:
+        """Read the form from what CVXPY hands to Clarabel."""
         start = data["param_prob"].var_id_to_col[w.id]
         N = len(data["c"])
         # The variable w goes first.
@@ -73,7 +78,7 @@ class ConicForm:
             q=np.asarray(data["c"], dtype=np.float64)[order],
             A=sp.csc_array(data["A"])[:, order].tocsc(),
             b=np.asarray(data["b"], dtype=np.float64),
-            offset=float(inverse[-1]["offset"]),
+            offset=offset,
             cones=tuple(cones_of(data["dims"])),
         )
 

@@ -1,12 +1,14 @@
 """Forms of functions that differ in their constants alone are those of each, to the last bit."""
 
+from functools import partial
+
 import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gtvcvx.conic import _function
-from gtvcvx.conic._alike import forms_alike, kind_of
+from gtvcvx.conic import _alike, _function
+from gtvcvx.conic._alike import forms_alike, forms_of_kinds, kind_of
 from gtvcvx.conic._form import ConicForm
 from gtvcvx.conic._function import CvxpyFunction, make_forms
 
@@ -74,6 +76,32 @@ def test_each_kind_takes_one_canonicalization(monkeypatch):
     make_forms(some)
     assert len(calls) == 2
     assert all(function.prepared for function in some)
+
+
+def _in_c_order(entries, tensor, rows, place, parameters):
+    """As if the rows of the tensor were stacked the other way."""
+    tensor = sp.csr_array(tensor)
+    order = np.arange(tensor.shape[0]).reshape(rows, -1, order="F").ravel()
+    return entries(tensor[order], rows, place, parameters)
+
+
+def _of_another_parameter(entries, tensor, rows, place, parameters):
+    return entries(tensor, rows, place, np.roll(parameters, 1, axis=0))
+
+
+def _without(entries, tensor, rows, place, parameters):
+    raise KeyError("b")
+
+
+@pytest.mark.parametrize("layout", [_in_c_order, _of_another_parameter, _without])
+def test_other_tensors_than_known_are_noticed(layout, monkeypatch):
+    entries = _alike._Entries.of
+    monkeypatch.setattr(_alike._Entries, "of", staticmethod(partial(layout, entries)))
+    some = functions(BUILDS["norm"], 8)
+    assert forms_of_kinds([function.part for function in some]) == [None] * 8
+    make_forms(some)
+    for function in some:
+        assert_close(function.form, ConicForm.of(function._problem, function._w))
 
 
 OTHERS = {
