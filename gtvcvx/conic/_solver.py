@@ -26,6 +26,8 @@ GAP, FEASIBILITY, REDUCED = 1e-13, 1e-12, 1e-8
 NEARLY = 1e-6
 # Solvers that are kept, for weights of different sizes.
 MOST_KEPT = 8
+# Matrices of no more entries are dense: SciPy's sparse products take longer for small ones.
+DENSE = 4_096
 # What is not found so is sought in other units; bounds are taken of answers whose optimality
 # conditions hold up to this relative error.
 ACCEPTED = 1e-5
@@ -57,7 +59,11 @@ class ConicSolver:
 
     def __init__(self, form: ConicForm) -> None:
         self._form = form
-        self._transposed = form.A.T.tocsr()
+        small = len(form.q) * max(len(form.q), len(form.b)) <= DENSE
+        P, A = (form.P.toarray(), form.A.toarray()) if small else (form.P, form.A)
+        self._P: FloatArray | sp.csc_array = P
+        self._A: FloatArray | sp.csc_array = A
+        self._transposed = np.ascontiguousarray(A.T) if small else form.A.T.tocsr()
         self._kept: dict[int | None, _Kept] = {}
 
     def _keeping(self, weight: float) -> _Kept:
@@ -72,8 +78,9 @@ class ConicSolver:
     @cached_property
     def _curved(self) -> tuple[IntArray, FloatArray]:
         """Variables that are in P, and the pseudo-inverse of its part."""
-        curved = np.flatnonzero(np.diff(sp.csc_array(self._form.P).indptr))
-        part = self._form.P[curved, :][:, curved].toarray()
+        P = self._form.P
+        curved = np.flatnonzero(np.diff(P.indptr))
+        part = P[curved, :][:, curved].toarray() if len(curved) else np.empty((0, 0))
         return curved, np.linalg.pinv(part, hermitian=True)
 
     def _carefully(self, program: ConeProgram, bounded: bool) -> Answer:
@@ -112,10 +119,14 @@ class ConicSolver:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the q and the b of that program."""
         form = self._form
+        if not centre.any():  # as for most conjugates
+            q = form.q.copy()
+            q[: form.dim] -= s
+            return q, form.b
         at = np.concatenate([centre, np.zeros(len(form.q) - form.dim)])
-        q = form.q + form.P @ at
+        q = form.q + self._P @ at
         q[: form.dim] += weight * centre - s
-        return q, form.b - form.A @ at
+        return q, form.b - self._A @ at
 
     def maximizer(self, s: FloatArray, weight: float) -> FloatArray:
         """Return ``argmax_w <s, w> - f(w) - (weight / 2) ||w||^2``, weight > 0.
@@ -173,14 +184,15 @@ class ConicSolver:
         self, q: FloatArray, b: FloatArray, x: FloatArray, z: FloatArray, centre: FloatArray
     ) -> Optimum:
         """Return what a dual point (x, z) of a program around a centre bounds."""
-        form, P = self._form, self._form.P
-        residual = P @ x + q + self._transposed @ z
+        form, P = self._form, self._P
         # What residuals have in the range of P, another x balances: dual points have their own.
         curved, inverse = self._curved
-        x = x.copy()
-        x[curved] -= inverse @ residual[curved]
+        own = q + self._transposed @ z
+        if len(curved):
+            x = x.copy()
+            x[curved] -= inverse @ (P @ x + own)[curved]
         Px = P @ x
-        residual = Px + q + self._transposed @ z
+        residual = Px + own
         quadratic, linear = 0.5 * float(x @ Px), b * z
         at = np.concatenate([centre, np.zeros(len(form.q) - form.dim)])
         # The objective at the centre: its slope there is q.
@@ -208,7 +220,7 @@ class ConicSolver:
         if solution is None:
             return self._fixed_carefully(w)
         x, z = solution
-        value = 0.5 * float(x @ (form.P @ x)) + float(form.q @ x) + form.offset
+        value = 0.5 * float(x @ (self._P @ x)) + float(form.q @ x) + form.offset
         return value, -z[: form.dim]
 
     def _fixed_carefully(self, w: FloatArray) -> tuple[float, FloatArray]:
