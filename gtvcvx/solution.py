@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -94,6 +94,24 @@ def _ratio(text: str) -> Fraction:
     return Fraction(int(numerator, 16), int(denominator, 16))
 
 
+class _OnDemand:
+    """An array of a data class, or a function that returns it, called when it is asked for."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name]
+        if callable(value):
+            value = instance.__dict__[self._name] = value()
+        return value
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.__dict__[self._name] = np.empty(0) if value is self else value
+
+
 @dataclass
 class Solution:
     """A point w, a dual feasible flow u, and how far w can be from optimal at most.
@@ -151,8 +169,12 @@ class Solution:
     history: list[Record] = field(default_factory=list)
     info: dict[str, Any] = field(default_factory=dict)
     edges: IntArray = field(default_factory=lambda: np.empty((0, 2), np.int64), repr=False)
-    slack: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+    slack: FloatArray = field(default=cast(FloatArray, _OnDemand()), repr=False)
     exact: ExactSolution | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled, with what was still to be computed."""
+        return {**self.__dict__, "slack": self.slack}
 
     @property
     def rel_gap(self) -> float:

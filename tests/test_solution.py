@@ -1,5 +1,10 @@
 """Solutions: clusters from the dual slack and from the jumps of w, and solutions on disk."""
 
+import copy
+import pickle
+from dataclasses import replace
+
+import cvxpy as cp
 import networkx as nx
 import numpy as np
 import pytest
@@ -113,6 +118,44 @@ class TestClusters:
         jumps = problem.penalty.value(problem.differences(reference(case).w))
         np.testing.assert_array_equal(rough.edges, problem.graph.edges)
         assert (jumps * rough.slack <= rough.gap + 1e-6).all()
+
+
+class TestSlackOfPenaltiesByCvxpy:
+    """Dual norms are a cone program each there."""
+
+    def problem(self):
+        edges = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5), (2, 3)]
+        points = np.repeat([[0.0, 0.0], [5.0, 3.0]], 3, axis=0)
+        points += 0.1 * np.random.default_rng(0).standard_normal((6, 2))
+        penalty = gtv.CvxpyPenalty(lambda v: 2.0 * cp.norm(v), norm=True, dim=2)
+        graph = gtv.EmpiricalGraph(6, edges)
+        return gtv.GTVProblem(graph, gtv.PointLoss.stack(points), penalty, 0.25)
+
+    def test_is_computed_when_it_is_asked_for_once(self, monkeypatch):
+        problem, asked = self.problem(), []
+        norm = gtv.CvxpyPenalty._dual_norm
+        monkeypatch.setattr(
+            gtv.CvxpyPenalty, "_dual_norm", lambda self, z: asked.append(len(z)) or norm(self, z)
+        )
+        found = problem.solve(rtol=1e-8)
+        assert not asked
+        expected = problem.capacities - 0.5 * np.linalg.norm(found.u, axis=1)
+        np.testing.assert_allclose(found.slack, expected, atol=1e-7)
+        assert found.clusters().tolist() == [0, 0, 0, 1, 1, 1]
+        assert asked == [7]
+
+    def test_goes_where_the_solution_goes(self, tmp_path):
+        found = self.problem().solve(rtol=1e-8)
+        for back in (copy.copy(found), pickle.loads(pickle.dumps(found)), replace(found)):
+            assert isinstance(back.__dict__["slack"], np.ndarray)
+            np.testing.assert_array_equal(back.slack, found.slack)
+        found.save(tmp_path / "s.npz")
+        np.testing.assert_array_equal(Solution.load(tmp_path / "s.npz").slack, found.slack)
+
+    def test_none_by_default(self):
+        fields = dict(vars(solution([0.0], [], [])))
+        del fields["slack"]
+        assert Solution(**fields).slack.shape == (0,)
 
 
 class TestGap:

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from gtvcvx._norms import row_norm_2
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
@@ -59,11 +60,27 @@ def warn_if_consensus(problem: GTVProblem, solution: Solution, stacklevel: int =
 
 def _used_share(problem: GTVProblem, solution: Solution) -> float:
     """Return the largest share of a capacity that the flow takes; 1 where it is not known."""
-    if not len(problem.capacities) or len(solution.slack) != len(problem.capacities):
+    if not len(problem.capacities) or _jumps(problem, solution):
+        return 1.0
+    if len(solution.slack) != len(problem.capacities):
         return 1.0
     if solution.slack.min() == 0.0:  # as nearly always; spares what is of the size of the edges
         return 1.0
     return float(np.max(1.0 - solution.slack / problem.capacities))
+
+
+def _jumps(problem: GTVProblem, solution: Solution) -> bool:
+    """Say whether the largest jump shows, by itself, that its edge is used by more than half.
+
+    An edge's gap is at least its slack times the penalty of its jump. Not asked where slacks are
+    known: those of penalties that CVXPY describes are a cone program each.
+    """
+    if problem.penalty.written(problem.dim) is None:
+        return False
+    jumps = problem.differences(solution.w)
+    largest = int(np.argmax(row_norm_2(jumps)))
+    penalty = problem.penalty.value(jumps[largest : largest + 1])[0]
+    return bool(problem.capacities[largest] * penalty > 2.0 * solution.gap)
 
 
 def _agree_anyway(problem: GTVProblem, solution: Solution) -> bool:

@@ -2,6 +2,7 @@
 
 import warnings
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -18,7 +19,7 @@ X = RNG.standard_normal((8, 5, 2))
 Y = np.einsum("nmd,nd->nm", X, np.repeat([[2.0, 2.0], [-2.0, 2.0]], 4, axis=0))
 
 
-def problem(lam: float = 1.0, penalty: str = "l2", edges: list = EDGES) -> gtv.GTVProblem:
+def problem(lam: float = 1.0, penalty="l2", edges: list = EDGES) -> gtv.GTVProblem:
     return gtv.GTVProblem(gtv.EmpiricalGraph(8, edges), gtv.SquaredLoss.stack(X, Y), penalty, lam)
 
 
@@ -32,6 +33,14 @@ def test_a_lambda_far_above_is_said_once(solver):
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert solution.clusters().max() == 0
+
+
+def test_a_penalty_by_cvxpy_whose_slacks_are_asked_for_only_then():
+    norm = gtv.CvxpyPenalty(cp.norm, norm=True, dim=2)
+    with pytest.warns(gtv.ConsensusWarning):
+        problem(100.0 * MAX, norm).solve()
+    found = problem(0.5 * MAX, norm).solve()
+    assert callable(vars(found)["slack"])
 
 
 @pytest.mark.parametrize("share", [0.5, 1.01, 3.0])

@@ -129,9 +129,20 @@ class Incumbent(BestPair[FloatArray, Gap]):
             node_gaps=self.parts.node,
             edge_gaps=self.parts.edge,
             edges=problem.graph.edges,
-            slack=slack(problem.penalty, problem.capacities, self.u),
+            slack=self._slack(),
             **fields,
         )
+
+    def _slack(self) -> Any:
+        """Return what the flow leaves of capacities; a function of a penalty that takes its time.
+
+        Dual norms of what CVXPY describes are a cone program each, and few ask for them.
+        """
+        problem, u = self.problem, self.u
+        penalty, capacities = problem.penalty, problem.capacities
+        if penalty.written(problem.dim) is None:
+            return slack(penalty, capacities, u)
+        return lambda: slack(penalty, capacities, u)
 
 
 def rounding_of_value(problem: GTVProblem, w: FloatArray, value: float) -> float:
