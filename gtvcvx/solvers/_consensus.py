@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from gtvcvx._arrays import FloatArray
 from gtvcvx._norms import row_norm_2
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
@@ -60,7 +61,9 @@ def warn_if_consensus(problem: GTVProblem, solution: Solution, stacklevel: int =
 
 def _used_share(problem: GTVProblem, solution: Solution) -> float:
     """Return the largest share of a capacity that the flow takes; 1 where it is not known."""
-    if not len(problem.capacities) or _jumps(problem, solution):
+    if not len(problem.capacities):
+        return 1.0
+    if _FAR * _used_by_one(problem, solution.u) >= 1.0:
         return 1.0
     if len(solution.slack) != len(problem.capacities):
         return 1.0
@@ -69,18 +72,20 @@ def _used_share(problem: GTVProblem, solution: Solution) -> float:
     return float(np.max(1.0 - solution.slack / problem.capacities))
 
 
-def _jumps(problem: GTVProblem, solution: Solution) -> bool:
-    """Say whether the largest jump shows, by itself, that its edge is used by more than half.
+def _used_by_one(problem: GTVProblem, u: FloatArray) -> float:
+    """Return a lower bound on the largest share, by one edge, where slacks are not known yet.
 
-    An edge's gap is at least its slack times the penalty of its jump. Not asked where slacks are
-    known: those of penalties that CVXPY describes are a cone program each.
+    The dual norm of z is at least ``<z, v> / phi(v)`` for any v, and here v is z itself: dual norms
+    of penalties that CVXPY describes are a cone program each.
     """
-    if problem.penalty.written(problem.dim) is None:
-        return False
-    jumps = problem.differences(solution.w)
-    largest = int(np.argmax(row_norm_2(jumps)))
-    penalty = problem.penalty.value(jumps[largest : largest + 1])[0]
-    return bool(problem.capacities[largest] * penalty > 2.0 * solution.gap)
+    if problem.penalty.written(problem.dim) is None or not problem.penalty.is_norm:
+        return 0.0
+    shares = row_norm_2(u) / problem.capacities
+    most = int(np.argmax(shares))
+    if shares[most] == 0.0:
+        return 0.0
+    z = u[most : most + 1]
+    return float(np.sum(z * z) / (problem.penalty.value(z)[0] * problem.capacities[most]))
 
 
 def _agree_anyway(problem: GTVProblem, solution: Solution) -> bool:
