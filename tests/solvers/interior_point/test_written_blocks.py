@@ -6,6 +6,7 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx.problem import GTVProblem
+from gtvcvx.solvers.driver import Proposal
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._program import Program
 from gtvcvx.solvers.interior_point._written import add_form, add_written_losses
@@ -54,3 +55,12 @@ def test_the_value_of_a_proved_pair_is_not_taken_again(monkeypatch):
     assert pair.proved is not None
     monkeypatch.setattr(GTVProblem, "value", lambda self, w: pytest.fail("taken again"))
     assert method._provable(pair)
+
+
+def test_where_a_round_proves_nothing_another_may_but_for_cones_that_are_not_decided():
+    """A check of the flow would take cone programs for each node or edge."""
+    spectral = gtv.CvxpyLoss(lambda w: cp.lambda_max(cp.diag(w)) + cp.sum_squares(w), dim=2)
+    for losses, provable in ((LOSSES, True), ([*LOSSES[:4], spectral], False)):
+        method = InteriorPoint(problem(losses), 1e-6)
+        pair = Proposal(np.zeros((5, 2)), np.zeros((4, 2)), 1e-8)
+        assert method._provable(pair) == provable
