@@ -8,6 +8,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._norms import row_norm_2
+from gtvcvx.penalties import Penalty
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
@@ -61,31 +62,33 @@ def warn_if_consensus(problem: GTVProblem, solution: Solution, stacklevel: int =
 
 def _used_share(problem: GTVProblem, solution: Solution) -> float:
     """Return the largest share of a capacity that the flow takes; 1 where it is not known."""
-    if not len(problem.capacities):
+    penalty, capacities, u = problem.penalty, problem.capacities, solution.u
+    if not len(capacities):
         return 1.0
-    if _FAR * _used_by_one(problem, solution.u) >= 1.0:
-        return 1.0
-    if len(solution.slack) != len(problem.capacities):
+    # Dual norms of penalties that CVXPY describes are a cone program each.
+    if penalty.written(problem.dim) is not None and penalty.is_norm and len(u) == len(capacities):
+        if _FAR * _used_by_one(penalty, capacities, u) >= 1.0:
+            return 1.0
+        most = _used_at_most(penalty, capacities, u)
+        if _FAR * most < 1.0:
+            return most
+    if len(solution.slack) != len(capacities):
         return 1.0
     if solution.slack.min() == 0.0:  # as nearly always; spares what is of the size of the edges
         return 1.0
-    return float(np.max(1.0 - solution.slack / problem.capacities))
+    return float(np.max(1.0 - solution.slack / capacities))
 
 
-def _used_by_one(problem: GTVProblem, u: FloatArray) -> float:
-    """Return a lower bound on the largest share, by one edge, where slacks are not known yet.
-
-    The dual norm of z is at least ``<z, v> / phi(v)`` for any v, and here v is z itself: dual norms
-    of penalties that CVXPY describes are a cone program each.
-    """
-    if problem.penalty.written(problem.dim) is None or not problem.penalty.is_norm:
-        return 0.0
-    shares = row_norm_2(u) / problem.capacities
-    most = int(np.argmax(shares))
-    if shares[most] == 0.0:
-        return 0.0
+def _used_by_one(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> float:
+    """Return a lower bound on that share: the dual norm of z is at least ``<z, z> / phi(z)``."""
+    most = int(np.argmax(row_norm_2(u) / capacities))
     z = u[most : most + 1]
-    return float(np.sum(z * z) / (problem.penalty.value(z)[0] * problem.capacities[most]))
+    return float(np.sum(z * z) / (penalty.value(z)[0] * capacities[most])) if z.any() else 0.0
+
+
+def _used_at_most(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> float:
+    """Return an upper bound: a dual norm is at most the sum of those of the coordinates."""
+    return float((np.abs(u) @ penalty.dual_norm(np.eye(u.shape[1])) / capacities).max())
 
 
 def _agree_anyway(problem: GTVProblem, solution: Solution) -> bool:

@@ -9,6 +9,7 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx import estimators
 from gtvcvx.solvers import warn_if_consensus
+from gtvcvx.solvers._consensus import _used_at_most, _used_by_one
 
 # The suite ignores it.
 pytestmark = pytest.mark.filterwarnings("error::gtvcvx.ConsensusWarning")
@@ -35,13 +36,25 @@ def test_a_lambda_far_above_is_said_once(solver):
     assert solution.clusters().max() == 0
 
 
-def test_a_penalty_by_cvxpy_whose_slacks_are_asked_for_only_then():
+def test_slacks_of_a_penalty_by_cvxpy_are_not_computed_for_it():
     norm = gtv.CvxpyPenalty(cp.norm, norm=True, dim=2)
     with pytest.warns(gtv.ConsensusWarning):
-        problem(100.0 * MAX, norm).solve()
-    for share in (0.5, 3.0):  # nodes agree, where it is larger, and nothing is said
-        found = problem(share * MAX, norm).solve()
-        assert callable(vars(found)["slack"])
+        found = [problem(100.0 * MAX, norm).solve()]
+    # Nodes agree where it is 3, too, but nothing is said.
+    found += [problem(share * MAX, norm).solve() for share in (0.5, 3.0)]
+    assert all(callable(vars(solution)["slack"]) for solution in found)
+
+
+def test_bounds_of_the_share_hold_it():
+    penalty = gtv.CvxpyPenalty(lambda v: cp.norm(v) + cp.norm1(v), norm=True, dim=2)
+    one = problem(2.0, penalty)
+    for u in np.random.default_rng(1).standard_normal((20, len(EDGES), 2)):
+        below, above = (
+            bound(penalty, one.capacities, u) for bound in (_used_by_one, _used_at_most)
+        )
+        share = (penalty.dual_norm(u) / one.capacities).max()
+        assert 0.3 * share <= below <= share <= above <= 2.0 * share
+    assert _used_by_one(penalty, one.capacities, 0.0 * u) == 0.0
 
 
 @pytest.mark.parametrize("share", [0.5, 1.01, 3.0])
