@@ -85,6 +85,8 @@ class ConicNewton:
     program : ConeProgram
         With symmetric cones, one at least that is not zero.
     settings : NewtonSettings
+    start : tuple of ndarray, optional
+        x, s and z to go on from, as in `go_on_from`; otherwise it starts from least squares.
 
     Attributes
     ----------
@@ -97,12 +99,20 @@ class ConicNewton:
         Of all factors so far.
     """
 
-    def __init__(self, program: ConeProgram, settings: NewtonSettings = DEFAULTS) -> None:
+    def __init__(
+        self,
+        program: ConeProgram,
+        settings: NewtonSettings = DEFAULTS,
+        start: tuple[FloatArray, FloatArray, FloatArray] | None = None,
+    ) -> None:
         self._program, self._settings = program, settings
         self._cones = SymmetricCones(program.cones)
         self._way, self.length, self.entries = 0, 1.0, 0
         self._ridge = 0.0
-        self.restart()
+        if start is None:
+            self.restart()
+        else:
+            self.go_on_from(*start)
 
     @property
     def gap(self) -> float:

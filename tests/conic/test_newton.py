@@ -98,3 +98,13 @@ def test_variables_that_nothing_determines_do_no_harm():
     with pytest.raises(RuntimeError, match="singular"):
         _System(doubled.P, doubled.A, SymmetricCones(cones), "COLAMD", 1.0, 0.0, NewtonSettings())
     assert solved(doubled, NewtonSettings(ridge=0.0)).length == 0.0
+
+
+def test_from_a_point_it_goes_on_without_the_factor_of_a_start(monkeypatch):
+    """One that is not scaled fills in more than those of all steps."""
+    program = with_solution(np.random.default_rng(0))
+    end = solved(program)
+    monkeypatch.setattr(ConicNewton, "restart", lambda self: pytest.fail("started afresh"))
+    newton = ConicNewton(program, start=(end.x, end.s.copy(), end.z))
+    newton.iterate()
+    assert newton.value == pytest.approx(end.value, rel=1e-8)

@@ -100,10 +100,7 @@ class Careful(InteriorPoint):
 
     @cached_property
     def _newton(self) -> ConicNewton:
-        newton = ConicNewton(self._program.cone_program(self._units))
-        if self._warm is not None:
-            newton.go_on_from(*self._warm)
-        return newton
+        return ConicNewton(self._program.cone_program(self._units), start=self._warm)
 
     def run(self, n_iter: int) -> None:
         """Do n_iter iterations, or fewer where there is something to propose."""
