@@ -191,7 +191,10 @@ class DualBounds:
         return self._certain(w, *found, enough), found[0]
 
     def gap_against(self, w: FloatArray, point: FeasiblePoint, enough: float = 0.0) -> Gap:
-        """Return the gap of w (n, d) against what `corrected` has returned."""
+        """Return the gap of w (n, d) against what `corrected` has returned.
+
+        Where it is known what is enough sums are not told more precisely, which takes long.
+        """
         assert self._correction is not None
         return self._certain(w, point, self._correction.gap(w, point), enough)
 
@@ -204,9 +207,8 @@ class DualBounds:
         noise = self._terms.noise(w, point.u, near=True, values=values).total
         rounding = self._missing(w, point, found) + noise
         gap = Gap(found.node, found.edge, rounding)
-        if gap.total > enough and rounding > max(
-            TOO_DOUBTFUL * size, SECOND_TRIES.rounding * gap.total
-        ):
+        # Where it is known what is enough a repaired flow comes next, which has more to offer.
+        if enough == 0.0 and rounding > max(TOO_DOUBTFUL * size, SECOND_TRIES.rounding * gap.total):
             # The same flow without its multipliers, whose sums are told more precisely.
             gap = min(gap, self._gap_of(w, point.u, values), key=lambda each: each.total)
         return gap

@@ -84,7 +84,7 @@ class BestPair(ABC, Generic[Rows, Parts]):
 
     @abstractmethod
     def _gap_against(self, w: Rows, against: Against[Rows], enough: float = 0.0) -> Parts:
-        """Return the gap of w; where so much is enough it is not told more precisely."""
+        """Return the gap of w; where it is known what is enough, without what takes long."""
 
     @abstractmethod
     def _loose_gap(self, w: Rows) -> Parts: ...
@@ -143,7 +143,7 @@ class BestPair(ABC, Generic[Rows, Parts]):
         if not np.isfinite(value - parts.total):
             self._begun()  # some methods overflow where others do not
             return
-        self._offer(w, value, Against(flow), parts, keep_last)
+        self._offer(w, value, Against(flow), parts, keep_last, enough=enough * max(1.0, abs(value)))
 
     def _begun(self) -> None:
         """See to it that something is known: zero, where a method has nothing to offer."""
@@ -201,18 +201,20 @@ class BestPair(ABC, Generic[Rows, Parts]):
         if better_w and better_u:
             self._take(own, value, against, parts)
         elif better_w:
-            self._take(own, value, *self._paired(w, self.against))
+            self._take(own, value, *self._paired(w, self.against, enough))
         elif better_u:
             before = self._gap_against(self.w, against, enough)
             if np.isfinite(before.total):
                 self._take(self.w, self.value, against, before)
 
-    def _paired(self, w: Rows, against: Against[Rows]) -> tuple[Against[Rows], Parts]:
+    def _paired(
+        self, w: Rows, against: Against[Rows], enough: float = 0.0
+    ) -> tuple[Against[Rows], Parts]:
         """Return what w is held against and its gap: the flow zero, where a flow tells nothing.
 
         Of another point it may have told something: conjugates are lost to rounding beside some.
         """
-        parts = self._gap_against(w, against)
+        parts = self._gap_against(w, against, enough)
         if np.isfinite(parts.total):
             return against, parts
         return Against(self._nothing()[1]), self._loose_gap(w)

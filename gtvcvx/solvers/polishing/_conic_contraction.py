@@ -17,8 +17,8 @@ import numpy as np
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Requirement
-from gtvcvx.solvers.interior_point._cost import iteration, quadratic_iteration
 from gtvcvx.solvers.interior_point._interior_point import losses_known
+from gtvcvx.solvers.interior_point._prices import iteration, quadratic_iteration
 from gtvcvx.solvers.polishing._cluster_flow import ClusterFlow, cluster_flow
 from gtvcvx.solvers.polishing._cluster_program import ClusterSolution, ConicLosses
 from gtvcvx.solvers.polishing._contraction import (

@@ -6,8 +6,9 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx.solvers.driver import Limits, Proposal
 from gtvcvx.solvers.driver._run import Run
-from gtvcvx.solvers.interior_point._cost import Alternative, Prices, quadratic_iteration
+from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
+from gtvcvx.solvers.interior_point._prices import Prices, quadratic_iteration
 from gtvcvx.solvers.interior_point._stalling import Stalling
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
@@ -274,6 +275,20 @@ def test_an_iteration_beside_few_rows_goes_through_them_alone(loss):
     small = gtv.GTVProblem(graph, kind.stack(X[:, :, :9], y), "l2", 0.1)
     expected = Prices().call + Prices().edge * 39 * 9 + Prices().node * n * 81
     assert quadratic_iteration(small) == pytest.approx(expected)
+
+
+def test_steps_of_edges_that_the_compiled_pass_does_not_know_have_their_price():
+    """On few edges they are most of an iteration: the other method comes first."""
+    n, d = 150, 2
+    rng, graph = np.random.default_rng(1), gtv.EmpiricalGraph(150, [(i, i + 1) for i in range(149)])
+    X, y = rng.standard_normal((n, 4, d)), rng.standard_normal((n, 4))
+    losses = gtv.SquaredLoss.stack(X, y)
+    known = gtv.GTVProblem(graph, losses, "squared", 0.1)
+    other = gtv.GTVProblem(graph, losses, gtv.Quadratic(np.eye(d)), 0.1)
+    more = quadratic_iteration(other) - quadratic_iteration(known)
+    assert more == pytest.approx(Prices().steps + Prices().step * 149 * d)
+    assert known.solve(verbose=False).info["method"] == "primal-dual"
+    assert other.solve(verbose=False).info["method"] == "interior point"
 
 
 def test_an_iteration_that_takes_detours_gives_way_between_its_strides():
