@@ -208,8 +208,10 @@ class DualBounds:
         rounding = self._missing(w, point, found) + noise
         gap = Gap(found.node, found.edge, rounding)
         # Where it is known what is enough a repaired flow comes next, which has more to offer.
-        least = TOO_DOUBTFUL if enough == 0.0 else SECOND_TRIES.lost
-        if rounding > max(least * size, SECOND_TRIES.rounding * gap.total):
+        least = TOO_DOUBTFUL * size
+        if enough > 0.0:
+            least = SECOND_TRIES.lost * (size + float(np.sum(self._terms.variation(w))))
+        if rounding > max(least, SECOND_TRIES.rounding * gap.total):
             # The same flow without its multipliers, whose sums are told more precisely.
             gap = min(gap, self._gap_of(w, point.u, values), key=lambda each: each.total)
         return gap

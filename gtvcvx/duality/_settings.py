@@ -139,7 +139,7 @@ class SecondTries:
     # Sums are told more precisely, which takes multipliers of their own, where what rounding may
     # have done is this share of the gap.
     rounding: float = 0.1
-    # Where another repair comes next, only if so much of the losses is in doubt: that decided none
+    # Where a repair comes next, only if so much of the objective is in doubt: that decided none
     # of 19 checks with less, but that of squares with weights of 1e30 (.3).
     lost: float = 0.1
 
