@@ -211,7 +211,7 @@ class DualBounds:
         least = TOO_DOUBTFUL * size
         if enough > 0.0:
             least = SECOND_TRIES.lost * (size + float(np.sum(self._terms.variation(w))))
-        if rounding > max(least, SECOND_TRIES.rounding * gap.total):
+        if gap.total > enough and rounding > max(least, SECOND_TRIES.rounding * gap.total):
             # The same flow without its multipliers, whose sums are told more precisely.
             gap = min(gap, self._gap_of(w, point.u, values), key=lambda each: each.total)
         return gap
