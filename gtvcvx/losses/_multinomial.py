@@ -61,7 +61,7 @@ class MultinomialLogisticLoss(PlainLoss):
     ) -> None:
         self._rows = rows_of_node(X, y, sample_weight)
         self.X, self.y = self._rows.X, self._rows.y
-        self.n_classes = _classes(self.y, n_classes)
+        self.n_classes = _classes(self._rows, n_classes)
         p = self.X.shape[1]
         self.dim: int = p * self.n_classes
         self._ridge = np.repeat(entries_but_intercept("ridge", ridge, p, intercept), self.n_classes)
@@ -92,7 +92,8 @@ class MultinomialLogisticLoss(PlainLoss):
         X : array_like, shape (n, m, p), (n, p) with y (n,), or None
         y : array_like of int, shape (n, m) or (n,)
         labelled : array_like of bool, shape (n,), optional
-            Nodes whose data are accessible; the others get the zero loss. Default: all.
+            Nodes whose data are accessible; the others get the zero loss, and may have NaN.
+            Default: all.
         n_classes : int, optional
             K >= 2. Default: the largest class of all nodes, and one more.
         ridge, intercept
@@ -144,21 +145,22 @@ class MultinomialLogisticLoss(PlainLoss):
         return f"MultinomialLogisticLoss(X of shape {self.X.shape}, n_classes={self.n_classes})"
 
 
-def _classes(y: FloatArray, n_classes: int | None) -> int:
+def _classes(rows: Rows, n_classes: int | None) -> int:
     """Return the number of classes, and refuse labels that are none."""
     if n_classes is not None and (not is_integer(n_classes) or n_classes < 2):
         raise ValueError(f"n_classes: an integer >= 2 is expected, got {n_classes!r}")
+    y = rows.y
     if n_classes is None and not len(y):
         raise ValueError("n_classes: is needed where there is no row of data")
     K = max(int(y.max()) + 1, 2) if n_classes is None else int(n_classes)
-    check_classes(y, K)
+    check_classes(y, K, rows.place)
     return K
 
 
 def _stacked(
     rows: Rows, n_classes: int | None, ridge: ArrayLike, intercept: int | Sequence[int] | None
 ) -> StackedLoss:
-    K, p = _classes(rows.y, n_classes), rows.X.shape[1]
+    K, p = _classes(rows, n_classes), rows.X.shape[1]
     mu = np.repeat(entries_but_intercept("ridge", ridge, p, intercept), K)
     nodes = np.unique(rows.node)
     terms = rows.terms(MULTINOMIAL, {})

@@ -12,7 +12,7 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx.losses._loss import PlainLoss
 from gtvcvx.losses._rows import Rows, row_parameter, rows_of_node, stacked_rows, table_rows
 from gtvcvx.losses.batched._stacked import StackedLoss, stacked_terms
-from gtvcvx.losses.batched._terms import ROW_KINDS, Term, check_parameter, check_targets
+from gtvcvx.losses.batched._terms import ROW_KINDS, Term, check_targets
 
 
 class RowLoss(PlainLoss):
@@ -44,7 +44,7 @@ class RowLoss(PlainLoss):
     ) -> None:
         self._rows = rows_of_node(X, y, sample_weight)
         self.X, self.y = self._rows.X, self._rows.y
-        check_targets(self._kind, self.y)
+        check_targets(self._kind, self.y, self._rows.place)
         self.dim: int = self.X.shape[1]
         self._row, self._extra = self._read(parameters, np.shape(y), self.dim)
 
@@ -63,7 +63,6 @@ class RowLoss(PlainLoss):
             if name not in given:
                 raise TypeError(f"{name}: {cls.__name__} needs this parameter")
             rows[name] = row_parameter(name, given[name], shape)
-            check_parameter(name, rows[name])
         return rows, cls._beside(given, dim)
 
     @classmethod
@@ -94,7 +93,8 @@ class RowLoss(PlainLoss):
         y : array_like, shape (n, m)
             Or, with X of shape (n, d), of shape (n,): one data point a node.
         labelled : array_like of bool, shape (n,), optional
-            Nodes whose data are accessible; the others get the zero loss. Default: all.
+            Nodes whose data are accessible; the others get the zero loss, and may have NaN.
+            Default: all.
         sample_weight : array_like, shaped like y, optional
             Weights >= 0 of the data points; a node whose weights are all 0 gets the zero loss.
         **parameters
@@ -138,7 +138,7 @@ class RowLoss(PlainLoss):
         cls, rows: Rows, parameters: Mapping[str, Any], shape: tuple[int, ...]
     ) -> StackedLoss:
         dim = rows.X.shape[1]
-        check_targets(cls._kind, rows.y)
+        check_targets(cls._kind, rows.y, rows.place)
         row, extra = cls._read(parameters, shape, dim)
         terms = rows.terms(cls._kind, row)
         nodes = np.unique(rows.node)

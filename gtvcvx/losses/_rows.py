@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray, finite_array, integer_array, real_array
-from gtvcvx.losses.batched._terms import LEAST_WEIGHT, WEIGHT, Term
+from gtvcvx.losses.batched._terms import LEAST_WEIGHT, WEIGHT, Term, check_parameter
 
 
 class Rows(NamedTuple):
@@ -20,9 +20,14 @@ class Rows(NamedTuple):
     node: IntArray  # (N,)
     order: IntArray  # (N,), where each row was in the flattened targets that were given
     n_nodes: int | None
+    shape: tuple[int, ...]  # of these targets
     # Shares (N,) of the rows in the weight of their nodes, 0 at nodes whose rows weigh the same;
     # None where that is so everywhere.
     share: FloatArray | None = None
+
+    def place(self, at: tuple[int, ...]) -> tuple[int, ...]:
+        """Return where the target of a row (its number alone) was in those that were given."""
+        return tuple(int(k) for k in np.unravel_index(self.order[at], self.shape))
 
     def terms(self, kind: str, parameters: Mapping[str, FloatArray]) -> list[Term]:
         """Return the rows as terms: means, and weighted sums of nodes with weights.
@@ -55,7 +60,8 @@ class Rows(NamedTuple):
         share = _shares(weights[self.order], self.node)
         kept = share >= LEAST_WEIGHT
         X, y, node, order = self.X[kept], self.y[kept], self.node[kept], self.order[kept]
-        return Rows(X, y, node, order, self.n_nodes, _uneven(share[kept], node))
+        uneven = _uneven(share[kept], node)
+        return self._replace(X=X, y=y, node=node, order=order, share=uneven)
 
 
 def _starts(node: IntArray) -> IntArray:
@@ -112,7 +118,7 @@ def rows_of_node(X: ArrayLike | None, y: ArrayLike, sample_weight: ArrayLike | N
             "a node without data has the loss ZeroLoss()"
         )
     m = len(targets)
-    rows = Rows(features, targets, np.zeros(m, dtype=np.int64), np.arange(m), 1)
+    rows = Rows(features, targets, np.zeros(m, dtype=np.int64), np.arange(m), 1, (m,))
     rows = rows.weighted(sample_weights(sample_weight, targets.shape))
     if not len(rows.y):
         raise ValueError(
@@ -130,18 +136,19 @@ def stacked_rows(
 ) -> Rows:
     """Check rows of all nodes, X (n, m, d) or none and y (n, m); keep those of labelled nodes (n,).
 
-    Targets (n,), with X (n, d), are one data point a node.
+    Targets (n,), with X (n, d), are one data point a node. What others have need not be finite.
     """
     targets = real_array(y, "y")
-    single = targets.ndim == 1
-    targets = finite_array(targets, "y", 1 if single else 2)
-    weights = sample_weights(sample_weight, targets.shape)
+    single, shape = targets.ndim == 1, targets.shape
+    _check_axes(targets, "y", 1 if single else 2)
+    weights = sample_weights(sample_weight, shape)
     if single:
         targets = targets[:, None]
     if X is None:
         features = np.ones((*targets.shape, 1))
     else:
-        features = finite_array(X, "X", 2 if single else 3)
+        features = real_array(X, "X")
+        _check_axes(features, "X", 2 if single else 3)
         features = features[:, None, :] if single else features
     n, m, d = features.shape
     if targets.shape != (n, m):
@@ -156,10 +163,28 @@ def stacked_rows(
         )
     nodes = np.flatnonzero(mask)
     order = (nodes[:, None] * m + np.arange(m)).ravel()
-    rows = Rows(
-        features[nodes].reshape(-1, d), targets[nodes].ravel(), np.repeat(nodes, m), order, n
-    )
-    return rows.weighted(weights)
+    features = _finite_at(nodes, features, "X", single).reshape(-1, d)
+    targets = _finite_at(nodes, targets, "y", single).ravel()
+    return Rows(features, targets, np.repeat(nodes, m), order, n, shape).weighted(weights)
+
+
+def _check_axes(array: FloatArray, name: str, ndim: int) -> None:
+    if array.ndim != ndim:
+        raise ValueError(f"{name}: {ndim} axes are expected, got shape {array.shape}")
+
+
+def _finite_at(nodes: IntArray, array: FloatArray, name: str, single: bool) -> FloatArray:
+    """Return the rows of some nodes, (k, m, ...), which have to be finite.
+
+    Single rows (n, 1, ...) were given without their axis.
+    """
+    chosen = array[nodes]
+    if not np.isfinite(chosen).all():
+        others = np.zeros_like(array)
+        others[nodes] = chosen
+        others = others[:, 0] if single else others
+        finite_array(others, name, others.ndim)  # says where
+    return chosen
 
 
 def table_rows(
@@ -187,15 +212,18 @@ def table_rows(
         raise ValueError(f"node: row {k} names node {int(owner[k])}, outside 0..{last}")
     weights = sample_weights(sample_weight, targets.shape)
     order = np.argsort(owner, kind="stable")
-    rows = Rows(features[order], targets[order], owner[order].astype(np.int64), order, n_nodes)
+    owner = owner[order].astype(np.int64)
+    rows = Rows(features[order], targets[order], owner, order, n_nodes, targets.shape)
     return rows.weighted(weights)
 
 
 def row_parameter(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Return a parameter for each row, flattened: one number, or an array like the targets."""
+    """Check a parameter, one number or an array like the targets; return each row's, flattened."""
     array = real_array(value, name)
     if array.shape not in ((), shape):
         raise ValueError(
             f"{name}: a number or an array of shape {shape} is expected, got {array.shape}"
         )
-    return finite_array(np.broadcast_to(array, shape).ravel(), name, 1).copy()
+    finite_array(array, name, array.ndim)
+    check_parameter(name, array)
+    return np.broadcast_to(array, shape).flatten()

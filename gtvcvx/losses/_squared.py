@@ -74,7 +74,8 @@ class SquaredLoss(Loss):
         y : array_like, shape (n, m)
             Or, with X of shape (n, d), of shape (n,): one data point a node.
         labelled : array_like of bool, shape (n,), optional
-            Nodes whose data are accessible; the others get the zero loss. Default: all.
+            Nodes whose data are accessible; the others get the zero loss, and may have NaN.
+            Default: all.
         sample_weight : array_like, shaped like y, optional
             Weights >= 0, see `SquaredLoss`; a node whose weights are all 0 gets the zero loss.
         """

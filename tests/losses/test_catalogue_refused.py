@@ -67,10 +67,51 @@ class TestStacks:
     def test_targets_are_named_by_entry(self):
         labels = np.zeros((2, 3))
         labels[1, 2] = 0.5
-        with pytest.raises(ValueError, match=r"y: entry \(5,\) is 0.5, 0 or 1 is expected"):
+        with pytest.raises(ValueError, match=r"y: entry \(1, 2\) is 0.5, 0 or 1 is expected"):
             gtv.LogisticLoss.stack(np.ones((2, 3, 1)), labels)
         # Data that are not accessible are not looked at.
         gtv.LogisticLoss.stack(np.ones((2, 3, 1)), labels, [True, False])
+
+    @pytest.mark.parametrize("make", [gtv.LogisticLoss.stack, gtv.MultinomialLogisticLoss.stack])
+    def test_targets_are_named_where_they_were_given(self, make):
+        """Before nodes without labels, and rows of no weight, are dropped."""
+        labels, known = np.zeros((6, 2)), np.array([False, True, True, False, True, True])
+        labels[4, 1] = 0.5
+        weights = np.ones((6, 2))
+        weights[1] = [0.0, 1.0]
+        with pytest.raises(ValueError, match=r"y: entry \(4, 1\) is 0.5"):
+            make(np.ones((6, 2, 1)), labels, known, sample_weight=weights)
+        with pytest.raises(ValueError, match=r"y: entry \(4,\) is 0.5"):
+            make(np.ones((6, 1)), labels[:, 1], known)
+
+    def test_targets_of_a_table_are_named_by_row(self):
+        with pytest.raises(ValueError, match=r"y: entry \(2,\) is -1.0"):
+            gtv.PoissonLoss.from_rows(np.ones((4, 1)), [1, 1, -1, 1], [3, 2, 1, 0])
+
+    @pytest.mark.parametrize("stack", [gtv.SquaredLoss.stack, gtv.AbsoluteLoss.stack])
+    def test_what_is_not_accessible_need_not_be_finite(self, stack):
+        X, y, known = np.ones((3, 2, 1)), np.ones((3, 2)), np.array([True, False, True])
+        X[1, 0, 0], y[1] = np.inf, np.nan
+        found = stack(X, y, known)
+        expected = stack(np.ones((3, 2, 1)), np.ones((3, 2)), known)
+        w = np.arange(3.0)[:, None]
+        np.testing.assert_array_equal(found.value(w), expected.value(w))
+        X[2, 1, 0] = np.nan
+        with pytest.raises(ValueError, match=r"X: entry \(2, 1, 0\) is nan"):
+            stack(X, y, known)
+        with pytest.raises(ValueError, match=r"y: entry \(1, 0\) is nan"):
+            stack(np.ones((3, 2, 1)), y)
+        with pytest.raises(ValueError, match=r"X: entry \(2, 0\) is nan"):
+            stack(X[:, 1], y[:, 1], known)
+
+    def test_parameters_are_named_as_they_were_given(self):
+        X, y = np.ones((2, 3, 1)), np.ones((2, 3))
+        with pytest.raises(ValueError, match=r"level: got 2\.0"):
+            gtv.QuantileLoss.stack(X, y, level=2.0)
+        levels = np.full((2, 3), 0.5)
+        levels[1, 0] = 7.0
+        with pytest.raises(ValueError, match=r"level: entry \(1, 0\) is 7.0"):
+            gtv.QuantileLoss.stack(X, y, level=levels)
 
     def test_parameters(self):
         with pytest.raises(TypeError, match="delta: HuberLoss needs this parameter"):

@@ -8,7 +8,7 @@ many times, and no mean.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,16 +70,20 @@ _PARAMETERS = {
 }
 
 
-def check_targets(kind: str, y: FloatArray) -> None:
-    """Refuse targets that a kind of row has no loss for."""
+#: Where an entry of checked values was in the array that was given.
+Place = Callable[[tuple[int, ...]], tuple[int, ...]]
+
+
+def check_targets(kind: str, y: FloatArray, place: Place = tuple) -> None:
+    """Refuse targets that a kind of row has no loss for; say where they were given."""
     if kind in _TARGETS:
-        _check("y", y, *_TARGETS[kind])
+        _check("y", y, *_TARGETS[kind], place)
 
 
-def check_classes(y: FloatArray, n_classes: int) -> None:
-    """Refuse labels that are none of 0, ..., n_classes - 1."""
+def check_classes(y: FloatArray, n_classes: int, place: Place = tuple) -> None:
+    """Refuse labels that are none of 0, ..., n_classes - 1; say where they were given."""
     expected = f"a class 0..{n_classes - 1}"
-    _check("y", y, expected, lambda y: (y == np.floor(y)) & (y >= 0.0) & (y < n_classes))
+    _check("y", y, expected, lambda y: (y == np.floor(y)) & (y >= 0.0) & (y < n_classes), place)
 
 
 def check_parameter(name: str, values: FloatArray) -> None:
@@ -87,12 +91,14 @@ def check_parameter(name: str, values: FloatArray) -> None:
     _check(name, values, *_PARAMETERS[name])
 
 
-def _check(name: str, values: FloatArray, expected: str, allowed: Any) -> None:
+def _check(
+    name: str, values: FloatArray, expected: str, allowed: Any, place: Place = tuple
+) -> None:
     wrong = np.argwhere(~allowed(values))
     if len(wrong):
         at = tuple(int(k) for k in wrong[0])
-        place = f"entry {at} is " if at else "got "
-        raise ValueError(f"{name}: {place}{values[at]}, {expected} is expected")
+        where = f"entry {place(at)} is " if at else "got "
+        raise ValueError(f"{name}: {where}{values[at]}, {expected} is expected")
 
 
 def check_bounds(lower: FloatArray, upper: FloatArray) -> None:

@@ -151,12 +151,7 @@ class Alternative:
         (matrix, factor), size = self._problem.cached(
             "conic program", lambda: (self._method.fill, self._method.size)
         )
-        prices = self._prices
-        # Columns of equal length: at least as many multiplications as the squares of these add
-        # up to.
-        one = prices.multiplication * factor**2 / size + prices.factor * factor
-        one += prices.variable * size
-        return self._rounds * one + prices.setup * matrix + prices.start
+        return self._prices.by_clarabel(matrix, factor, size, self._rounds)
 
     def _blockwise_price(self, plan: Plan) -> float:
         prices, d = self._prices.blockwise, self._problem.dim

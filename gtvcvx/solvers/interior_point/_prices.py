@@ -116,6 +116,15 @@ class Prices:
     tries: float = 2.0
     blockwise: BlockwisePrices = BlockwisePrices()
 
+    def by_clarabel(self, matrix: int, factor: int, size: int, rounds: float) -> float:
+        """Return what Clarabel takes for a program, by nonzeros of what it factors, and its factor.
+
+        `size` counts variables and rows. Columns of equal length: at least as many multiplications
+        as the squares of these add up to.
+        """
+        one = self.multiplication * factor**2 / size + self.factor * factor + self.variable * size
+        return rounds * one + self.setup * matrix + self.start
+
 
 DEFAULTS = Prices()
 

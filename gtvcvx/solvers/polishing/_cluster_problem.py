@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.solvers.interior_point._penalties import add_norms
+from gtvcvx.solvers.interior_point._prices import DEFAULTS as PRICES
 from gtvcvx.solvers.interior_point._program import Linear, Program
 
 # Tighter than any gap that is asked for; Clarabel's last steps are cheap.
@@ -60,13 +61,21 @@ def _add_squares(program: Program, rows: sp.csr_array) -> None:
 
 
 def solved(
-    program: Program, seconds: float, tolerance: float = TOLERANCE
+    program: Program, seconds: float, tolerance: float = TOLERANCE, most: float = np.inf
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return the variables and the multipliers; None where Clarabel fails, or needs longer."""
+    """Return the variables and the multipliers; None where Clarabel fails, or needs longer.
+
+    Also where its factor is so large that it will take more than `most` nanoseconds, as counted.
+    """
     settings = clarabel.DefaultSettings()
     settings.verbose, settings.time_limit, settings.max_threads = False, seconds, 1
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
-    answer = program.solver(settings).solve()
+    solver = program.solver(settings)
+    if most < np.inf:
+        known, size = solver.get_info().linsolver, program.size + program.n_rows
+        if PRICES.by_clarabel(known.nnzA, known.nnzL, size, PRICES.rounds) > most:
+            return None
+    answer = solver.solve()
     if str(answer.status) not in ("Solved", "AlmostSolved"):
         return None
     return np.array(answer.x), np.array(answer.z)

@@ -64,8 +64,11 @@ class ConicLosses:
         w: FloatArray,
         tolerance: float,
         seconds: float,
+        most: float = np.inf,
     ) -> ClusterSolution | None:
         """Solve the problem on clusters; None where Clarabel fails, or needs more seconds.
+
+        Also where it will take more than `most` nanoseconds, as counted.
 
         Parameters
         ----------
@@ -74,7 +77,7 @@ class ConicLosses:
             For each term with kinks the rows that may be on either side.
         w : ndarray, shape (n, d)
             A point that says on which side the other rows are.
-        tolerance, seconds : float
+        tolerance, seconds, most : float
         """
         variables, edges = contracted.variables, contracted.edges
         program = Program(contracted.n_variables)
@@ -85,7 +88,7 @@ class ConicLosses:
             add_slopes(program, variables, kinks.chosen(~kept), slope[~kept])
             places.append(add_kinks(program, variables, kinks.chosen(kept)))
         reads = [add_norms(program, self._norm, e.heads, e.tails, e.capacities) for e in edges]
-        answer = solved(program, seconds, tolerance)
+        answer = solved(program, seconds, tolerance, most)
         if answer is None:
             return None
         x, multipliers = answer

@@ -115,14 +115,16 @@ class ConicContraction:
         fused, near = fused_edges(self._problem, w, u, settings.clusters), self._near(w)
         for _ in range(settings.rounds):
             contracted = Contracted(self._problem, self._blocks, fused, settings.clusters.no_jump)
+            most = (allowed - cost) * iteration(self._problem)
             cost += self._cost(contracted, near)
             if cost > allowed:
                 break
-            found = self._losses.solve(
-                contracted, near, w, settings.tolerance * self._rtol, end - time.perf_counter()
-            )
+            tolerance = settings.tolerance * self._rtol
+            left = end - time.perf_counter()
+            found = self._losses.solve(contracted, near, w, tolerance, left, most)
             if found is None:
-                # Rows that are taken as linear may pull without limit: it is too early.
+                # Rows that are taken as linear may pull without limit: it is too early. Or the
+                # clusters are too many: wide ones fill in, which only an ordering tells.
                 break
             flows = self._flows(contracted, found, u, end)
             cost += flows.cost * quadratic_iteration(self._problem) / iteration(self._problem)

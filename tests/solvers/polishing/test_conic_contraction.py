@@ -9,6 +9,8 @@ from gtvcvx.graph import connected_components
 from gtvcvx.solvers.driver import missing
 from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._run import drive
+from gtvcvx.solvers.interior_point._cost import iteration
+from gtvcvx.solvers.interior_point._prices import DEFAULTS as PRICES
 from gtvcvx.solvers.polishing import _conic_contraction
 from gtvcvx.solvers.polishing._cluster_program import ConicLosses
 from gtvcvx.solvers.polishing._conic_contraction import STRICT, ConicContraction
@@ -160,6 +162,17 @@ def test_what_costs_too_much_is_left():
     problem = instance("hinge", "l1")
     w, flow = showing(problem, optimum(problem))
     assert ConicContraction(problem, 1e-8).polish(w, flow, 0.0) is None
+
+
+def test_a_program_that_fills_in_is_left_before_it_is_factored(monkeypatch):
+    """What counts of edges and rows do not tell, the ordering does."""
+    problem = instance("hinge", "l1")
+    w, flow = showing(problem, optimum(problem))
+    polisher = ConicContraction(problem, 1e-8)
+    monkeypatch.setattr(polisher, "_cost", lambda *arguments: 0.0)
+    most = PRICES.by_clarabel(1, 1, 1, PRICES.rounds) / iteration(problem)
+    assert polisher.polish(w, flow, most) is None
+    assert polisher.polish(w, flow, 1e6 * most) is not None
 
 
 def test_it_takes_losses_that_are_not_quadratic_and_every_norm():
