@@ -22,7 +22,7 @@ X, Y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.0, 1.0])
         (lambda: gtv.LassoLoss(X, Y, np.nan), ValueError, "kappa: entry"),
         (lambda: gtv.LassoLoss(X, Y, "1"), TypeError, "kappa: an array of numbers"),
         (lambda: gtv.LassoLoss(X, Y, 1.0, [-1]), ValueError, "intercept: a column"),
-        (lambda: gtv.HuberLoss(X, Y, 0.0), ValueError, r"delta: entry .* is 0.0, a number > 0"),
+        (lambda: gtv.HuberLoss(X, Y, 0.0), ValueError, r"delta: got 0.0, a number > 0"),
         (lambda: gtv.HuberLoss(X, Y, [1.0]), ValueError, r"delta: .* shape \(2,\) is expected"),
         (lambda: gtv.HuberLoss(X, Y, np.inf), ValueError, "delta: entry .* is inf"),
         (
@@ -33,7 +33,7 @@ X, Y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.0, 1.0])
         (
             lambda: gtv.QuantileLoss(X, Y, 1.0),
             ValueError,
-            "level: entry .* strictly between 0 and 1",
+            "level: got .* strictly between 0 and 1",
         ),
         (lambda: gtv.QuantileLoss(X, Y, [0.5, 0.0]), ValueError, r"level: entry \(1,\) is 0.0"),
         (lambda: gtv.HingeLoss(X, Y), ValueError, r"y: entry \(0,\) is 0.0, -1 or 1 is expected"),
