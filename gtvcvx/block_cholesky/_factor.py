@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._deadline import look
 from gtvcvx.block_cholesky import _twofold as twofold
 from gtvcvx.block_cholesky._compiled import assemble, factorize, solve
 from gtvcvx.block_cholesky._plan import Plan
+
+# Multiplications in twice the digits between two looks at the clock: a tenth of a second.
+A_LOOK = 6e7
 
 
 class BlockCholesky:
@@ -81,14 +85,15 @@ class TwofoldCholesky:
     def factorize(self, P: FloatArray, row_weights: FloatArray, edge_weights: FloatArray) -> None:
         """Set the nodes' own blocks P (n, d, d), and the weights of rows (N,) and edges (m, d, d).
 
-        All positive semidefinite.
+        All positive semidefinite. Long factorizations look at the deadline, and may be dropped.
         """
         blocks = np.stack([P, np.zeros_like(P)])
         twofold.assemble(blocks, self._node, self._X, row_weights, self._edges, edge_weights)
         high, low = (np.einsum("nii->ni", part) for part in blocks)
         low[:] += self._shift * high
-        room = self._rests, self._front, self._space[0]
-        twofold.factorize(self._plan, blocks, edge_weights, self._panels, *room)
+        room = self._rests, self._front, self._space[0], np.zeros(3, np.int64)
+        while not twofold.factorize(self._plan, blocks, edge_weights, self._panels, *room, A_LOOK):
+            look()
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the solution (n, d) for a right-hand side."""

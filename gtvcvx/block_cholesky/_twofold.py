@@ -134,9 +134,11 @@ def _subtract(
 
 
 @compiled(allocates=False, inner=True)
-def _eliminate(high: FloatArray, low: FloatArray, size: int, count: int, least: FloatArray) -> None:
-    """Eliminate the first variables of an upper triangle (size, size)."""
-    for a in range(count):
+def _eliminate(
+    high: FloatArray, low: FloatArray, size: int, first: int, end: int, least: FloatArray
+) -> None:
+    """Eliminate some variables of an upper triangle (size, size), those before them are."""
+    for a in range(first, end):
         row, rest = high[a, :size], low[a, :size]
         root, root_rest = RESTING, 0.0
         if row[a] > least[a]:
@@ -203,23 +205,34 @@ def factorize(
     rests: FloatArray,
     front: FloatArray,
     least: FloatArray,
-) -> None:
-    """Write the factor's rows, front by front, to `panels`.
+    at: IntArray,
+    most: float,
+) -> bool:
+    """Write the factor's rows, front by front, to `panels`; say whether that is done.
 
     Of the matrix with the given diagonal blocks (2, n, d, d), and minus the block of each edge.
-    `rests`, `front`, which is larger than any of the plan's, and `least` are to work in.
+    `rests`, `front`, which is larger than any of the plan's, and `least` are to work in. After
+    `most` multiplications, about, it stops, to go on in the next call: `at` (3,) is zero at first.
     """
-    d = blocks.shape[2]
-    top = 0  # of the stack of rests
-    for s in range(len(plan.pivots)):
+    d, spent = blocks.shape[2], 0.0
+    while at[0] < len(plan.pivots) and spent < most:
+        s, first, top = at[0], at[1], at[2]  # front, variable in it, and top of the stack of rests
         size = (plan.node_starts[s + 1] - plan.node_starts[s]) * d
         count, offset = plan.pivots[s] * d, plan.panel_starts[s] * d * d
-        _fill(plan, s, blocks, edge_blocks, front)
-        for k in range(count):
-            least[k] = LOST * front[0, k, k]
-        for q in range(plan.child_starts[s], plan.child_starts[s + 1]):
-            top = _add_rest(plan, plan.children[q], d, rests, top, front)
-        _eliminate(front[0], front[1], size, count, least)
+        if first == 0:
+            _fill(plan, s, blocks, edge_blocks, front)
+            for k in range(count):
+                least[k] = LOST * front[0, k, k]
+            for q in range(plan.child_starts[s], plan.child_starts[s + 1]):
+                top = _add_rest(plan, plan.children[q], d, rests, top, front)
+        end = first
+        while end < count and spent < most:
+            spent += 0.5 * (size - end) ** 2
+            end += 1
+        _eliminate(front[0], front[1], size, first, end, least)
+        at[1], at[2] = end, top
+        if end < count:
+            continue
         left = size - count
         for part in range(2):
             for j in range(count):
@@ -228,7 +241,8 @@ def factorize(
             for j in range(left):
                 for k in range(j, left):
                     rests[part, top + j * left + k] = front[part, count + j, count + k]
-        top += left * left
+        at[0], at[1], at[2] = s + 1, 0, top + left * left
+    return bool(at[0] == len(plan.pivots))
 
 
 @compiled(allocates=False, inner=True)

@@ -4,6 +4,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from gtvcvx._deadline import Expired, now, until
+from gtvcvx.block_cholesky import _factor
 from gtvcvx.block_cholesky._compiled import assemble
 from gtvcvx.block_cholesky._factor import BlockCholesky, TwofoldCholesky
 from gtvcvx.block_cholesky._fronts import FrontPrices, filled, fronts
@@ -129,6 +131,37 @@ def test_twice_the_digits_keep_what_small_weights_determine():
     np.testing.assert_allclose(differences, jumps, atol=1e-9)
     # Its own digits are not enough for that.
     np.testing.assert_allclose(rows[0], 2.0**-60, rtol=1e-6)
+
+
+def twofold(kind):
+    n, edges = edges_of(kind)
+    rng = np.random.default_rng(2)
+    X, node = rng.standard_normal((3 * n, 2)), np.repeat(np.arange(n), 3)
+    weights = np.ones(3 * n), np.tile(np.eye(2), (len(edges), 1, 1))
+    return TwofoldCholesky(plan(n, edges, 2), edges, node, X), np.zeros((n, 2, 2)), *weights
+
+
+@pytest.mark.parametrize("kind", ["complete", "grid"])
+def test_a_factorization_in_pieces_is_the_same(kind, monkeypatch):
+    whole, *known = twofold(kind)
+    whole.factorize(*known)
+    monkeypatch.setattr(_factor, "A_LOOK", 1.0)
+    pieces, *known = twofold(kind)
+    pieces.factorize(*known)
+    right = np.random.default_rng(0).standard_normal(known[0].shape[:2])
+    np.testing.assert_array_equal(pieces.solve(right), whole.solve(right))
+    twice = whole.solve(right)
+    whole.factorize(*known)  # once more, over what was there
+    np.testing.assert_array_equal(whole.solve(right), twice)
+
+
+def test_the_deadline_strikes_inside_of_a_factorization(monkeypatch):
+    factor, *known = twofold("complete")
+    with until(now() - 1.0):
+        factor.factorize(*known)  # too short to be looked into
+        monkeypatch.setattr(_factor, "A_LOOK", 1.0)
+        with pytest.raises(Expired):
+            factor.factorize(*known)
 
 
 def test_what_would_take_too_many_multiplications_is_not_planned():

@@ -15,8 +15,8 @@ from gtvcvx.solvers.interior_point.blockwise._node_terms import rows_matrix
 from gtvcvx.solvers.interior_point.blockwise._sums import Sums
 from gtvcvx.solvers.interior_point.blockwise._undetermined import Undetermined
 
-# Multiplications of a factorization in twice the digits, at most: it takes half a second.
-MOST_TWOFOLD = 3e8
+# Multiplications of a factorization in twice the digits, at most: it takes a second.
+MOST_TWOFOLD = 1e9
 # Share of the diagonal that is added to it then: along what neither rows nor edges determine, such
 # as some directions of components with few rows, points would go for 1e20.
 TWOFOLD_SHIFT = 3e-25
