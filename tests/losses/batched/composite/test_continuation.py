@@ -6,8 +6,8 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx.losses.batched.composite import _proximal
 from gtvcvx.losses.batched.composite._continuation import go_by_degrees
-from gtvcvx.losses.batched.composite._proximal import ProximalPoints
-from gtvcvx.losses.node._segments import owners
+from gtvcvx.losses.batched.composite._proximal import MAP, ProximalPoints
+from gtvcvx.losses.node._segments import owners, sums
 
 K, M, D = 30, 5, 4
 
@@ -48,7 +48,11 @@ def test_all_nodes_get_there_and_to_the_same_points(prox):
     there, made = go_by_degrees(prox._batch, prox.points, np.arange(K), q, p)
     assert there.all()
     assert made >= K
-    reached = prox.points.z.copy()
+    # Multipliers come along.
+    points, batch = prox.points, prox._batch
+    pull = sums(batch.indptr, points.a[:, None] * batch.X)
+    np.testing.assert_allclose(q * points.z + pull + points.t, p, rtol=1e-9, atol=1e-9)
+    reached = points.z.copy()
     prox.points.z[:] = 0.0
     prox._from_scratch(np.arange(K), v, tau)
     np.testing.assert_allclose(reached, prox.points.z, rtol=1e-9, atol=1e-11)
@@ -73,8 +77,10 @@ def test_few_nodes_of_many_need_no_method_that_always_ends(monkeypatch):
     with pytest.raises(AssertionError, match="from scratch"):
         losses("absolute").prox(v, tau)
     monkeypatch.setattr(_proximal, "FEW", 0.1)
-    losses("absolute").prox(v, tau)
+    batch = losses("absolute")
+    batch.prox(v, tau)
     assert tried == [K, K]
+    assert batch.detours >= 2 * MAP / K
 
 
 def test_rows_of_other_nodes_stay(prox):
