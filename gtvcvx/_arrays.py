@@ -52,11 +52,17 @@ def integer_array(values: Any, name: str) -> NDArray[Any]:
     return raw
 
 
-def finite_array(values: Any, name: str, ndim: int) -> FloatArray:
-    """Convert to contiguous float64 of some number of axes; refuse NaN and infinity by name."""
+def array_of_axes(values: Any, name: str, ndim: int) -> FloatArray:
+    """Convert to float64 of some number of axes; refuse others by name."""
     array = real_array(values, name)
     if array.ndim != ndim:
         raise ValueError(f"{name}: {ndim} axes are expected, got shape {array.shape}")
+    return array
+
+
+def finite_array(values: Any, name: str, ndim: int) -> FloatArray:
+    """Convert to contiguous float64 of some number of axes; refuse NaN and infinity by name."""
+    array = array_of_axes(values, name, ndim)
     if not np.isfinite(array).all():
         where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name}: entry {where} is {array[where]}, a finite number is expected")

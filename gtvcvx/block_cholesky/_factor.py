@@ -10,7 +10,7 @@ from gtvcvx.block_cholesky import _twofold as twofold
 from gtvcvx.block_cholesky._compiled import assemble, factorize, solve
 from gtvcvx.block_cholesky._plan import Plan
 
-# Multiplications in twice the digits between two looks at the clock: a tenth of a second.
+# Multiplications in twice the digits between two looks at the clock: .05 to .1 s.
 A_LOOK = 6e7
 
 

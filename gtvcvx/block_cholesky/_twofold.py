@@ -137,7 +137,7 @@ def _subtract(
 def _eliminate(
     high: FloatArray, low: FloatArray, size: int, first: int, end: int, least: FloatArray
 ) -> None:
-    """Eliminate some variables of an upper triangle (size, size), those before them are."""
+    """Eliminate variables of an upper triangle (size, size) from which those before are gone."""
     for a in range(first, end):
         row, rest = high[a, :size], low[a, :size]
         root, root_rest = RESTING, 0.0

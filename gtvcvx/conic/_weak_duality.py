@@ -95,9 +95,8 @@ def _inside(z: FloatArray, cones: Sequence[Cone]) -> FloatArray | None:
             part[0] = max(part[0], (1.0 + INSIDE) * float(np.linalg.norm(part[1:])))
         elif not decided(cone):
             return None
-        elif cone.kind != "zero":
-            if not _surely(part, cone):
-                part[:] = _beside(part, cone)
+        elif cone.kind != "zero" and not _surely(part, cone):
+            part[:] = _beside(part, cone)
             if not _surely(part, cone):
                 return None
     return z

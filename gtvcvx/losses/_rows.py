@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gtvcvx._arrays import FloatArray, IntArray, finite_array, integer_array, real_array
+from gtvcvx._arrays import (
+    FloatArray,
+    IntArray,
+    array_of_axes,
+    finite_array,
+    integer_array,
+    real_array,
+)
 from gtvcvx.losses.batched._terms import LEAST_WEIGHT, WEIGHT, Term, check_parameter
 
 
@@ -140,15 +147,14 @@ def stacked_rows(
     """
     targets = real_array(y, "y")
     single, shape = targets.ndim == 1, targets.shape
-    _check_axes(targets, "y", 1 if single else 2)
+    targets = array_of_axes(targets, "y", 1 if single else 2)
     weights = sample_weights(sample_weight, shape)
     if single:
         targets = targets[:, None]
     if X is None:
         features = np.ones((*targets.shape, 1))
     else:
-        features = real_array(X, "X")
-        _check_axes(features, "X", 2 if single else 3)
+        features = array_of_axes(X, "X", 2 if single else 3)
         features = features[:, None, :] if single else features
     n, m, d = features.shape
     if targets.shape != (n, m):
@@ -166,11 +172,6 @@ def stacked_rows(
     features = _finite_at(nodes, features, "X", single).reshape(-1, d)
     targets = _finite_at(nodes, targets, "y", single).ravel()
     return Rows(features, targets, np.repeat(nodes, m), order, n, shape).weighted(weights)
-
-
-def _check_axes(array: FloatArray, name: str, ndim: int) -> None:
-    if array.ndim != ndim:
-        raise ValueError(f"{name}: {ndim} axes are expected, got shape {array.shape}")
 
 
 def _finite_at(nodes: IntArray, array: FloatArray, name: str, single: bool) -> FloatArray:

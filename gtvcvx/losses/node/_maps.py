@@ -47,6 +47,16 @@ class Points(NamedTuple):
     balanced: FloatArray  # (k, d), the p for which the points are optimal
 
 
+def unmapped(z: FloatArray, a: FloatArray, t: FloatArray, size: int) -> Points:
+    """Return points (k, d) and multipliers with room for maps, of which none is made yet.
+
+    `size` is d, or 0 where no maps are kept.
+    """
+    k = len(z)
+    maps = np.zeros((k, size, size)), np.zeros((len(a), size))
+    return Points(z, a, t, *maps, np.zeros(k), np.zeros((k, size)))
+
+
 class Scratch(NamedTuple):
     """Room for one node's work."""
 

@@ -191,9 +191,8 @@ class BestPair(ABC, Generic[Rows, Parts]):
     ) -> None:
         """Take w if it is better, the flow if its bound is; parts is the gap of the two.
 
-        A gap of so much is enough.
-
-        What is final stays as it is, and is not copied.
+        What is final stays as it is, and is not copied. A gap of `enough` need not be told more
+        precisely.
         """
         better_w = value < self.value or keep_last
         better_u = value - parts.total > self.dual_value

@@ -9,8 +9,8 @@ from gtvcvx.graph import connected_components
 from gtvcvx.solvers.driver import missing
 from gtvcvx.solvers.driver._limits import Limits
 from gtvcvx.solvers.driver._run import drive
-from gtvcvx.solvers.interior_point._cost import iteration
 from gtvcvx.solvers.interior_point._prices import DEFAULTS as PRICES
+from gtvcvx.solvers.interior_point._prices import iteration
 from gtvcvx.solvers.polishing import _conic_contraction
 from gtvcvx.solvers.polishing._cluster_program import ConicLosses
 from gtvcvx.solvers.polishing._conic_contraction import STRICT, ConicContraction

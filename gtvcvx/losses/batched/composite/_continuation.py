@@ -13,7 +13,7 @@ import numpy as np
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
 from gtvcvx._deadline import look
 from gtvcvx.losses.node._following import follow_all
-from gtvcvx.losses.node._maps import Batch, Points, scratch_of
+from gtvcvx.losses.node._maps import Batch, Points, scratch_of, unmapped
 from gtvcvx.losses.node._scalar import KINK, row_slope
 from gtvcvx.losses.node._segments import images, owners, sums
 
@@ -31,11 +31,16 @@ def kinks_at(X: FloatArray, rows: Records, z: FloatArray) -> FloatArray:
     parts = X * z
     residual = parts.sum(axis=1) - rows["y"]
     size = np.abs(parts).sum(axis=1) + np.abs(rows["y"])
-    finite = np.isfinite(rows["high"]) & np.isfinite(rows["low"]) & (rows["kind"] == KINK)
+    finite = _bent(rows)
     near = np.clip(0.0, rows["low"], rows["high"])
     middle = 0.5 * (np.where(finite, rows["low"], 0.0) + np.where(finite, rows["high"], 0.0))
     side = np.where(residual > 0.0, rows["high"], rows["low"])
     return np.where(finite, np.where(np.abs(residual) <= AT_KINK * size, middle, side), near)
+
+
+def _bent(rows: Records) -> BoolArray:
+    """Say which rows (N,) have a kink between two slopes."""
+    return np.isfinite(rows["high"]) & np.isfinite(rows["low"]) & (rows["kind"] == KINK)
 
 
 def go_by_degrees(
@@ -98,16 +103,11 @@ def _start(batch: Batch, z: FloatArray, a: FloatArray) -> Points:
     """
     c, rows = batch.coordinates, batch.rows
     z = np.clip(z, c["lower"], c["upper"])
-    at_rows = z[owners(batch.indptr)]
     slopes = row_slope(rows, images(batch.X, batch.indptr, z))
-    bent = (rows["kind"] == KINK) & np.isfinite(rows["high"]) & np.isfinite(rows["low"])
     a = np.where(rows["kind"] == KINK, a, slopes)
-    a = np.where(bent, kinks_at(batch.X, rows, at_rows), a)
+    a = np.where(_bent(rows), kinks_at(batch.X, rows, z[owners(batch.indptr)]), a)
     t = np.sign(z) * c["kappa"]  # no bound is pressed against
-    k, d = z.shape
-    return Points(
-        z, a, t, np.zeros((k, d, d)), np.zeros((len(rows), d)), np.zeros(k), np.zeros((k, d))
-    )
+    return unmapped(z, a, t, z.shape[1])
 
 
 def _balanced(batch: Batch, at: Points) -> FloatArray:

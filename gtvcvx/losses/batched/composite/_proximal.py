@@ -10,7 +10,7 @@ from gtvcvx.losses.batched.composite._continuation import go_by_degrees
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._batch import proximal_points
 from gtvcvx.losses.node._following import follow_all
-from gtvcvx.losses.node._maps import Batch, Points, scratch_of
+from gtvcvx.losses.node._maps import Batch, Points, scratch_of, unmapped
 from gtvcvx.losses.node._scalar import KINK, ROW
 
 # Maps are kept up to this dimension: beyond, a product with one takes longer than a step with the
@@ -24,9 +24,10 @@ SCRATCH = 10
 MAP = 5
 # And about so many nanoseconds for each coordinate, with a few rows.
 SCRATCH_PRICE = 2000.0
-# At most this share of so many numbers is worth a millisecond of Python for each call: below, and
-# where more nodes are left, they begin from scratch.
-FEW, MANY_NUMBERS = 0.05, 20_000
+# To go by degrees takes about a millisecond of Python a call, which is little beside the pass over
+# so many numbers or more; the nodes that do are at most this share of them, others begin from
+# scratch.
+MANY_NUMBERS, FEW = 20_000, 0.05
 
 
 class ProximalPoints:
@@ -51,15 +52,8 @@ class ProximalPoints:
         k, d = parts.coordinates.shape
         size = d if d <= LARGEST_MAP else 0
         rows = self._batch.rows
-        self.points = Points(
-            np.zeros((k, d)),
-            np.clip(0.0, rows["low"], rows["high"]),
-            np.zeros((k, d)),
-            np.zeros((k, size, size)),
-            np.zeros((len(rows), size)),
-            np.zeros(k),
-            np.zeros((k, size)),
-        )
+        z, a, t = np.zeros((k, d)), np.clip(0.0, rows["low"], rows["high"]), np.zeros((k, d))
+        self.points = unmapped(z, a, t, size)
         self._scratch = scratch_of(d, int(np.diff(self._batch.indptr).max(initial=0)))
 
     def of(self, v: FloatArray, tau: FloatArray) -> FloatArray:
