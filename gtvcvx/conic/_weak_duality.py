@@ -84,6 +84,8 @@ def _absorbing(program: ConeProgram, x: FloatArray, z: FloatArray) -> FloatArray
 
 def _inside(z: FloatArray, cones: Sequence[Cone]) -> FloatArray | None:
     """Return multipliers near z that are in the dual cones; None where there are none so near."""
+    if not np.isfinite(z).all():
+        return None
     z, start = z.copy(), 0
     for cone in cones:
         rows = slice(start, start + cone.rows)
@@ -143,7 +145,7 @@ def _beside(z: FloatArray, cone: Cone) -> FloatArray:
         logs = _logs_of_sides(z, cone)
         height = _mean(logs, cone)
         height -= 2.0 * INSIDE * (2.0 + max(map(abs, [*logs, height])))
-        return np.array([first, second, math.copysign(math.exp(height), third)])
+        return np.array([first, second, math.copysign(math.exp(min(height, LARGEST)), third)])
     face = np.array([0.0, max(second, 0.0), max(third, 0.0)])
     if not first < 0.0:
         return face

@@ -64,6 +64,7 @@ def test_multipliers_beside_their_cone_prove_nearly_as_much(name, beside):
         ([-1e-14, 1.0, 1e-9], Cone("power", 3, (0.3, 0.7))),
         ([1.0, 2.0, -9.0], Cone("power", 3, (0.3, 0.7))),
         ([1e-300, 1e-300, 1.0], Cone("power", 3, (0.3, 0.7))),
+        ([1e307, 1e307, 1.7e308], Cone("power", 3, (0.3, 0.7))),  # the surface is beyond doubles
     ],
 )
 def test_moved_multipliers_are_in_the_dual_cone(z, cone):
@@ -76,8 +77,19 @@ def test_moved_multipliers_are_in_the_dual_cone(z, cone):
         first, second = 10.0 ** rng.uniform(-3, 3, (2, 500))
         third = first ** cone.exponents[0] * second ** cone.exponents[1] * rng.choice([-1, 1], 500)
     points = np.array([first, second, third])
-    products = moved[:, None] * points
+    products = moved[:, None] / np.abs(moved).max() * points
     assert (products.sum(axis=0) >= -1e-14 * np.abs(products).sum(axis=0)).all()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    "cone", [Cone("nonneg", 3), Cone("soc", 3), Cone("exp", 3), Cone("power", 3, (0.5, 0.5))]
+)
+@pytest.mark.parametrize("place", range(3))
+def test_what_is_no_number_is_in_no_cone(cone, place, wrong):
+    z = np.ones(3)
+    z[place] = wrong
+    assert _inside(z, [cone]) is None
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -274,7 +274,8 @@ def test_what_is_enough_is_not_corrected(monkeypatch):
     changes = counted(monkeypatch, problem.bounds._correction, "_change")
     # Sums are not told more precisely, either.
     monkeypatch.setattr(bounds, "TOO_DOUBTFUL", 0.0)
-    monkeypatch.setattr(bounds, "SECOND_TRIES", replace(bounds.SECOND_TRIES, rounding=0.0))
+    always = replace(bounds.SECOND_TRIES, rounding=0.0, lost=0.0)
+    monkeypatch.setattr(bounds, "SECOND_TRIES", always)
     again = counted(monkeypatch, problem.bounds, "_gap_of")
     gap, point = problem.bounds.corrected(w, u, a, enough)
     assert gap.total <= enough
