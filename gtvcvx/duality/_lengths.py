@@ -12,6 +12,9 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import look
+from gtvcvx.conic._form import ConicForm
+from gtvcvx.conic._function import make_forms
+from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._terms import Term
 from gtvcvx.losses.node._scalar import DECIDED
 
@@ -20,8 +23,10 @@ from gtvcvx.losses.node._scalar import DECIDED
 DEPENDENT = 1e-13
 #: What leaks may be worth at most, as a share of a gap, is not looked at any closer.
 NEGLIGIBLE = 1e-3
+#: Kinds of `rows_of_forms`, by the cones of the forms.
+CONIC, CURVED = "conic", "conic, with exponentials or powers"
 #: Rows that fall without end in one direction, so that there may be no solution.
-ENDLESS = frozenset({"logistic", "poisson"})
+ENDLESS = frozenset({"logistic", "poisson", CURVED})
 #: Kinds of penalties that grow with the size of each coordinate of a jump.
 MONOTONE = frozenset({"l1", "l2", "linf", "pnorm", "squared"})
 # Entries that are decomposed between two looks at the clock.
@@ -133,6 +138,41 @@ class PooledRows(NamedTuple):
 def _concatenated(arrays: Sequence[FloatArray]) -> FloatArray:
     """Return arrays one after the other, without a copy if there is one."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def rows_of_forms(losses: StackedLoss) -> list[Term]:
+    """Return rows that stand for losses written with CVXPY, from their conic forms.
+
+    What the rows of ``b - A x`` that have w in them make of w has to be about as large as b, as
+    with rows of data; and, without a row, ``P w`` as large as q. Bounds on w itself do not count:
+    solutions may be far inside.
+    """
+    terms = []
+    for nodes, batch in losses.parts:
+        functions = batch.written()
+        if functions is None:
+            continue
+        make_forms(functions)
+        for node, function in zip(nodes, functions, strict=True):
+            look()
+            X, y = _rows_of(function.form)
+            kinds = {cone.kind for cone in function.form.cones}
+            kind = CURVED if kinds & {"exp", "power"} else CONIC
+            terms.append({"kind": kind, "node": np.full(len(y), node), "X": X, "y": y})
+    return terms
+
+
+def _rows_of(form: ConicForm) -> tuple[FloatArray, FloatArray]:
+    """Return rows (k, d) of one form, and their targets (k,)."""
+    d = form.dim
+    kinds = np.repeat([cone.kind for cone in form.cones], [cone.rows for cone in form.cones])
+    own, others = form.A[:, :d].toarray(), form.A[:, d:]
+    bounds = (kinds == "nonneg") & (np.diff(others.tocsr().indptr) == 0)
+    of_cones = own.any(axis=1) & ~bounds
+    curved = form.P[:d, :d].toarray()
+    of_squares = curved.any(axis=1)
+    X = np.concatenate([own[of_cones], curved[of_squares]])
+    return X, np.concatenate([form.b[of_cones], -form.q[:d][of_squares]])
 
 
 def lengths_of_components(tables: Sequence[Term], d: int, components: IntArray) -> FloatArray:

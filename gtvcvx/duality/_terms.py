@@ -20,6 +20,7 @@ from gtvcvx.duality._lengths import (
     Lengths,
     ends_of_sets,
     lengths_of_components,
+    rows_of_forms,
     triangle,
 )
 from gtvcvx.duality._settings import GENERIC
@@ -206,7 +207,9 @@ class GapTerms:
 
     def reach(self, w: FloatArray) -> FloatArray:
         """Return how far from points w (n, d) solutions may be where no loss tells, (d,)."""
-        spread = np.abs(w - w.mean(axis=0)).max(axis=0)
+        # Of losses that users have written not all is known: as large as w itself, at least.
+        centre = np.zeros(w.shape[1]) if self._written else w.mean(axis=0)
+        spread = np.abs(w - centre).max(axis=0)
         return np.asarray(np.maximum(spread, self._long))
 
     @cached_property
@@ -260,7 +263,12 @@ class GapTerms:
     def tables(self) -> list[Term]:
         """Terms with rows in all coordinates."""
         d = self._losses.dim
-        return [t for t in self._plain if "X" in t and t["X"].shape[1] == d]
+        own = [t for t in self._plain if "X" in t and t["X"].shape[1] == d]
+        return own + self._written
+
+    @cached_property
+    def _written(self) -> list[Term]:
+        return rows_of_forms(self._losses)
 
     @property
     def _plain(self) -> list[Term]:
