@@ -55,14 +55,20 @@ LOSSES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], Any]] = {
 }
 
 
-def problem_of(loss: str, penalty: str, d: int, n: int, seed: int = 3) -> gtv.GTVProblem:
-    """Nearest neighbours; parameters that differ between two halves of the plane."""
+def problem_of(
+    loss: str, penalty: str, d: int, n: int, path: bool = False, seed: int = 3
+) -> gtv.GTVProblem:
+    """Nearest neighbours, or a path; parameters that differ between two halves of the plane."""
     rng = np.random.default_rng(seed)
     places, X = rng.random((n, 2)), rng.standard_normal((n, ROWS, d))
     W = rng.standard_normal((2, d))[(places[:, 0] > 0.5).astype(int)]
     z, noise = np.einsum("nrd,nd->nr", X, W), rng.standard_normal((n, ROWS))
     losses = [LOSSES[loss](X[i], z[i], noise[i]) for i in range(n)]
-    return gtv.GTVProblem(gtv.generators.nearest_neighbours(places, 6), losses, penalty, 0.1)
+    if path:
+        graph = gtv.EmpiricalGraph(n, np.column_stack([np.arange(n - 1), np.arange(1, n)]))
+    else:
+        graph = gtv.generators.nearest_neighbours(places, 6)
+    return gtv.GTVProblem(graph, losses, penalty, 0.1)
 
 
 class Kernels(event.Listener):
@@ -82,21 +88,22 @@ class Kernels(event.Listener):
             self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
-def run(loss: str, penalty: str, d: int, n: int) -> tuple[list[float], Kernels]:
+def run(loss: str, penalty: str, d: int, n: int, path: bool) -> tuple[list[float], Kernels]:
     """Return the CPU seconds of a first and of a second solve, and what was compiled."""
     kernels, seconds = Kernels(), []
     with event.install_listener("numba:compile", kernels):
         for _ in range(2):
-            problem = problem_of(loss, penalty, d, n)
+            problem = problem_of(loss, penalty, d, n, path)
             begun = time.process_time()
             problem.solve(rtol=RTOL)
             seconds.append(time.process_time() - begun)
     return seconds, kernels
 
 
-def measure(loss: str, penalty: str, d: int, n: int, kernels: bool) -> str:
+def measure(loss: str, penalty: str, d: int, n: int, path: bool, kernels: bool) -> str:
     """Run in a new process with an empty cache; return what it tells."""
-    options = ["--penalties", penalty, "--d", str(d), "--n", str(n), *["--kernels"] * kernels]
+    options = ["--penalties", penalty, "--d", str(d), "--n", str(n)]
+    options += ["--path"] * path + ["--kernels"] * kernels
     command = [sys.executable, __file__, loss, "--run", *options]
     with tempfile.TemporaryDirectory() as empty:
         environment = os.environ | {"NUMBA_CACHE_DIR": empty}
@@ -105,9 +112,9 @@ def measure(loss: str, penalty: str, d: int, n: int, kernels: bool) -> str:
         ).stdout
 
 
-def tell(loss: str, penalty: str, d: int, n: int, kernels: bool) -> None:
+def tell(loss: str, penalty: str, d: int, n: int, path: bool, kernels: bool) -> None:
     """Print one line, and one for each kernel."""
-    (first, second), compiled = run(loss, penalty, d, n)
+    (first, second), compiled = run(loss, penalty, d, n, path)
     line = f"{loss:12} {penalty:8} d {d:3} n {n:6}: first {first:5.2f} s, second {second:5.2f} s"
     print(f"{line}, compiled {sum(compiled.seconds.values()):5.2f} s, import {IMPORTED:4.2f} s")
     if kernels:
@@ -121,15 +128,18 @@ def main() -> None:
     parser.add_argument("--penalties", default=",".join(PENALTIES))
     parser.add_argument("--d", type=int, default=3)
     parser.add_argument("--n", type=int, default=60)
+    parser.add_argument("--path", action="store_true", help="a path, where dynamic programs are")
     parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.run:
-        return tell(args.losses[0], args.penalties, args.d, args.n, args.kernels)
+        return tell(args.losses[0], args.penalties, args.d, args.n, args.path, args.kernels)
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     for loss in args.losses or LOSSES:
         for penalty in args.penalties.split(","):
-            print(measure(loss, penalty, args.d, args.n, args.kernels), end="", flush=True)
+            print(
+                measure(loss, penalty, args.d, args.n, args.path, args.kernels), end="", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from _catalogue_cases import DELTA, KINDS, LEVEL, targets
+from _twins import alone
 
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node import _conjugate as conjugates
-from gtvcvx.losses.node._problem import COORDINATE, Node, Point
+from gtvcvx.losses.node import _minimize
+from gtvcvx.losses.node._problem import COORDINATE, Node, Point, room_of
 from gtvcvx.losses.node._scalar import row_curvature, row_gap, row_value
 
 HOSTILE = {
@@ -24,6 +26,20 @@ COORDINATES = {
     "elastic nonnegative": {"mu": 0.2, "kappa": 0.1, "lower": 0.0},
     "simplex": {"lower": 0.0, "total": 1.0},
 }
+
+
+_alone = alone(_minimize.minimize)
+
+
+def room_for(node):
+    """Room for a node, and more than it needs: that other nodes have."""
+    m, d = node.X.shape
+    return room_of(d, m + 2)
+
+
+def minimize(node, point):
+    """Minimize one node's problem, from and to the point; return the number of rounds."""
+    return _alone(node, point, room_for(node))
 
 
 def rows_of(kind, X, y):

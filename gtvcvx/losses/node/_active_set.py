@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._newton_systems import constrained_step
 from gtvcvx.losses.node._problem import (
     EPS,
+    MANY_TIES,
+    MORE_TIES,
     TINY,
     Node,
     Point,
-    copy_to,
+    Room,
+    copy_point,
     dot,
     far_off,
     largest_entry,
@@ -33,9 +33,6 @@ from gtvcvx.losses.node._problem import (
 from gtvcvx.losses.node._scalar import KINK
 
 MAX_STEPS = 25
-# Rows at their kinks beyond the number of coordinates depend on each other; a few of them do no
-# harm.
-MANY_TIES, MORE_TIES = 3, 8
 
 
 @compiled(small=True, allocates=False, inner=True)
@@ -72,75 +69,61 @@ def correct_moving(coordinate: Any, z: float, t: float) -> tuple[float, float]:
     return bound, 0.0
 
 
-@compiled(inline="always")
-def _guess(
-    node: Node,
-    trial: Point,
-    reach: float,
-    moving: BoolArray,
-    active: BoolArray,
-    step: FloatArray,
-    offset: FloatArray,
-) -> tuple[float, int, int, float]:
-    """Read the guess from the multipliers, and what z has to change for it.
+@compiled(small=True, allocates=False, inner=True)
+def _guess(node: Node, room: Room, reach: float) -> tuple[float, int, int, float]:
+    """Read the guess from the trial's multipliers, and what z has to change for it.
 
     Writes which coordinates move and which rows are at their kinks, and the changes of z_j, or of
     x_r^T z, that bring the others there. Returns the largest of these changes relative to their
     sizes, the numbers of moving coordinates and of active rows, and what the sum lacks.
     """
+    trial = room.trial
     worst, free, ties, total = 0.0, 0, 0, 0.0
-    for j in range(len(moving)):
+    for j in range(len(node.q)):
         z, coordinate = trial.z[j], node.coordinates[j]
-        moving[j] = abs(trial.t[j]) == coordinate.kappa
-        free += moving[j]
-        step[j] = 0.0 if moving[j] else resting_place(coordinate, trial.t[j]) - z
-        worst = max(worst, abs(step[j]) / (abs(z) + TINY))
+        room.moving[j] = abs(trial.t[j]) == coordinate.kappa
+        free += room.moving[j]
+        room.step[j] = 0.0 if room.moving[j] else resting_place(coordinate, trial.t[j]) - z
+        worst = max(worst, abs(room.step[j]) / (abs(z) + TINY))
         total += z
-    for r in range(len(active)):
+    for r in range(len(node.rows)):
         row, x = node.rows[r], node.X[r]
-        active[r] = row.kind == KINK and row.low < trial.a[r] < row.high
-        if active[r]:
+        room.active[r] = row.kind == KINK and row.low < trial.a[r] < row.high
+        if room.active[r]:
             ties += 1
-            offset[r] = row.y - dot(x, trial.z)
+            room.offset[r] = row.y - dot(x, trial.z)
             size = residual_size(row, x, trial.z, reach)
-            worst = max(worst, abs(offset[r]) / (size + TINY))
+            worst = max(worst, abs(room.offset[r]) / (size + TINY))
     if math.isnan(node.total):
         return worst, free, ties, 0.0
     lacking = node.total - total
     return max(worst, abs(lacking) / node.total), free, ties, lacking
 
 
-@compiled(inline="always")
-def _correct(
-    node: Node,
-    trial: Point,
-    moving: BoolArray,
-    active: BoolArray,
-    change: FloatArray,
-    weight: FloatArray,
-) -> bool:
+@compiled(small=True, allocates=False, inner=True)
+def _correct(node: Node, room: Room) -> bool:
     """Take over what the step gives, and turn it into the next guess; say if it is the same."""
-    z, a, t, nu = trial
+    z, a, t, nu = room.trial
     settled = True
-    for r in range(len(a)):
+    for r in range(len(node.rows)):
         row = node.rows[r]
         if row.kind == KINK:
             residual = dot(node.X[r], z) - row.y
-            found = min(max(a[r] + change[r], row.low), row.high)
-            if not active[r]:
+            found = min(max(a[r] + room.change[r], row.low), row.high)
+            if not room.active[r]:
                 found = correct_row(row, residual, a[r])
-            settled = settled and (found == a[r] + change[r])
+            settled = settled and (found == a[r] + room.change[r])
             a[r] = found
-    smooth_rows(node, z, a, weight)
+    smooth_rows(node, z, a, room.weight)
     for j in range(len(z)):
-        if moving[j]:
+        if room.moving[j]:
             before = z[j]
             z[j], t[j] = correct_moving(node.coordinates[j], z[j], t[j])
             settled = settled and z[j] == before
         else:
             # What is left of the gradient.
             left = node.p[j] - node.q[j] * z[j] - nu[0]
-            for r in range(len(a)):
+            for r in range(len(node.rows)):
                 left -= node.X[r, j] * a[r]
             low, high = subgradients(node.coordinates[j], z[j])
             t[j] = min(max(left, low), high)
@@ -148,48 +131,47 @@ def _correct(
     return settled
 
 
-@compiled(inline="always")
-def active_set(node: Node, point: Point, tolerance: float) -> bool:
-    """Look for the optimum from the point; say whether it was found, else leave it as it was.
-
-    The guess is in the multipliers: a row is at its kink where a is strictly inside its interval,
-    a coordinate moves where t is +-kappa.
-    """
-    m, d = node.X.shape
-    summed = not math.isnan(node.total)
-    trial = Point(point.z.copy(), point.a.copy(), point.t.copy(), point.nu.copy())
-    moving, active = np.empty(d, np.bool_), np.zeros(m, np.bool_)
-    step, change, offset = np.zeros(d), np.zeros(m), np.zeros(m)
-    weight, gradient, size = np.zeros(m), np.empty(d), np.empty(d)
-    settled, reach = False, 0.0
-    for j in range(d):
-        # No multiplier beyond kappa where there is no bound to press against.
+@compiled(small=True, allocates=False, inner=True)
+def _begin(node: Node, point: Point, room: Room) -> None:
+    """Copy the point to the trial, without multipliers beyond kappa where there is no bound."""
+    trial = room.trial
+    copy_point(trial, point)
+    for r in range(len(node.rows)):
+        room.weight[r] = 0.0
+    for j in range(len(node.q)):
         k = node.coordinates[j].kappa
         if node.coordinates[j].upper == math.inf:
             trial.t[j] = min(trial.t[j], k)
         if node.coordinates[j].lower == -math.inf:
             trial.t[j] = max(trial.t[j], -k)
+
+
+@compiled(small=True, allocates=False, inner=True)
+def active_set(node: Node, point: Point, room: Room, tolerance: float) -> bool:
+    """Look for the optimum from the point; say whether it was found, else leave it as it was.
+
+    The guess is in the multipliers: a row is at its kink where a is strictly inside its interval,
+    a coordinate moves where t is +-kappa.
+    """
+    trial, summed = room.trial, not math.isnan(node.total)
+    settled, reach = False, 0.0
+    _begin(node, point, room)
     for _ in range(MAX_STEPS):
         reach = largest_entry(trial.z, reach)
-        smooth_rows(node, trial.z, trial.a, weight)
-        worst = stationarity(node, trial, weight, gradient, size)
-        away, free, ties, lacking = _guess(node, trial, reach, moving, active, step, offset)
+        smooth_rows(node, trial.z, trial.a, room.weight)
+        worst = stationarity(node, trial, room.weight, room.gradient, room.size)
+        away, free, ties, lacking = _guess(node, room, reach)
         hopeless = ties > MANY_TIES * free + MORE_TIES or (summed and free == 0)
         if hopeless or far_off(node, trial.z):
             return False
         if settled and max(worst, away) <= tolerance:
-            copy_to(point.z, trial.z)
-            copy_to(point.a, trial.a)
-            copy_to(point.t, trial.t)
-            copy_to(point.nu, trial.nu)
+            copy_point(point, trial)
             return True
-        trial.nu[0] += constrained_step(
-            node.X, weight, node.q, gradient, moving, active, summed, offset, lacking, step, change
-        )
-        for j in range(d):
-            if moving[j]:
-                trial.z[j] += step[j]
+        trial.nu[0] += constrained_step(node.X, node.q, room, summed, lacking)
+        for j in range(len(node.q)):
+            if room.moving[j]:
+                trial.z[j] += room.step[j]
             else:
                 trial.z[j] = resting_place(node.coordinates[j], trial.t[j])
-        settled = _correct(node, trial, moving, active, change, weight)
+        settled = _correct(node, room)
     return False

@@ -18,7 +18,7 @@ from gtvcvx.losses.node._conjugate import (
     coordinate_value,
 )
 from gtvcvx.losses.node._minimize import minimize
-from gtvcvx.losses.node._problem import Node, Point
+from gtvcvx.losses.node._problem import Node, Point, Room
 from gtvcvx.losses.node._residuals import Centred, residuals
 from gtvcvx.losses.node._scalar import row_conjugate, row_gap, row_slope, row_value
 from gtvcvx.losses.node._segments import images, sums
@@ -38,7 +38,7 @@ def gradients(
     out += sums(indptr, row_slope(rows, images(X, indptr, w))[:, None] * X)
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _reset(rows: Records, point: Point) -> None:
     """Start anew from zero, with multipliers inside their intervals."""
     point.nu[0] = 0.0
@@ -48,7 +48,7 @@ def _reset(rows: Records, point: Point) -> None:
         point.a[r] = min(max(0.0, rows[r].low), rows[r].high)
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _is_finite(point: Point) -> bool:
     total = point.nu[0]
     for j in range(len(point.z)):
@@ -58,7 +58,7 @@ def _is_finite(point: Point) -> bool:
     return math.isfinite(total)
 
 
-@compiled(small=True)
+@compiled(small=True, allocates=False)
 def proximal_points(
     nodes: IntArray,
     X: FloatArray,
@@ -71,14 +71,17 @@ def proximal_points(
     z: FloatArray,
     a: FloatArray,
     t: FloatArray,
+    q: FloatArray,
+    p: FloatArray,
+    room: Room,
 ) -> None:
     """Write ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)`` to z (k, d), for some nodes i.
 
     z, a (N,) and t (k, d) hold where to start, best the result of a similar call. A given sum is
-    the last row of its node; its multiplier goes to a.
+    the last row of its node; its multiplier goes to a. There is room for all rows of a node, and
+    for q and p (d,) of `gtvcvx.losses.node._problem`.
     """
     d = v.shape[1]
-    q, p = np.empty(d), np.empty(d)
     for i in nodes:
         first, end = indptr[i], indptr[i + 1]
         last = end if np.isnan(totals[i]) else end - 1
@@ -86,10 +89,11 @@ def proximal_points(
             q[j] = coordinates[i, j].mu + 1.0 / tau[i]
             p[j] = coordinates[i, j].linear + v[i, j] / tau[i]
         node = Node(X[first:last], rows[first:last], coordinates[i], q, p, totals[i])
-        nu = np.zeros(1) if last == end else a[last:end]
+        # Of no row: the multiplier of a sum that is free is not used.
+        nu = room.trial.nu if last == end else a[last:end]
         point = Point(z[i], a[first:last], t[i], nu)
         for _ in range(2):
-            minimize(node, point)
+            minimize(node, point, room)
             if _is_finite(point):
                 break
             _reset(node.rows, point)

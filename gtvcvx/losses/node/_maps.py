@@ -14,8 +14,9 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
 from gtvcvx.compiled import compiled
-from gtvcvx.losses.node._active_set import MANY_TIES, MORE_TIES, resting_place
+from gtvcvx.losses.node._active_set import resting_place
 from gtvcvx.losses.node._newton_systems import DEPENDENT, factorize, substitute
+from gtvcvx.losses.node._problem import MANY_TIES, MORE_TIES
 from gtvcvx.losses.node._scalar import KINK
 
 

@@ -17,6 +17,8 @@ from gtvcvx.losses.node._problem import (
     EPS,
     Node,
     Point,
+    Room,
+    copy_point,
     far_off,
     is_free,
     is_smooth,
@@ -28,7 +30,7 @@ MAX_ROUNDS = 60
 SLOW, STIFFEN = 0.1, 10.0
 
 
-@compiled(inline="always")
+@compiled(small=True, allocates=False, inner=True)
 def _settle(node: Node, z: FloatArray, t: FloatArray) -> None:
     """Make constraints hold exactly that the method of multipliers leaves a little open."""
     largest, total = 0, 0.0
@@ -44,8 +46,8 @@ def _settle(node: Node, z: FloatArray, t: FloatArray) -> None:
         z[largest] += node.total - total
 
 
-@compiled(small=True)
-def minimize(node: Node, point: Point) -> int:
+@compiled(small=True, allocates=False, inner=True)
+def minimize(node: Node, point: Point, room: Room) -> int:
     """Minimize one node's problem, from and to the point; return the number of rounds."""
     tolerance = EPS * (8.0 + math.sqrt(len(node.rows)))
     smooth = is_smooth(node)
@@ -54,14 +56,14 @@ def minimize(node: Node, point: Point) -> int:
         for j in range(len(point.z)):
             point.z[j] = 0.0
     for rounds in range(MAX_ROUNDS):
-        if not smooth and active_set(node, point, 2.0 * tolerance):
+        if not smooth and active_set(node, point, room, 2.0 * tolerance):
             return rounds
         reach = largest_entry(point.z, reach)
-        centre = Point(point.z, point.a.copy(), point.t.copy(), point.nu)
-        penalties = penalties_of(node, point, factor, reach)
-        if not newton(node, point, centre, penalties, tolerance):
+        copy_point(room.centre, point)
+        penalties_of(node, point, room, factor, reach)
+        if not newton(node, point, room, tolerance):
             continue
-        violation = violation_of(node, point, centre, penalties, largest_entry(point.z, reach))
+        violation = violation_of(node, point, room, largest_entry(point.z, reach))
         if smooth or not violation > tolerance or (before < 1e-9 and violation > 0.5 * before):
             break
         if violation > SLOW * before:

@@ -16,15 +16,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from gtvcvx._arrays import FloatArray
 from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._newton_systems import constrained_step
 from gtvcvx.losses.node._problem import (
     TINY,
     Node,
     Point,
+    Room,
+    copy_to,
     dot,
     residual_size,
     stationarity,
@@ -48,7 +47,7 @@ STIFFNESS, STIFFEST = 30.0, 1e5
 LEAST_REACH = 1e-6
 
 
-@compiled(small=True)
+@compiled(small=True, allocates=False, inner=True)
 def _typical_curvature(row: Any, z: float) -> float:
     """Bound of f'' near z."""
     if row.kind == LOGISTIC:
@@ -60,7 +59,7 @@ def _typical_curvature(row: Any, z: float) -> float:
     return 2.0 * row.c if row.kind == SQUARED or row.kind == HUBER else 0.0
 
 
-@compiled(small=True)
+@compiled(small=True, allocates=False, inner=True)
 def _row_multiplier(row: Any, z: float, centre: float, stiffness: float) -> float:
     """Multiplier of a row at z: the slope, for a kink that of its envelope."""
     if row.kind == KINK:
@@ -68,7 +67,7 @@ def _row_multiplier(row: Any, z: float, centre: float, stiffness: float) -> floa
     return slope_and_curvature(row, z)[0]
 
 
-@compiled(small=True)
+@compiled(small=True, allocates=False, inner=True)
 def _coordinate_multiplier(coordinate: Any, z: float, centre: float, stiffness: float) -> float:
     """Slope of the envelope of kappa |.| on [lower, upper]; exactly +-kappa where z moves."""
     v = z + centre / stiffness
@@ -85,22 +84,15 @@ def _coordinate_multiplier(coordinate: Any, z: float, centre: float, stiffness: 
     return t
 
 
-@compiled(inline="always")
-def _slope_along(
-    node: Node,
-    point: Point,
-    centre: Point,
-    penalties: Point,
-    images: FloatArray,
-    change: FloatArray,
-    step: FloatArray,
-    length: float,
-) -> float:
+@compiled(small=True, allocates=False, inner=True)
+def _slope_along(node: Node, point: Point, room: Room, length: float) -> float:
     """Return the derivative of the envelope at z + length * step along the step."""
+    centre, penalties, step = room.centre, room.penalties, room.step
     total = 0.0
-    for r in range(len(images)):
-        image = images[r] + length * change[r]
-        total += change[r] * _row_multiplier(node.rows[r], image, centre.a[r], penalties.a[r])
+    for r in range(len(node.rows)):
+        image = room.image[r] + length * room.change[r]
+        a = _row_multiplier(node.rows[r], image, centre.a[r], penalties.a[r])
+        total += room.change[r] * a
     for j in range(len(step)):
         x = point.z[j] + length * step[j]
         t = _coordinate_multiplier(node.coordinates[j], x, centre.t[j], penalties.t[j])
@@ -108,22 +100,13 @@ def _slope_along(
     return total
 
 
-@compiled(inline="always")
-def _search(
-    node: Node,
-    point: Point,
-    centre: Point,
-    penalties: Point,
-    images: FloatArray,
-    change: FloatArray,
-    step: FloatArray,
-    slope: float,
-) -> float:
+@compiled(small=True, allocates=False, inner=True)
+def _search(node: Node, point: Point, room: Room, slope: float) -> float:
     """Return a length at which the slope along the step, negative at 0, has mostly vanished."""
     low, high, low_slope, high_slope = 0.0, math.inf, slope, math.inf
     length = 1.0
     for _ in range(MAX_SEARCH):
-        found = _slope_along(node, point, centre, penalties, images, change, step, length)
+        found = _slope_along(node, point, room, length)
         if abs(found) <= 0.5 * abs(slope):
             break
         if found < 0.0:
@@ -141,7 +124,7 @@ def _search(
     return length
 
 
-@compiled(small=True)
+@compiled(small=True, allocates=False, inner=True)
 def _penalty(curvature: float, slope: float, size: float, factor: float) -> float:
     """Return the penalty of a residual of some size, for multipliers as large as the slope.
 
@@ -153,87 +136,91 @@ def _penalty(curvature: float, slope: float, size: float, factor: float) -> floa
     return penalty if penalty > 0.0 else 1.0
 
 
-@compiled(inline="always")
-def penalties_of(node: Node, point: Point, factor: float, reach: float) -> Point:
-    """Return the penalties of the method of multipliers, by row and by coordinate."""
-    X, rows, coordinates, q, _, _ = node
-    z = point.z
+@compiled(small=True, allocates=False, inner=True)
+def penalties_of(node: Node, point: Point, room: Room, factor: float, reach: float) -> None:
+    """Write the penalties of the method of multipliers, by row and by coordinate."""
+    X, rows, coordinates, z = node.X, node.rows, node.coordinates, point.z
     m, d = X.shape
-    curvature = q.copy()
+    curvature, penalties = room.diagonal, room.penalties
+    copy_to(curvature, node.q)
     for r in range(m):
         typical = _typical_curvature(rows[r], dot(X[r], z))
         for j in range(d):
             curvature[j] += typical * X[r, j] * X[r, j]
-    a, t = np.ones(m), np.ones(d)
     for r in range(m):
         square, along = 0.0, 0.0
         for j in range(d):
             square += X[r, j] * X[r, j]
             along += X[r, j] * X[r, j] * curvature[j]
+        penalties.a[r] = 1.0
         if rows[r].kind == KINK:
             slope = rows[r].high - rows[r].low
             size = residual_size(rows[r], X[r], z, LEAST_REACH * reach)
             typical = along / (square * square) if square > 0.0 else 0.0
-            a[r] = _penalty(typical, slope, size, factor)
+            penalties.a[r] = _penalty(typical, slope, size, factor)
     for j in range(d):
         slope = max(coordinates[j].kappa, abs(point.t[j]))
-        t[j] = _penalty(curvature[j], slope, reach, factor)
-    return Point(z, a, t, point.nu)
+        penalties.t[j] = _penalty(curvature[j], slope, reach, factor)
 
 
-@compiled(inline="always")
-def newton(node: Node, point: Point, centre: Point, penalties: Point, tolerance: float) -> bool:
+@compiled(small=True, allocates=False, inner=True)
+def _linearize(node: Node, point: Point, room: Room) -> float:
+    """Write multipliers, curvatures and the gradient of the envelope; return its relative size."""
+    z, a, t, _ = point
+    for j in range(len(z)):
+        coordinate, stiff = node.coordinates[j], room.penalties.t[j]
+        t[j] = _coordinate_multiplier(coordinate, z[j], room.centre.t[j], stiff)
+        stays = abs(t[j]) != coordinate.kappa
+        room.diagonal[j] = node.q[j] + stiff if stays else node.q[j]
+    for r in range(len(node.rows)):
+        row, stiff = node.rows[r], room.penalties.a[r]
+        room.image[r] = dot(node.X[r], z)
+        if row.kind == KINK:
+            a[r] = _row_multiplier(row, room.image[r], room.centre.a[r], stiff)
+            room.weight[r] = stiff if row.low < a[r] < row.high else 0.0
+        else:
+            a[r], room.weight[r] = slope_and_curvature(row, room.image[r])
+    return stationarity(node, point, room.weight, room.gradient, room.size)
+
+
+@compiled(small=True, allocates=False, inner=True)
+def newton(node: Node, point: Point, room: Room, tolerance: float) -> bool:
     """Minimize the envelope by Newton steps, from and to the point; say whether they ended."""
-    X, rows, coordinates, q, _, total = node
-    m, d = X.shape
-    summed = not math.isnan(total)
-    z, a, t, nu = point
-    weight, diagonal, gradient, size = np.empty(m), np.empty(d), np.empty(d), np.empty(d)
-    images, change, step = np.empty(m), np.zeros(m), np.zeros(d)
-    moving, active, offset = np.ones(d, np.bool_), np.zeros(m, np.bool_), np.zeros(m)
-    if summed:
-        shift = (total - z.sum()) / d
-        for j in range(d):
-            z[j] += shift
-    last = math.inf
+    d, summed = len(node.q), not math.isnan(node.total)
+    last, total = math.inf, 0.0
+    for j in range(d):
+        room.moving[j] = True
+        total += point.z[j]
+    for j in range(d if summed else 0):
+        point.z[j] += (node.total - total) / d
+    for r in range(len(node.rows)):
+        room.active[r] = False
     for _ in range(MAX_NEWTON):
-        for j in range(d):
-            t[j] = _coordinate_multiplier(coordinates[j], z[j], centre.t[j], penalties.t[j])
-            stays = abs(t[j]) != coordinates[j].kappa
-            diagonal[j] = q[j] + penalties.t[j] if stays else q[j]
-        for r in range(m):
-            images[r] = dot(X[r], z)
-            a[r] = _row_multiplier(rows[r], images[r], centre.a[r], penalties.a[r])
-            if rows[r].kind != KINK:
-                weight[r] = slope_and_curvature(rows[r], images[r])[1]
-            else:
-                bent = rows[r].low < a[r] < rows[r].high
-                weight[r] = penalties.a[r] if bent else 0.0
-        worst = stationarity(node, point, weight, gradient, size)
+        worst = _linearize(node, point, room)
         if not worst > tolerance or (last < 1e-9 and worst > 0.5 * last):
             return True
         last = worst
-        rise = constrained_step(
-            X, weight, diagonal, gradient, moving, active, summed, offset, 0.0, step, change
-        )
         # Rounding leaves a sum in the step, which must not count as a way down.
-        nu[0] += rise
-        slope = dot(gradient, step) + rise * step.sum()
+        rise, total = constrained_step(node.X, room.diagonal, room, summed, 0.0), 0.0
+        for j in range(d):
+            total += room.step[j]
+        point.nu[0] += rise
+        slope = dot(room.gradient, room.step) + rise * total
         if not slope < 0.0:
             return True
-        for r in range(m):
-            change[r] = dot(X[r], step)
-        length = _search(node, point, centre, penalties, images, change, step, slope)
+        for r in range(len(node.rows)):
+            room.change[r] = dot(node.X[r], room.step)
+        length = _search(node, point, room, slope)
         for j in range(d):
-            z[j] += length * step[j]
+            point.z[j] += length * room.step[j]
     return False
 
 
-@compiled(inline="always")
-def violation_of(node: Node, point: Point, centre: Point, penalties: Point, reach: float) -> float:
+@compiled(small=True, allocates=False, inner=True)
+def violation_of(node: Node, point: Point, room: Room, reach: float) -> float:
     """How far z is from the points where the multipliers are subgradients, relative to them."""
-    worst = 0.0
-    for r in range(len(point.a)):
+    centre, penalties, worst = room.centre, room.penalties, 0.0
+    for r in range(len(node.rows)):
         if node.rows[r].kind == KINK:
             away = abs(point.a[r] - centre.a[r]) / penalties.a[r]
             size = residual_size(node.rows[r], node.X[r], point.z, reach)

@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
-from gtvcvx._arrays import BoolArray, FloatArray
+from gtvcvx._arrays import FloatArray
 from gtvcvx.compiled import compiled
+from gtvcvx.losses.node._problem import Room, System
 
 # Pivots of dependent constraints are kept at this share of the largest one.
 DEPENDENT = 1e-12
@@ -47,152 +48,143 @@ def substitute(L: FloatArray, n: int, x: FloatArray) -> None:
         x[i] = total / L[i, i]
 
 
-@compiled(inline="always")
-def _dense(B: FloatArray, weight: FloatArray, diagonal: FloatArray) -> FloatArray:
-    """Cholesky factor of ``diag(diagonal) + B^T diag(weight) B``."""
-    size, n = B.shape
-    H = np.zeros((n, n))
-    smallest = math.inf
+@compiled(small=True, allocates=False, inner=True)
+def _dense(system: System, size: int, n: int) -> None:
+    """Cholesky factor of ``diag(inner) + B^T diag(scale) B``, of size rows and n columns."""
+    H, B, smallest = system.H, system.B, math.inf
+    for i in range(n):
+        for j in range(i + 1):
+            H[i, j] = 0.0
     for s in range(size):
         for i in range(n):
-            scaled = weight[s] * B[s, i]
+            scaled = system.scale[s] * B[s, i]
             for j in range(i + 1):
                 H[i, j] += scaled * B[s, j]
     for j in range(n):
-        H[j, j] += diagonal[j]
-        smallest = min(smallest, diagonal[j])
+        H[j, j] += system.inner[j]
+        smallest = min(smallest, system.inner[j])
     factorize(H, n, 0.5 * smallest)
-    return H
 
 
-@compiled(inline="always")
-def _woodbury(B: FloatArray, weight: FloatArray, diagonal: FloatArray) -> FloatArray:
-    """Cholesky factor of ``diag(1 / weight) + B diag(1 / diagonal) B^T``."""
-    size, n = B.shape
-    H = np.empty((size, size))
-    smallest = math.inf
+@compiled(small=True, allocates=False, inner=True)
+def _woodbury(system: System, size: int, n: int) -> None:
+    """Cholesky factor of ``diag(1 / scale) + B diag(1 / inner) B^T``."""
+    H, B, smallest = system.H, system.B, math.inf
     for s in range(size):
         for r in range(s + 1):
             total = 0.0
             for j in range(n):
-                total += B[s, j] * B[r, j] / diagonal[j]
+                total += B[s, j] * B[r, j] / system.inner[j]
             H[s, r] = total
-        H[s, s] += 1.0 / weight[s]
-        smallest = min(smallest, 1.0 / weight[s])
+        H[s, s] += 1.0 / system.scale[s]
+        smallest = min(smallest, 1.0 / system.scale[s])
     factorize(H, size, 0.5 * smallest)
-    return H
 
 
-@compiled(small=True)
-def _solve(L: FloatArray, B: FloatArray, diagonal: FloatArray, x: FloatArray) -> None:
-    """Solve ``(diag(diagonal) + B^T diag(weight) B) x = b`` in place, by the factor of either."""
-    size, n = B.shape
+@compiled(small=True, allocates=False, inner=True)
+def _solve(system: System, size: int, n: int, x: FloatArray) -> None:
+    """Solve ``(diag(inner) + B^T diag(scale) B) x = b`` in place, by the factor of either."""
+    B, y = system.B, system.inside
     if size >= n:
-        substitute(L, n, x)
+        substitute(system.H, n, x)
         return
     for j in range(n):
-        x[j] /= diagonal[j]
-    if size == 0:
-        return
-    y = np.zeros(size)
+        x[j] /= system.inner[j]
     for s in range(size):
+        y[s] = 0.0
         for j in range(n):
             y[s] += B[s, j] * x[j]
-    substitute(L, size, y)
+    substitute(system.H, size, y)
     for j in range(n):
         total = 0.0
         for s in range(size):
             total += B[s, j] * y[s]
-        x[j] -= total / diagonal[j]
+        x[j] -= total / system.inner[j]
 
 
-@compiled(small=True)
+@compiled(small=True, allocates=False, inner=True)
+def _restrict(X: FloatArray, diagonal: FloatArray, room: Room) -> tuple[int, int, int]:
+    """Write what the system is made of; return its numbers of rows, of columns and of ties."""
+    system, step = room.system, room.step
+    m, d = X.shape
+    # With plain zeros what takes them would be compiled twice: for literals, too.
+    n, size, count = np.int64(0), np.int64(0), np.int64(0)
+    for j in range(d):
+        if room.moving[j]:
+            system.place[n] = j
+            system.y[n], system.inner[n] = -room.gradient[j], diagonal[j]
+            n += 1
+    for r in range(m):
+        room.change[r] = 0.0
+        if room.active[r]:
+            system.tied[count] = r
+            count += 1
+        elif room.weight[r] > 0.0:
+            given = 0.0
+            for j in range(d):
+                if not room.moving[j]:
+                    given += X[r, j] * step[j]
+            system.scale[size] = room.weight[r]
+            for k in range(n):
+                system.B[size, k] = X[r, system.place[k]]
+                system.y[k] -= room.weight[r] * given * system.B[size, k]
+            size += 1
+    return int(size), int(n), int(count)
+
+
+@compiled(small=True, allocates=False, inner=True)
+def _tie(X: FloatArray, room: Room, size: int, n: int, count: int, c: int, drift: float) -> float:
+    """Write constraint c, its solution and its products with those before; return its square.
+
+    That of the sum comes after the rows', which are as many as the count.
+    """
+    system, d = room.system, X.shape[1]
+    system.b[c] = -drift if c == count else -room.offset[system.tied[c]]
+    for j in range(d):
+        if not room.moving[j]:
+            system.b[c] += room.step[j] * (1.0 if c == count else X[system.tied[c], j])
+    for k in range(n):
+        system.A[c, k] = 1.0 if c == count else X[system.tied[c], system.place[k]]
+        system.b[c] += system.A[c, k] * system.y[k]
+        system.V[c, k] = system.A[c, k]
+    _solve(system, size, n, system.V[c])
+    for e in range(c + 1):
+        total = 0.0
+        for k in range(n):
+            total += system.A[e, k] * system.V[c, k]
+        system.M[c, e] = total
+    return float(system.M[c, c])
+
+
+@compiled(small=True, allocates=False, inner=True)
 def constrained_step(
-    X: FloatArray,
-    weight: FloatArray,
-    diagonal: FloatArray,
-    gradient: FloatArray,
-    moving: BoolArray,
-    active: BoolArray,
-    summed: bool,
-    offset: FloatArray,
-    drift: float,
-    step: FloatArray,
-    change: FloatArray,
+    X: FloatArray, diagonal: FloatArray, room: Room, summed: bool, drift: float
 ) -> float:
     """Minimize ``<gradient, s> + s^T (diag(diagonal) + X^T diag(weight) X) s / 2`` over steps s.
 
     Subject to ``<x_r, s> = offset_r`` for the active rows and, if summed, ``sum_j s_j = drift``.
-    Coordinates that do not move keep what ``step`` (d,) holds; the others are written to it. The
-    constraints' multipliers go to ``change`` (m,); that of the sum is returned.
+    Coordinates that do not move keep what the room's ``step`` (d,) holds; the others are written to
+    it. The constraints' multipliers go to ``change`` (m,); that of the sum is returned.
     """
-    m, d = X.shape
-    place = np.empty(d, np.int64)
-    n = 0
-    for j in range(d):
-        if moving[j]:
-            place[n] = j
-            n += 1
-    rows, tied = np.empty(m, np.int64), np.empty(m, np.int64)
-    size, count = 0, 0
-    for r in range(m):
-        change[r] = 0.0
-        if active[r]:
-            tied[count] = r
-            count += 1
-        elif weight[r] > 0.0:
-            rows[size] = r
-            size += 1
-    B, scale, inner = np.empty((size, n)), np.empty(size), np.empty(n)
-    y = np.empty(n)
-    for k in range(n):
-        y[k] = -gradient[place[k]]
-        inner[k] = diagonal[place[k]]
-    for s in range(size):
-        r = rows[s]
-        scale[s] = weight[r]
-        given = 0.0
-        if n < d:
-            for j in range(d):
-                if not moving[j]:
-                    given += X[r, j] * step[j]
+    system, multiplier = room.system, 0.0
+    size, n, count = _restrict(X, diagonal, room)
+    if size >= n:
+        _dense(system, size, n)
+    else:
+        _woodbury(system, size, n)
+    _solve(system, size, n, system.y)
+    ties, largest = count + summed, 0.0
+    for c in range(ties):
+        largest = max(largest, _tie(X, room, size, n, count, c, drift))
+    factorize(system.M, ties, DEPENDENT * largest if largest > 0.0 else 1.0)
+    substitute(system.M, ties, system.b)
+    for c in range(ties):
         for k in range(n):
-            B[s, k] = X[r, place[k]]
-            y[k] -= scale[s] * given * B[s, k]
-    L = _dense(B, scale, inner) if size >= n else _woodbury(B, scale, inner)
-    _solve(L, B, inner, y)
-    ties = count + 1 if summed else count
-    multiplier = 0.0
-    if ties > 0:
-        A, V, M = np.ones((ties, n)), np.ones((ties, n)), np.empty((ties, ties))
-        b = np.empty(ties)
-        largest = 0.0
-        for c in range(ties):
-            b[c] = -drift if c == count else -offset[tied[c]]
-            for j in range(d):
-                if not moving[j]:
-                    b[c] += step[j] * (1.0 if c == count else X[tied[c], j])
-            for k in range(n):
-                if c < count:
-                    A[c, k] = X[tied[c], place[k]]
-                b[c] += A[c, k] * y[k]
-                V[c, k] = A[c, k]
-            _solve(L, B, inner, V[c])
-            for e in range(c + 1):
-                total = 0.0
-                for k in range(n):
-                    total += A[e, k] * V[c, k]
-                M[c, e] = total
-            largest = max(largest, M[c, c])
-        factorize(M, ties, DEPENDENT * largest if largest > 0.0 else 1.0)
-        substitute(M, ties, b)
-        for c in range(ties):
-            for k in range(n):
-                y[k] -= V[c, k] * b[c]
-            if c == count:
-                multiplier = b[c]
-            else:
-                change[tied[c]] = b[c]
+            system.y[k] -= system.V[c, k] * system.b[c]
+        if c == count:
+            multiplier = system.b[c]
+        else:
+            room.change[system.tied[c]] = system.b[c]
     for k in range(n):
-        step[place[k]] = y[k]
+        room.step[system.place[k]] = system.y[k]
     return multiplier

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gtvcvx._arrays import FloatArray, Records
+from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
 from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._scalar import KINK, POISSON
 from gtvcvx.losses.node._slopes import slope_and_curvature
@@ -25,6 +25,9 @@ COORDINATE = np.dtype([(name, np.float64) for name in ("mu", "linear", "kappa", 
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
+# Rows at their kinks beyond the number of coordinates depend on each other; a few of them do no
+# harm.
+MANY_TIES, MORE_TIES = 3, 8
 # Logarithm of how much larger than its count a rate may be on the way.
 LARGEST_RATE = 20.0
 
@@ -47,6 +50,89 @@ class Point(NamedTuple):
     a: FloatArray  # (m,), of the rows
     t: FloatArray  # (d,), of the coordinates' kappa |.| and bounds
     nu: FloatArray  # (1,), of the sum
+
+
+class System(NamedTuple):
+    """Room for the linear system of a step: what is used of it are leading parts."""
+
+    place: IntArray  # (d,), coordinates that move
+    rows: IntArray  # (m,), those with weights
+    tied: IntArray  # (ties,)
+    B: FloatArray  # (m, d)
+    scale: FloatArray  # (m,)
+    inner: FloatArray  # (d,)
+    y: FloatArray  # (d,)
+    inside: FloatArray  # (m,)
+    H: FloatArray  # (min(m, d), min(m, d)) at least
+    A: FloatArray  # (ties, d)
+    V: FloatArray  # (ties, d)
+    M: FloatArray  # (ties, ties)
+    b: FloatArray  # (ties,)
+
+
+class Room(NamedTuple):
+    """Room for the work at one node: what allocates takes several times as long to compile."""
+
+    trial: Point
+    centre: Point
+    penalties: Point  # of the rows and coordinates
+    gradient: FloatArray  # (d,)
+    size: FloatArray  # (d,), of what cancels in the gradient
+    diagonal: FloatArray  # (d,), curvatures of single coordinates
+    step: FloatArray  # (d,)
+    moving: BoolArray  # (d,)
+    active: BoolArray  # (m,), rows at their kinks
+    image: FloatArray  # (m,)
+    change: FloatArray  # (m,), of the images, or of multipliers
+    offset: FloatArray  # (m,)
+    weight: FloatArray  # (m,), curvatures of the rows
+    system: System
+
+
+def system_of(d: int, m: int, ties: int) -> System:
+    """Return room for systems of d coordinates, at most m rows, and so many constraints."""
+    side = max(min(m, d), 1)
+    return System(
+        place=np.zeros(d, dtype=np.int64),
+        rows=np.zeros(m, dtype=np.int64),
+        tied=np.zeros(ties, dtype=np.int64),
+        B=np.zeros((m, d)),
+        scale=np.zeros(m),
+        inner=np.zeros(d),
+        y=np.zeros(d),
+        inside=np.zeros(m),
+        H=np.zeros((side, side)),
+        A=np.zeros((ties, d)),
+        V=np.zeros((ties, d)),
+        M=np.zeros((ties, ties)),
+        b=np.zeros(ties),
+    )
+
+
+def room_of(d: int, m: int) -> Room:
+    """Return room for nodes of d coordinates and at most m rows."""
+
+    def point() -> Point:
+        return Point(np.zeros(d), np.zeros(m), np.zeros(d), np.zeros(1))
+
+    # Of more ties than that the active-set method makes nothing.
+    ties = min(m, MANY_TIES * d + MORE_TIES) + 1
+    return Room(
+        trial=point(),
+        centre=point(),
+        penalties=point(),
+        gradient=np.zeros(d),
+        size=np.zeros(d),
+        diagonal=np.zeros(d),
+        step=np.zeros(d),
+        moving=np.ones(d, dtype=bool),
+        active=np.zeros(m, dtype=bool),
+        image=np.zeros(m),
+        change=np.zeros(m),
+        offset=np.zeros(m),
+        weight=np.zeros(m),
+        system=system_of(d, m, ties),
+    )
 
 
 @compiled(small=True)
@@ -104,9 +190,19 @@ def copy_to(target: FloatArray, source: FloatArray) -> None:
 
 
 @compiled(small=True, allocates=False, inner=True)
+def copy_point(target: Point, source: Point) -> None:
+    """Write one point and its multipliers to another, which has room for as many rows."""
+    copy_to(target.z, source.z)
+    copy_to(target.t, source.t)
+    target.nu[0] = source.nu[0]
+    for r in range(min(len(target.a), len(source.a))):
+        target.a[r] = source.a[r]
+
+
+@compiled(small=True, allocates=False, inner=True)
 def smooth_rows(node: Node, z: FloatArray, a: FloatArray, weight: FloatArray) -> None:
     """Write slopes and curvatures of the rows that have them."""
-    for r in range(len(a)):
+    for r in range(len(node.rows)):
         if node.rows[r].kind != KINK:
             a[r], weight[r] = slope_and_curvature(node.rows[r], dot(node.X[r], z))
 

@@ -121,7 +121,7 @@ def flows(x: FloatArray, nodes: Nodes, indptr: IntArray, own: Own, sent: FloatAr
             high[p] = max(min(max(high[p], -c), c), low[p])
         low[above] += low[p]
         high[above] += high[p]
-    sent[:] = _settled(low, high, least, most, nodes.parent)
+    _settle(low, high, least, most, nodes.parent, sent)
 
 
 @compiled(inner=True)
@@ -147,20 +147,22 @@ def _smooth_flows(x: FloatArray, nodes: Nodes, sent: FloatArray) -> None:
 
 
 @compiled(inner=True)
-def _settled(
+def _settle(
     low: FloatArray,
     high: FloatArray,
     least: FloatArray,
     most: FloatArray,
     parent: IntArray,
-) -> FloatArray:
+    sent: FloatArray,
+) -> None:
     """Choose flows (n,), and slopes, within intervals from the roots down."""
     n = len(low)
     missing = np.zeros(n)  # what a node must still have more than the least of slope and children
     # A node's demand is known before its children's; each takes what it can when it is met.
-    sent = low
     needed = np.zeros(n)
     for p in range(n):
+        # One by one: to assign an array to another takes two seconds to compile.
+        sent[p] = low[p]
         needed[p] -= least[p]
         if parent[p] >= 0:
             needed[parent[p]] -= low[p]
@@ -173,4 +175,3 @@ def _settled(
         missing[p] = sent[p] + needed[p]
         share = min(max(missing[p], 0.0), most[p] - least[p])
         missing[p] -= share
-    return sent

@@ -9,6 +9,7 @@ from _node_problems import (
     coordinates_of,
     gradient_of,
     instance,
+    minimize,
     rows_of,
     size_of,
     start,
@@ -19,7 +20,6 @@ from hypothesis import strategies as st
 
 from gtvcvx.losses.node import _following as following
 from gtvcvx.losses.node._maps import Batch, Points, make_map, scratch_of
-from gtvcvx.losses.node._minimize import minimize
 from gtvcvx.losses.node._problem import EPS, Node, Point
 from gtvcvx.losses.node._scalar import KINK, ROW, row_curvature, row_slope
 from gtvcvx.losses.node._slopes import slope_and_curvature as _slope_and_curvature

@@ -10,6 +10,8 @@ from _node_problems import (
     coordinates_of,
     gradient_of,
     instance,
+    minimize,
+    room_for,
     rows_of,
     size_of,
     start,
@@ -18,15 +20,16 @@ from _twins import alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gtvcvx.losses.node import _active_set as actives
+from gtvcvx.losses.node import _multipliers as multipliers
 from gtvcvx.losses.node import _newton_systems as linear
 from gtvcvx.losses.node import _problem as parts
-from gtvcvx.losses.node._active_set import active_set
-from gtvcvx.losses.node._minimize import minimize
-from gtvcvx.losses.node._multipliers import newton, penalties_of
-from gtvcvx.losses.node._problem import Node, Point
+from gtvcvx.losses.node._problem import Node, Point, room_of
 from gtvcvx.losses.node._scalar import row_curvature, row_slope
 
 factorize, substitute = alone(linear.factorize), alone(linear.substitute)
+constrained_step, active_set = alone(linear.constrained_step), alone(actives.active_set)
+newton, penalties_of = alone(multipliers.newton), alone(multipliers.penalties_of)
 dot, largest_entry, subgradients = map(alone, (parts.dot, parts.largest_entry, parts.subgradients))
 residual_size, stationarity = alone(parts.residual_size), alone(parts.stationarity)
 is_smooth, smooth_rows = alone(parts.is_smooth), alone(parts.smooth_rows)
@@ -100,7 +103,7 @@ def test_active_set_finds_the_optimum_or_leaves_the_point(seed):
     rng, point = np.random.default_rng(seed), start(node)
     point.z[:] = rng.standard_normal(len(node.q))
     before = [array.copy() for array in point]
-    if active_set(node, point, 1e-13):
+    if active_set(node, point, room_for(node), 1e-13):
         assert_optimal(node, point)
     else:
         for array, old in zip(point, before, strict=True):
@@ -113,18 +116,24 @@ def test_a_round_of_multipliers_keeps_them_feasible_and_stationary(seed):
     point = start(node)
     if not np.isnan(node.total):
         point.z[:] = node.total / len(point.z)
-    centre = Point(point.z, point.a.copy(), point.t.copy(), point.nu)
-    penalties = penalties_of(node, point, 1.0, 0.0)
+    room, m = room_for(node), len(node.rows)
+    room.centre.a[:m], room.centre.t[:] = point.a, point.t
+    penalties_of(node, point, room, 1.0, 0.0)
     for _ in range(20):
         # From a rate that is far too large, Newton's method takes a step for every factor e.
-        newton(node, point, centre, penalties, 1e-14)
+        newton(node, point, room, 1e-14)
     assert (point.a >= node.rows["low"]).all()
     assert (point.a <= node.rows["high"]).all()
     size = size_of(node, point) + np.abs(node.X).T @ (
-        penalties.a * (np.abs(node.X) @ np.abs(point.z) + np.abs(node.rows["y"]))
+        room.penalties.a[:m] * (np.abs(node.X) @ np.abs(point.z) + np.abs(node.rows["y"]))
     )
-    size += penalties.t * np.abs(point.z)
+    size += room.penalties.t * np.abs(point.z)
     np.testing.assert_array_less(np.abs(gradient_of(node, point)), 1e-9 * size + 1e-300)
+
+
+def set_room(room, **values):
+    for name, value in values.items():
+        getattr(room, name)[:] = value
 
 
 class TestLinearAlgebra:
@@ -141,11 +150,11 @@ class TestLinearAlgebra:
         active = np.zeros(m, dtype=bool)
         active[: int(rng.integers(0, max(min(m, free), 0) + 1))] = True
         offset, drift = rng.standard_normal(m), float(rng.standard_normal())
-        step = np.where(moving, 0.0, rng.standard_normal(d))
-        fixed, change = step.copy(), np.empty(m)
-        nu = linear.constrained_step(
-            X, weight, diagonal, gradient, moving, active, summed, offset, drift, step, change
-        )
+        fixed, room = np.where(moving, 0.0, rng.standard_normal(d)), room_of(d, m)
+        set_room(room, weight=weight, gradient=gradient, moving=moving, active=active)
+        set_room(room, offset=offset, step=fixed)
+        nu = constrained_step(X, diagonal, room, summed, drift)
+        step, change = room.step, room.change
         curved = np.where(active, 0.0, weight)
         H = np.diag(diagonal) + X.T @ (curved[:, None] * X)
         A = np.vstack([X[active], np.ones((int(summed), d))])
@@ -170,15 +179,11 @@ class TestLinearAlgebra:
         np.testing.assert_allclose(matrix @ x, b)
 
     def test_dependent_constraints_give_the_least_change_of_multipliers(self):
-        X, weight = np.array([[1.0, 0.0], [1.0, 0.0]]), np.zeros(2)
-        step, change = np.zeros(2), np.zeros(2)
-        active, offset = np.ones(2, dtype=bool), np.array([0.5, 0.5])
-        moving, gradient = np.ones(2, dtype=bool), np.array([3.0, 1.0])
-        linear.constrained_step(
-            X, weight, np.ones(2), gradient, moving, active, False, offset, 0.0, step, change
-        )
-        np.testing.assert_allclose(step, [0.5, -1.0], atol=1e-9)
-        assert change.sum() == pytest.approx(-3.5)
+        X, room = np.array([[1.0, 0.0], [1.0, 0.0]]), room_of(2, 2)
+        set_room(room, active=[True, True], offset=[0.5, 0.5], gradient=[3.0, 1.0])
+        constrained_step(X, np.ones(2), room, False, 0.0)
+        np.testing.assert_allclose(room.step, [0.5, -1.0], atol=1e-9)
+        assert room.change.sum() == pytest.approx(-3.5)
 
 
 class TestParts:

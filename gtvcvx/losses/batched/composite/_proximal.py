@@ -11,6 +11,7 @@ from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._batch import proximal_points
 from gtvcvx.losses.node._following import follow_all
 from gtvcvx.losses.node._maps import Batch, Points, scratch_of, unmapped
+from gtvcvx.losses.node._problem import room_of
 from gtvcvx.losses.node._scalar import KINK, ROW
 
 # Maps are kept up to this dimension: beyond, a product with one takes longer than a step with the
@@ -140,8 +141,11 @@ class ProximalPoints:
         """Write the proximal points of some nodes, by a method that always ends."""
         batch, points = self._batch, self.points
         self.detours += SCRATCH * len(nodes) / len(v)
+        d = v.shape[1]
+        q, p = np.empty(d), np.empty(d)
+        room = room_of(d, int(np.diff(batch.indptr).max(initial=0)))
         for at in pieces(len(nodes), max(self._parts.nodes_a_look // SCRATCH, 1)):
-            spend(SCRATCH_PRICE * len(nodes[at]) * v.shape[1])
+            spend(SCRATCH_PRICE * len(nodes[at]) * d)
             proximal_points(
                 nodes[at],
                 batch.X,
@@ -154,6 +158,9 @@ class ProximalPoints:
                 points.z,
                 points.a,
                 points.t,
+                q,
+                p,
+                room,
             )
 
 
