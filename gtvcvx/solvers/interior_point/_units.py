@@ -112,7 +112,8 @@ def _of_known(problem: GTVProblem) -> list[Choice]:
     """Return those that losses known by their data ask for.
 
     Costs grow until capacities are about 1; where features are large, until that holds in their
-    units. Kinked losses, whose slopes are bounded like flows, do without the latter.
+    units. Kinked losses, whose slopes are bounded like flows, do without the latter. Sums that are
+    given have units of their own, in which large features only make points less precise.
     """
     n, d = problem.graph.n_nodes, problem.dim
     terms = problem.losses.plain
@@ -125,6 +126,8 @@ def _of_known(problem: GTVProblem) -> list[Choice]:
     edges, features_too = Choice(scaled, cost), Choice(scaled, cost * large)
     if max(features.max(), 1.0 / features.min(), cost, 1.0 / cost) <= GOOD:
         return [plain, features_too]
+    if "simplex" in kinds:
+        return [plain, edges, features_too, Choice(own, cost)]
     if "poisson" in kinds:  # rates grow as they do, whatever the units
         return [plain, Choice(own, cost), edges, features_too]
     if kinds.isdisjoint(KINKED):

@@ -13,8 +13,8 @@ from gtvcvx.solvers.interior_point._program import Units
 from gtvcvx.solvers.interior_point._units import choices_of_units
 
 
-def instance(kind, features=1.0, lam=0.1, n=30):
-    """A path with features of two sizes, an intercept among them."""
+def instance(kind, features=1.0, lam=0.1, n=30, more=None):
+    """A path with features of two sizes, an intercept among them, and perhaps one term more."""
     rng = np.random.default_rng(3)
     graph = gtv.EmpiricalGraph(n, np.column_stack([np.arange(n - 1), np.arange(1, n)]))
     X = rng.standard_normal((n, 5, 3)) * [1.0, 1.0, features]
@@ -22,6 +22,7 @@ def instance(kind, features=1.0, lam=0.1, n=30):
     y = X @ [0.5, 1.0, 1.0 / features] + rng.standard_normal((n, 5))
     losses = [kind(X[i], (y[i] > 0.5).astype(int) if kind is gtv.LogisticLoss else y[i])
               for i in range(n)]  # fmt: skip
+    losses = losses if more is None else [loss + more for loss in losses]
     return gtv.GTVProblem(graph, losses, "l2", lam)
 
 
@@ -66,6 +67,16 @@ def test_good_units_are_kept_and_others_are_tried_first():
     for choice in (*raw, *smooth):
         assert np.frexp(choice.cost)[0] == 0.5
         assert (np.frexp(choice.columns)[0] == 0.5).all()
+
+
+def test_given_sums_come_in_their_own_units_first():
+    """Whatever the features: a share of a sum of one is at most one."""
+    free = choices_of_units(instance(gtv.SquaredLoss, 1e5, 1e-4))
+    summed = choices_of_units(instance(gtv.SquaredLoss, 1e5, 1e-4, more=gtv.losses.Simplex(1.0)))
+    assert free[0].columns.min() < 1.0
+    assert summed[0].cost == 1.0
+    assert (summed[0].columns == 1.0).all()
+    assert len(summed) == len(free)
 
 
 @pytest.mark.parametrize(
