@@ -88,7 +88,7 @@ class Kernels(event.Listener):
             self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
-def run(loss: str, penalty: str, d: int, n: int, path: bool) -> tuple[list[float], Kernels]:
+def run(loss: str, penalty: str, d: int, n: int, path: bool = False) -> tuple[list[float], Kernels]:
     """Return the CPU seconds of a first and of a second solve, and what was compiled."""
     kernels, seconds = Kernels(), []
     with event.install_listener("numba:compile", kernels):
