@@ -31,10 +31,14 @@ COORDINATES = {
 _alone = alone(_minimize.minimize)
 
 
-def room_for(node):
-    """Room for a node, and more than it needs: that other nodes have."""
+def room_for(node, more=2):
+    """Room for a node, and more than it needs, as other nodes have left it."""
     m, d = node.X.shape
-    return room_of(d, m + 2)
+    room = room_of(d, m + more)
+    arrays = [x for x in (*room, *room.system) if isinstance(x, np.ndarray)]
+    for array in (*arrays, *(x for point in room[:3] for x in point[:3])):
+        array[:] = 1 if array.dtype == np.int64 else 7.0
+    return room
 
 
 def minimize(node, point):
