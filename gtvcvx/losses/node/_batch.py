@@ -89,8 +89,8 @@ def proximal_points(
             q[j] = coordinates[i, j].mu + 1.0 / tau[i]
             p[j] = coordinates[i, j].linear + v[i, j] / tau[i]
         node = Node(X[first:last], rows[first:last], coordinates[i], q, p, totals[i])
-        # Of no row: the multiplier of a sum that is free is not used.
-        nu = room.trial.nu if last == end else a[last:end]
+        # A sum that is free has no multiplier: a zero that stays one, as no penalty is a sum's.
+        nu = room.penalties.nu if last == end else a[last:end]
         point = Point(z[i], a[first:last], t[i], nu)
         for _ in range(2):
             minimize(node, point, room)

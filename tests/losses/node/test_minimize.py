@@ -24,6 +24,7 @@ from gtvcvx.losses.node import _active_set as actives
 from gtvcvx.losses.node import _multipliers as multipliers
 from gtvcvx.losses.node import _newton_systems as linear
 from gtvcvx.losses.node import _problem as parts
+from gtvcvx.losses.node._batch import proximal_points
 from gtvcvx.losses.node._problem import Node, Point, room_of
 from gtvcvx.losses.node._scalar import row_curvature, row_slope
 
@@ -121,6 +122,32 @@ def test_an_optimum_is_found_again_in_whatever_room(seed):
     assert active_set(node, second, room_for(node), 1e-13)
     for array, other in zip(second, first, strict=True):
         np.testing.assert_array_equal(array, other)
+
+
+def test_sums_of_some_nodes_leave_others_free():
+    """One after the other, in the same room, as each alone."""
+    found = [proximal_point_of([0, 1])[1], proximal_point_of([1])[0]]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+    assert found[0].sum() != pytest.approx(1.0, abs=0.1)
+    np.testing.assert_array_equal(proximal_point_of([0, 1])[0], proximal_point_of([0])[0])
+
+
+def proximal_point_of(nodes):
+    """From scratch, of some of two nodes with absolute losses, the first one on a simplex."""
+    rng, d, m = np.random.default_rng(4), 3, 5
+    X, y, v = rng.standard_normal((2, m, d)), rng.standard_normal((2, m)), np.full((2, d), 2.0)
+    rows = np.concatenate([rows_of("absolute", X[i], y[i]) for i in nodes])
+    table = np.stack([coordinates_of(d, **COORDINATES[k])[0] for k in ("simplex", "l1")])[nodes]
+    X, totals = X[nodes].reshape(-1, d), np.array([1.0, np.nan])[nodes]
+    indptr = m * np.arange(len(nodes) + 1)
+    if 0 in nodes:  # the row of a sum comes last
+        X, rows = np.insert(X, m, 1.0, axis=0), np.insert(rows, m, rows[0])
+        indptr[1:] += 1
+    z, t, a = np.zeros((len(nodes), d)), np.zeros((len(nodes), d)), np.zeros(len(rows))
+    of_v = v[nodes], np.ones(len(nodes))
+    own = np.empty(d), np.empty(d), room_of(d, m + 1)
+    proximal_points(np.arange(len(nodes)), X, rows, indptr, table, totals, *of_v, z, a, t, *own)
+    return z
 
 
 @given(seed=seeds)
