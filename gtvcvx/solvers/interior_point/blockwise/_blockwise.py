@@ -7,6 +7,7 @@ and in dense blocks, which processors are fast at.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -53,6 +54,10 @@ class BlockwiseSettings:
         The same with smooth rows, whose steps may be short for long: up to 28 iterations went by
         before the end was near.
     factor : float
+    recovering : int
+        A point that ran far off comes back within few steps, but its own gap is relative to an
+        objective that falls with it: while the gap itself has fallen by the `factor` within so
+        many iterations the method is not stuck.
     most_iterations : int
         Some dozens are the rule.
     most_multiplications : float
@@ -70,6 +75,7 @@ class BlockwiseSettings:
     patience: int = 20
     patience_smooth: int = 40
     factor: float = 0.5
+    recovering: int = 2
     most_iterations: int = 100
     most_multiplications: float = 2e9
     most_entries: int = 4_000_000
@@ -158,6 +164,8 @@ class Blockwise:
         self._best_whole = np.inf  # its own gap with what is missing of balance
         self._checked_whole = np.inf  # the same of the last one that was checked
         self._mark, self._marked_at = np.inf, 0  # an own gap, and iterations by then
+        # Own gaps of late with what is missing of balance, not relative to anything.
+        self._late: deque[float] = deque(maxlen=settings.recovering + 1)
         self.most_check = np.inf
         self.n_iter = 0
         self.finished = False
@@ -205,6 +213,7 @@ class Blockwise:
         """Begin again, squares being rows with slopes of their own."""
         self._apart, self._best = True, None
         self._mark, self._marked_at = np.inf, self.n_iter
+        self._late.clear()
         del self._newton
 
     @property
@@ -218,6 +227,7 @@ class Blockwise:
         self._gap = whole = np.inf
         if newton.finite:
             own, value = newton.gap + newton.surplus, newton.value()
+            self._late.append(own + newton.imbalance)
             whole = self._limits.relative(own + newton.imbalance, value)
             if self._limits.relative(own, value) > self._settings.unbalanced * self._target:
                 own += newton.imbalance
@@ -244,9 +254,13 @@ class Blockwise:
         settings = self._settings
         return (
             not self._newton.finite
-            or self.n_iter - self._marked_at >= self._patience
+            or (self.n_iter - self._marked_at >= self._patience and not self._recovering())
             or self.n_iter >= settings.most_iterations
         )
+
+    def _recovering(self) -> bool:
+        """Say whether the gap itself is falling, whatever the objective does."""
+        return self._late[-1] <= self._settings.factor * self._late[0]
 
     def due(self) -> bool:
         """Say whether the method's own gap is small enough."""
