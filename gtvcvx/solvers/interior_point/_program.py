@@ -53,9 +53,12 @@ class Linear:
         )
 
     def times(self, factor: FloatArray | float) -> Linear:
-        """Return the rows times a number, or a number each (size,)."""
-        each = np.broadcast_to(factor, (self.size,))
-        return Linear(self.row, self.column, self.value * each[self.row], self.size)
+        """Return the rows times a number, or a number each (size,); zeros leave nothing."""
+        each = np.broadcast_to(factor, (self.size,))[self.row]
+        if (each != 0.0).all():
+            return Linear(self.row, self.column, self.value * each, self.size)
+        some = each != 0.0
+        return Linear(self.row[some], self.column[some], (self.value * each)[some], self.size)
 
     def __neg__(self) -> Linear:
         return self.times(-1.0)

@@ -9,7 +9,7 @@ from gtvcvx.conic._scaled import solve_scaled
 from gtvcvx.solvers.driver import Limits, Run
 from gtvcvx.solvers.interior_point import _careful, _interior_point
 from gtvcvx.solvers.interior_point._careful import Careful
-from gtvcvx.solvers.interior_point._cost import Alternative
+from gtvcvx.solvers.interior_point._cost import ROUNDS_BEFORE_CARE, Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._program import Units
 from gtvcvx.solvers.interior_point._proof import proved
@@ -49,14 +49,20 @@ def test_norms_of_residuals_in_raw_units_are_solved(penalty):
 
 
 def test_the_default_solver_gives_way_to_it(monkeypatch):
-    """Clarabel is held to be stuck from the first round on."""
-    problem = in_raw_units()
-    monkeypatch.setattr(InteriorPoint, "_solve_once", lambda self: setattr(self, "_round", 1))
+    """Clarabel is held to be stuck from the first round on; the second one has other units."""
+    problem, rounds = in_raw_units(), []
+
+    def nothing(self):
+        rounds.append(type(self).__name__)
+        self._round += 1
+
+    monkeypatch.setattr(InteriorPoint, "_solve_once", nothing)
     names = [type(each).__name__ for each in Alternative(problem, 1e-6, False).methods()]
     assert names == ["InteriorPoint", "Careful", "InteriorPoint"]
     solution = problem.solve()
     assert solution.status == "optimal"
     assert solution.info["method"].endswith("interior point")
+    assert rounds == ["InteriorPoint"] * ROUNDS_BEFORE_CARE
 
 
 def test_programs_that_are_too_large_or_unknown_are_left_to_clarabel(monkeypatch):

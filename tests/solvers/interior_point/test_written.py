@@ -9,6 +9,7 @@ from gtvcvx._deadline import Expired, now, until
 from gtvcvx.solvers.driver import Limits, missing
 from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
+from gtvcvx.solvers.interior_point._program import Units
 
 PENALTIES = {
     "l1": "l1",
@@ -41,8 +42,8 @@ def instance(penalty):
 def test_the_solution_and_its_flow_are_those_of_cvxpy(penalty):
     problem = instance(penalty)
     assert missing(problem, InteriorPoint.requires) is None
-    method = InteriorPoint(problem, 1e-6)
-    method.begin(Limits(1e-6, 1000), np.inf)
+    method = InteriorPoint(problem, 3e-7)
+    method.begin(Limits(3e-7, 1000), np.inf)
     method.run(1)
     found = method.proposal()
     w = problem.losses.project_domain(found.w)
@@ -120,3 +121,17 @@ def test_columns_that_are_all_but_dependent_are_regularized_lightly(seed):
     solution = problem.solve(rtol=1e-6, max_iter=200)
     assert solution.status == "optimal"
     assert solution.n_iter <= 80
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kinked_rows_in_raw_units_take_few_steps(seed):
+    """With one side of each row in the cost nearly all of it cancelled: 23 to 35 steps."""
+    rng, n = np.random.default_rng(seed), 40
+    mean, std = np.array([(1.0, 0.0), (1985.0, 20.0), (3e4, 1e4), (0.05, 0.02), (40.0, 25.0)]).T
+    z = rng.standard_normal((n, 2, 5))
+    y = 1e5 + 9e4 * (z.sum(axis=2) / 2.0 + 0.3 * rng.standard_t(3, (n, 2)))
+    each = [gtv.AbsoluteLoss(mean + std * z[i], y[i]) + gtv.L1(0.1) for i in range(n)]
+    graph = gtv.generators.nearest_neighbours(rng.random((n, 2)), 6)
+    method = InteriorPoint(gtv.GTVProblem(graph, each, PENALTIES["norm"], 20.0))
+    plain = Units(np.ones(method._program.size), 1.0, np.zeros(method._program.size))
+    assert method._solver(1e-8, plain).solve().iterations <= 20
