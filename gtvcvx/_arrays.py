@@ -20,8 +20,11 @@ Records = NDArray[np.void]
 def real_array(values: Any, name: str) -> FloatArray:
     """Convert to float64; what is not a regular array of real numbers is refused by name.
 
-    Text is refused even where it spells a number, and so are complex numbers.
+    Text is refused even where it spells a number, and so are complex numbers. What is masked would
+    count as if it were not: NumPy keeps the data under a mask, and drops the mask.
     """
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name}: entries are masked; fill them, or take those that are not")
     try:
         raw = np.asarray(values)
         if raw.dtype.kind in "biuf" or raw.size == 0:

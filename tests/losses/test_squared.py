@@ -168,6 +168,8 @@ class TestRefused:
             ([[1.0], [1.0, 2.0]], [1.0, 2.0], TypeError, "X: an array of numbers is expected"),
             ([[1.0]], None, TypeError, "y: an array of numbers is expected"),
             ([[1j]], [1.0], TypeError, "X: an array of numbers is expected"),
+            (np.ma.masked_equal([[1.0, 2.0]], 2.0), [1.0], ValueError, "X: entries are masked"),
+            ([[1.0], [2.0]], np.ma.masked_equal([1, 9], 9), ValueError, "y: entries are masked"),
         ],
     )
     def test_single(self, X, y, error, message):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gtvcvx._arrays import is_integer
 from gtvcvx._callbacks import SolveCallback
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
@@ -42,10 +43,13 @@ class Options:
     def __post_init__(self) -> None:
         _check_positive("rtol", self.rtol)
         _check_positive("time_limit", self.time_limit)
-        if self.atol is not None and not (math.isfinite(self.atol) and self.atol >= 0):
+        if self.atol is not None and not (_is_finite("atol", self.atol) and self.atol >= 0):
             raise ValueError(f"atol: a finite number >= 0 is expected, got {self.atol!r}")
-        if self.max_iter is not None and (not isinstance(self.max_iter, int) or self.max_iter < 1):
+        if self.max_iter is not None and (not is_integer(self.max_iter) or self.max_iter < 1):
             raise ValueError(f"max_iter: a positive integer is expected, got {self.max_iter!r}")
+        if self.callback is not None and not callable(self.callback):
+            kind = type(self.callback).__name__
+            raise TypeError(f"callback: a callable is expected, got {kind}")
         if self.warm_start is not None and not isinstance(self.warm_start, Solution):
             kind = type(self.warm_start).__name__
             raise TypeError(f"warm_start: a Solution is expected, got {kind}")
@@ -84,8 +88,15 @@ class Options:
 
 
 def _check_positive(name: str, value: float | None) -> None:
-    if value is not None and not (math.isfinite(value) and value > 0):
+    if value is not None and not (_is_finite(name, value) and value > 0):
         raise ValueError(f"{name}: a positive finite number is expected, got {value!r}")
+
+
+def _is_finite(name: str, value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except TypeError:
+        raise TypeError(f"{name}: a number is expected, got {value!r}") from None
 
 
 @dataclass(frozen=True)

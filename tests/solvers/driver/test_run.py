@@ -178,6 +178,24 @@ def test_bad_options_are_named(problem, arguments, message):
         problem.solve(**arguments)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rtol": "1e-6"}, "^rtol: a number is expected, got '1e-6'"),
+        ({"atol": "0"}, "^atol: a number is expected, got '0'"),
+        ({"time_limit": [1.0]}, "^time_limit: a number is expected"),
+        ({"callback": 3}, "^callback: a callable is expected, got int"),
+    ],
+)
+def test_options_of_another_type_are_named(problem, arguments, message):
+    with pytest.raises(TypeError, match=message):
+        problem.solve(**arguments)
+
+
+def test_a_limit_may_be_an_integer_of_numpy(problem):
+    assert problem.solve(max_iter=np.int64(20), rtol=1e-12).status == "user_limit"
+
+
 def test_unknown_options_and_foreign_warm_starts_are_named(problem, optimum):
     with pytest.raises(TypeError, match="gamma"):
         problem.solve(gamma=2.0)
