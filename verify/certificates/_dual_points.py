@@ -5,6 +5,7 @@ A caller's rational pair (w, u) is taken as it is; whatever comes in floats is r
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -86,12 +87,16 @@ def exact_pair(inst: Instance, w: Exact, u: Exact) -> ExactFlow | None:
 
 
 def solved(problem: Any, rtol: float, seconds: float) -> Any:
-    """Return `problem.solve(rtol=rtol)`, with a time limit where the method takes one."""
+    """Return `problem.solve(rtol=rtol)`, with a time limit where the method takes one.
+
+    What the solver warns of, such as a large lambda, was not asked for here.
+    """
     parameters = signature(problem.solve).parameters
     any_name = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
-    if any_name or "time_limit" in parameters:
-        return problem.solve(rtol=rtol, time_limit=seconds)
-    return problem.solve(rtol=rtol)
+    limit = {"time_limit": seconds} if any_name or "time_limit" in parameters else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return problem.solve(rtol=rtol, **limit)
 
 
 @dataclass(frozen=True)

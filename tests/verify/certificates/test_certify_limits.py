@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import time
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -85,6 +86,19 @@ def test_a_solver_that_takes_no_limit_is_given_none() -> None:
     w, u = solve(data)
     problem = _Problem(data=data, solve=lambda rtol: SimpleNamespace(w=w, u=u))
     assert verify.certify(problem, w, time_limit=60).status == "CERTIFIED"
+
+
+def test_warnings_of_a_solve_that_was_not_asked_for_are_kept() -> None:
+    data = instance(11, "mixed", "l2")
+    w, u = solve(data)
+
+    def solver(rtol: float) -> Any:
+        warnings.warn("lambda is large", UserWarning, stacklevel=2)
+        return SimpleNamespace(w=w, u=u)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert verify.certify(_Problem(data=data, solve=solver), w).status == "CERTIFIED"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
