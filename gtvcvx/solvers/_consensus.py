@@ -17,6 +17,8 @@ from gtvcvx.solution import Solution
 _FAR = 10.0
 # Of max(1, |value|): nodes that agree by themselves to within this need no lambda for it.
 _AGREEMENT = 1e-9
+# Of the spread of w: differences up to here are no jump, the default of `Solution.clusters`.
+_JUMP = 1e-3
 
 
 class ConsensusWarning(UserWarning):
@@ -36,7 +38,7 @@ def warn_if_consensus(problem: GTVProblem, solution: Solution, stacklevel: int =
     """Warn if the flow of a solution proves that lambda is far above `lambda_max`.
 
     The flow is inside the capacities of a lambda that is smaller by its least slack, so that the
-    same w is optimal for that, too. Nothing is computed for it; flows that use more of the edges
+    same w is optimal for that, too. Hardly anything is computed for it; flows that use more of the edges
     than they have to keep the warning back.
 
     Parameters
@@ -48,7 +50,9 @@ def warn_if_consensus(problem: GTVProblem, solution: Solution, stacklevel: int =
         As in `warnings.warn`, for the caller.
     """
     used = _used_share(problem, solution)
-    if not 0.0 < _FAR * used < 1.0 or _agree_anyway(problem, solution):
+    if not 0.0 < _FAR * used < 1.0 or not _agree(problem, solution, used):
+        return
+    if _agree_anyway(problem, solution):
         return
     # Without numbers: a loop over values of lambda is warned once, as Python does by the text.
     warnings.warn(
@@ -89,6 +93,18 @@ def _used_by_one(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> flo
 def _used_at_most(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> float:
     """Return an upper bound: a dual norm is at most the sum of those of the coordinates."""
     return float((np.abs(u) @ penalty.dual_norm(np.eye(u.shape[1])) / capacities).max())
+
+
+def _agree(problem: GTVProblem, solution: Solution, used: float) -> bool:
+    """Say whether no edge is a jump, in w or for all that the gap allows, as `Solution.clusters`.
+
+    A gap that is large beside lambda is met by a flow of rounding, which proves nothing.
+    """
+    w = solution.w
+    spread = max(float(np.ptp(w, axis=0).max()), 1e-3 * float(np.abs(w).max()))
+    allowed = solution.gap / ((1.0 - used) * problem.capacities)
+    jumps = row_norm_2(problem.differences(w))
+    return bool((np.minimum(jumps, allowed) <= _JUMP * spread).all())
 
 
 def _agree_anyway(problem: GTVProblem, solution: Solution) -> bool:

@@ -36,6 +36,18 @@ def test_a_lambda_far_above_is_said_once(solver):
     assert solution.clusters().max() == 0
 
 
+@pytest.mark.parametrize("loss", [gtv.SquaredLoss, gtv.AbsoluteLoss, gtv.HuberLoss])
+def test_a_flow_of_rounding_proves_no_agreement(loss):
+    """The objective is 1e16, the gap 1e2 or more, and lambda 1e-6: any flow would do for it."""
+    rng = np.random.default_rng(0)
+    features = 1e6 * rng.standard_normal((4, 3, 2))
+    targets = 1e10 + rng.standard_normal((4, 3))
+    parameters = {"delta": 1.0} if loss is gtv.HuberLoss else {}
+    losses = loss.stack(features, targets, **parameters)
+    solution = gtv.GTVProblem(gtv.generators.grid(2, 2), losses, "l1", 1e-6).solve()
+    assert solution.clusters().max() == 3
+
+
 def test_slacks_of_a_penalty_by_cvxpy_are_not_computed_for_it():
     norm = gtv.CvxpyPenalty(cp.norm, norm=True, dim=2)
     with pytest.warns(gtv.ConsensusWarning):
