@@ -35,14 +35,21 @@ class Clusterings:
         at once, or within the tolerance; or no lambda that was tried has so many, or so few.
     n_solves : int
         Values of lambda that were added.
+    status : {"complete", "time_limit", "interrupted"}
+        What ended the search; unless it is complete, missing numbers may exist.
     """
 
     labels: dict[int, IntArray] = field(repr=False)
     lams: dict[int, float]
     missing: list[int]
     n_solves: int
+    status: str = "complete"
 
     __repr__ = fields_text
+
+
+class Ended(Exception):
+    """The time is over, or Ctrl-C was pressed; its text is a status of `Clusterings`."""
 
 
 @dataclass
@@ -63,6 +70,8 @@ class Refinement:
     foresee : callable, optional
         Returns the problem on the clusters of a solution, where it foretells those of larger
         lambda.
+    left : callable, optional
+        Returns the seconds that are left, None for no limit; raises `Ended` where it is time.
     """
 
     lams: list[float]
@@ -72,6 +81,7 @@ class Refinement:
     partition: Callable[[Solution], IntArray]
     components: int
     foresee: Callable[[Solution, IntArray], Foresight | None] | None = None
+    left: Callable[[], float | None] = lambda: None
     n_solves: int = 0
 
     @property
@@ -80,7 +90,28 @@ class Refinement:
         return [int(labels.max()) + 1 for labels in self.labels]
 
     def between(self, first: int, last: int, finest: float) -> Clusterings:
-        """Add values until each number from first to last is found, or known to be missing."""
+        """Add values until each number from first to last is found, or known to be missing.
+
+        Or until it is time: what was found by then is returned.
+        """
+        status = "complete"
+        try:
+            self._refine(first, last, finest)
+        except Ended as end:
+            status = str(end)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        counts = self.counts
+        places = {k: i for i, k in reversed(list(enumerate(counts))) if first <= k <= last}
+        return Clusterings(
+            {k: self.labels[places[k]] for k in sorted(places)},
+            {k: self.lams[places[k]] for k in sorted(places)},
+            [k for k in range(first, last + 1) if k not in places],
+            self.n_solves,
+            status,
+        )
+
+    def _refine(self, first: int, last: int, finest: float) -> None:
         fewest = max(first, self.components)
         most = min(last, len(self.labels[0]))
         self._reach(lambda: self.counts[-1] >= most, len(self.lams), 0.5)
@@ -88,13 +119,6 @@ class Refinement:
         self._reach(lambda: self.counts[0] <= fewest, 0, 2.0)
         while (place := self._passed_by(first, last, finest)) is not None:
             self._add(place + 1, float(np.sqrt(self.lams[place] * self.lams[place + 1])))
-        places = {k: i for i, k in reversed(list(enumerate(self.counts))) if first <= k <= last}
-        return Clusterings(
-            {k: self.labels[places[k]] for k in sorted(places)},
-            {k: self.lams[places[k]] for k in sorted(places)},
-            [k for k in range(first, last + 1) if k not in places],
-            self.n_solves,
-        )
 
     def _reach(self, enough: Callable[[], bool], end: int, factor: float) -> None:
         """Go on beyond an end of the path until it is enough."""
@@ -119,16 +143,17 @@ class Refinement:
         ahead = self.foresee(self.solutions[i], self.labels[i])
         if ahead is None:
             return
-        base = ahead.solve(self.lams[i], None)
+        base = ahead.solve(self.lams[i], None, self.left())
         clusters = Refinement(
             [self.lams[i]],
             [base],
             [self.partition(base)],
-            ahead.solve,
+            lambda lam, start: ahead.solve(lam, start, self.left()),
             self.partition,
             self.components,
+            left=self.left,
         )
-        clusters.between(first, most, finest)
+        clusters._refine(first, most, finest)
         known = set(self.counts)
         for lam in telling(
             clusters.lams, clusters.counts, lambda k: first <= k <= most and k not in known
@@ -158,7 +183,9 @@ class Refinement:
 
         Unless its solution is known.
         """
-        solution = self.solve(lam, self._below(i)) if solution is None else solution
+        if solution is None:
+            solution = self.solve(lam, self._below(i))
+            self.left()  # what was cut short says nothing about clusters
         self.lams.insert(i, lam)
         self.solutions.insert(i, solution)
         self.labels.insert(i, self.partition(solution))

@@ -67,10 +67,16 @@ class Foresight:
         size = max(1.0, abs(solution.value))
         return cls(problem, Clusters(labels, edges, coarse), rtol, size)
 
-    def solve(self, lam: float, start: Solution | None) -> Solution:
-        """Solve on the clusters."""
+    def solve(self, lam: float, start: Solution | None, seconds: float | None = None) -> Solution:
+        """Solve on the clusters, within a time."""
         problem, goal = self.clusters.problem.with_lam(lam), ACCURACY * self.rtol
-        return problem.solve(rtol=goal, atol=goal * self.size, warm_start=start, verbose=False)
+        return problem.solve(
+            rtol=goal,
+            atol=goal * self.size,
+            time_limit=seconds,
+            warm_start=start,
+            verbose=False,
+        )
 
     def proved(self, lam: float, found: Solution, near: Solution) -> Solution | None:
         """Return a solution on clusters as one of the whole problem; None if its gap is too large.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field, fields
@@ -11,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, is_integer
+from gtvcvx._deadline import now
 from gtvcvx.files import _storage
-from gtvcvx.path._clusterings import Clusterings, Refinement, checked_range
+from gtvcvx.path._clusterings import Clusterings, Ended, Refinement, checked_range
+from gtvcvx.path._critical import LEAST_SECONDS
 from gtvcvx.path._events import ClusterChange, cluster_changes
 from gtvcvx.path._foresight import Foresight
 from gtvcvx.path._interpolation import Between, interpolated, nearest
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
 from verify._display import aligned, few, fitted, html_block, html_curve, html_table
+from verify._interrupts import noticed
 
 SCHEMA = "gtv-path/1"
 # Fields of a solution that are the same all along a path.
@@ -127,6 +131,7 @@ class LambdaPath:
         *,
         rtol: float = 1e-6,
         finest: float = 1.0001,
+        time_limit: float | None = None,
         problem: GTVProblem | None = None,
         **options: Any,
     ) -> Clusterings:
@@ -143,6 +148,8 @@ class LambdaPath:
             Tolerance of each solve.
         finest : float
             Neighbouring values of lambda are not brought closer together than this ratio.
+        time_limit : float, optional
+            Seconds for all solves together. After them, and at Ctrl-C, what was found is returned.
         problem : GTVProblem, optional
             What the path was computed for; needed where it was read from a file.
         **options
@@ -151,34 +158,50 @@ class LambdaPath:
         Returns
         -------
         Clusterings
-            ``labels`` and ``lams`` by the number of clusters, and the numbers that are missing.
+            ``labels`` and ``lams`` by the number of clusters, the numbers that are missing, and
+            ``status``.
 
         Raises
         ------
         ValueError
-            The range or ``finest`` is none, the path is empty, or there is no problem.
+            The range or ``finest`` is none, the path is empty, or there is no problem, or no time.
         """
         checked_range(first, last, finest)
+        if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
+            raise ValueError(
+                f"time_limit: a positive finite number is expected, got {time_limit!r}"
+            )
+        end = math.inf if time_limit is None else now() + time_limit
         if not len(self):
             raise ValueError("the path is empty: there are no clusters")
         model = self._problem(problem)
         chosen: dict[str, Any] = {"verbose": False, "rtol": rtol} | options
 
+        def left() -> float | None:
+            if pressed:
+                raise Ended("interrupted")
+            seconds = end - now()
+            if seconds <= 0.0:
+                raise Ended("time_limit")
+            return None if math.isinf(seconds) else max(seconds, LEAST_SECONDS)
+
         def solve(lam: float, start: Solution) -> Solution:
-            return model.with_lam(lam).solve(warm_start=start, **chosen)
+            return model.with_lam(lam).solve(warm_start=start, time_limit=left(), **chosen)
 
         def foresee(solution: Solution, labels: IntArray) -> Foresight | None:
             return Foresight.of(model, solution, labels, rtol)
 
-        return Refinement(
-            self.lams.tolist(),
-            list(self.solutions),
-            list(self.labels),
-            solve,
-            self._partition,
-            int(model.graph.components.max()) + 1,
-            None if options else foresee,
-        ).between(first, last, finest)
+        with noticed() as pressed:
+            return Refinement(
+                self.lams.tolist(),
+                list(self.solutions),
+                list(self.labels),
+                solve,
+                self._partition,
+                int(model.graph.components.max()) + 1,
+                None if options else foresee,
+                left,
+            ).between(first, last, finest)
 
     def _partition(self, solution: Solution) -> IntArray:
         return solution.clusters()

@@ -38,8 +38,8 @@ def warn_if_consensus(problem: GTVProblem, solution: Solution, stacklevel: int =
     """Warn if the flow of a solution proves that lambda is far above `lambda_max`.
 
     The flow is inside the capacities of a lambda that is smaller by its least slack, so that the
-    same w is optimal for that, too. Hardly anything is computed for it; flows that use more of the edges
-    than they have to keep the warning back.
+    same w is optimal for that, too. Hardly anything is computed for it; flows that use more of the
+    edges than they have to keep the warning back.
 
     Parameters
     ----------

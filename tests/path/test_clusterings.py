@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
+import signal
+import time
 
 import numpy as np
 import pytest
@@ -10,7 +14,7 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx import generators
 from gtvcvx.estimators import ConvexClustering
-from gtvcvx.path import LambdaPath, lambda_path
+from gtvcvx.path import LambdaPath, _path, lambda_path
 from gtvcvx.path._foresight import Foresight, telling
 
 
@@ -44,6 +48,55 @@ def test_numbers_that_do_not_exist_are_missing():
     found = lambda_path(problem, [1.0, 0.01], rtol=1e-8).clusterings(1, 6, rtol=1e-8)
     assert sorted(found.labels) == [1, 4]
     assert found.missing == [2, 3, 5, 6]
+
+
+def points_of(n: int) -> gtv.GTVProblem:
+    points = np.random.default_rng(0).standard_normal((n, 2))
+    graph = gtv.graph_construction.knn_graph(points, 5)
+    return gtv.GTVProblem(graph, gtv.PointLoss.stack(points), "l2")
+
+
+def test_a_time_limit_is_one_for_all_solves(monkeypatch):
+    clock = iter(np.arange(1000.0))
+    path = lambda_path(points_of(60), [1.0, 0.5], rtol=1e-6)
+    monkeypatch.setattr(_path, "now", lambda: next(clock))
+    found = path.clusterings(1, 60, time_limit=9.5)
+    assert found.status == "time_limit"
+    assert 1 <= found.n_solves < 10
+    assert found.missing
+    assert sorted([*found.labels, *found.missing]) == list(range(1, 61))
+    assert all(labels.max() + 1 == k for k, labels in found.labels.items())
+    assert "time_limit" in repr(found)
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, np.nan, np.inf])
+def test_a_time_limit_is_positive(limit):
+    path = lambda_path(line(), [1.0], rtol=1e-6)
+    with pytest.raises(ValueError, match="time_limit: a positive finite number"):
+        path.clusterings(1, 3, time_limit=limit)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("inside", [True, False])
+def test_control_c_returns_what_was_found(inside, monkeypatch):
+    """Pressed in a solve, which ends as at a limit and says nothing; and between two."""
+    path = lambda_path(line(), [1.0, 0.9], rtol=1e-8)
+    solve, calls = gtv.GTVProblem.solve, []
+
+    def pressed(problem, **options):
+        calls.append(problem.lam)
+        if len(calls) == 4:
+            with contextlib.suppress(KeyboardInterrupt) if inside else contextlib.nullcontext():
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(1.0)  # where it arrives
+        return solve(problem, **options)
+
+    monkeypatch.setattr(gtv.GTVProblem, "solve", pressed)
+    found = path.clusterings(1, 12, rtol=1e-8, solver="AUTO")
+    assert found.status == "interrupted"
+    assert len(calls) == 4
+    assert found.n_solves == 3
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_there_are_no_fewer_clusters_than_components():
