@@ -264,7 +264,7 @@ class Search:
 
     def _stride(self, end: int, ratio: float, enough: Callable[[], bool]) -> None:
         stride = 1
-        while not enough() and len(self.lams) < MOST_SOLVES:
+        while not enough() and self._may_go_on:
             before = self.partitions[end]
             self._visit(self.lams[end] * ratio**stride)
             same = np.array_equal(before, self.partitions[end])
@@ -272,7 +272,7 @@ class Search:
 
     def _place_between(self, counts: list[Counts], k: int, least: int, finest: float) -> int | None:
         """Where to bisect for k clusters: where they are passed by, else where they may be."""
-        if len(self.lams) >= MOST_SOLVES:
+        if not self._may_go_on:
             return None
         ratios = self._ratios()
         best: int | None = None
@@ -291,12 +291,17 @@ class Search:
     def _fill(self, least: int) -> None:
         """Bisect long steps on which the clusters change."""
         i = 0
-        while i + 1 < len(self.lams) and len(self.lams) < MOST_SOLVES:
+        while i + 1 < len(self.lams) and self._may_go_on:
             same = np.array_equal(self.partitions[i], self.partitions[i + 1])
             if same or self._ratios()[i] < 1.01 / RATIO:
                 i += 1
             else:
                 self._bisect(i)
+
+    @property
+    def _may_go_on(self) -> bool:
+        """Whether to solve once more; after the time limit a solve still takes its setup."""
+        return len(self.lams) < MOST_SOLVES and not self._solving.over
 
     def _ratios(self) -> FloatArray:
         return np.array(self.lams[:-1]) / np.array(self.lams[1:])

@@ -84,6 +84,11 @@ class Solving:
         """Seconds that are left; None without a limit."""
         return None if math.isinf(self.end) else max(self.end - now(), LEAST_SECONDS)
 
+    @property
+    def over(self) -> bool:
+        """Whether the time limit has passed."""
+        return now() >= self.end
+
     def _rel_gap(self, solution: Solution) -> float:
         return solution.gap / max(self._unit, abs(solution.value))
 

@@ -25,6 +25,7 @@ from gtvcvx.estimators import ConvexClustering
 from gtvcvx.estimators._grouping import Counts, Grouping
 from gtvcvx.estimators._point_graph import point_graph, spread_of
 from gtvcvx.estimators._search import Search, Wanted
+from gtvcvx.estimators._solving import Solving
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction import knn_graph
 
@@ -283,6 +284,22 @@ class TestOddData:
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = ConvexClustering(n_clusters=3, time_limit=1e-3).fit(X)
         assert model.labels_.shape == (120,)
+
+    @pytest.mark.parametrize("n_clusters", [None, 3])
+    def test_nothing_is_looked_for_after_the_time_limit(self, n_clusters, monkeypatch):
+        """Each solve takes its setup, however little time it is given."""
+        X, _ = three_groups()
+        solve, calls = Solving.solve, []
+
+        def counted(self, problem, warm_start=None):
+            calls.append(problem.lam)
+            return solve(self, problem, warm_start)
+
+        monkeypatch.setattr(Solving, "solve", counted)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            ConvexClustering(n_clusters=n_clusters, time_limit=1e-9).fit(X)
+        assert len(calls) == 2  # one to look, one to the tolerance
 
 
 class TestPointGraph:
