@@ -133,7 +133,7 @@ class Correction:
             # Coordinates have different units.
             typical = np.abs(r) + 1e-3 * np.abs(r).max(axis=0, initial=0.0)
             rows.append(interval_weights(part, r, typical, barrier, least, length))
-            own = np.einsum("njj->nj", part.hessian(rows[-1]))
+            own = part.hessian_diagonal(rows[-1])
             most = np.maximum(most, own.max(axis=0, initial=0.0))
         # Beside edges that take all for nothing what the nodes take would be rounding.
         most = np.where(most > 0, most, np.inf)

@@ -178,6 +178,8 @@ class DualSearch:
                         self.notes.append("a point is too large for the float builder")
             except (OverflowError, np.linalg.LinAlgError):
                 self.notes.append("the data are too large for the float builder")
+            except MemoryError:
+                self.notes.append("a matrix (d, d) for each node takes too much memory")
 
     def _repaired(self, u: FloatArray, point: FloatArray) -> Iterator[Candidate]:
         """Yield the flow as it is, and corrected: first what seems to suffice at less cost."""

@@ -22,6 +22,7 @@ from collections.abc import Callable
 import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
+from verify.certificates._coordinates import column, coordinate_part, diagonal
 from verify.certificates._equations import Equations
 from verify.certificates._whitening import WhitePart, frames, row_squares, sizes
 from verify.instance._batched import solve
@@ -56,6 +57,10 @@ def node_multipliers(
         Whether the time is over.
     """
     n, d = w.shape
+    if diagonal(parts, d):
+        apart = [coordinate_part(part) for part in parts]
+        columns = node_multipliers(apart, column(w), column(target), tolerance, expired)
+        return [r.reshape(part.shape) for r, part in zip(columns, parts, strict=True)]
     images = [part.push(w) for part in parts]
     typical, gap = sizes(parts, images, target, w)
     others = [k for k, part in enumerate(parts) if not part.equation]

@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
+from verify.certificates._coordinates import diagonal
 from verify.certificates._correction import Correction
 from verify.certificates._exact_point import Absorb
 from verify.certificates._factor_work import factor_seconds
@@ -28,6 +29,8 @@ from verify.instance._instance import Instance
 # Curvature of a quadratic in place of an equation, relative to the node's other losses, in whatever
 # coordinate it is least.
 STIFF = 1e6
+# Of matrices (n, d, d), of which there are some at a time: 2 GB each.
+MOST_ENTRIES = 2**28
 BEYOND = 1e-6  # of the size of B w and y: a solver's kinks are closer
 
 
@@ -96,7 +99,7 @@ def anchored(inst: Instance, w: FloatArray) -> list[Part]:
     typical = np.zeros((inst.n, inst.d))
     for part in inst.parts:
         if not part.equation:
-            typical += np.einsum("njj->nj", part.hessian(part.curvature(None)))
+            typical += part.hessian_diagonal(part.curvature(None))
     top = typical.max(axis=1, keepdims=True)
     typical = np.where(typical > 0, typical, np.where(top > 0, top, 1.0))
     out = []
@@ -121,6 +124,13 @@ class Repair:
         The point.
     clock : Clock, optional
         When to stop; by default never.
+
+    Raises
+    ------
+    OverflowError
+        The data are too large for floats.
+    MemoryError
+        A matrix (d, d) for each node takes too much.
     """
 
     def __init__(self, inst: Instance, w: FloatArray, clock: Clock | None = None) -> None:
@@ -129,8 +139,13 @@ class Repair:
         self.w, self.clock = w * self.units, Clock(None, w.size) if clock is None else clock
         self.active = ~negligible(inst, self.w)
         self.parts = anchored(inst, self.w)
-        if not all(np.isfinite(part.hessian(part.curvature(None))).all() for part in self.parts):
+        # No entry of a Hessian is beyond its diagonal.
+        diagonals = (part.hessian_diagonal(part.curvature(None)) for part in self.parts)
+        if not all(np.isfinite(diagonal).all() for diagonal in diagonals):
             raise OverflowError("the data are too large for floats")
+        self.large = inst.n * inst.d**2 > MOST_ENTRIES
+        if self.large and not diagonal(self.parts, inst.d):
+            raise MemoryError("a matrix (d, d) for each node takes too much memory")
 
     def given(self, u: FloatArray) -> FloatFlow:
         """Return u inside the capacities, with multipliers that conserve it where they can."""
@@ -176,7 +191,7 @@ class Repair:
         def over() -> bool:
             return not self.clock.affords(seconds)
 
-        if over():
+        if self.large or over():
             return None
         correction = Correction(inst, self.parts, self.w, self.active)
         found = correction.run(DualPoint(given.u / self.units, start or given.parts), over)

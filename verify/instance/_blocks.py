@@ -93,6 +93,17 @@ class Blocks:
             out[self.node[chosen][::m]] = x.transpose(0, 2, 1) @ (c * x)
         return out
 
+    def hessian_diagonal(self, curvature: FloatArray) -> FloatArray:
+        """Return the diagonals (n, d) of `hessian`, in memory of their own size."""
+        if self.x is not None:
+            squares = copy(self)
+            squares.x = np.square(self.x)
+            return squares.pull(curvature)
+        out = np.zeros((self.n, self.d))
+        units = 1.0 if self.units is None else self.units
+        out[self.node] = curvature / units / units
+        return out
+
     def per_node(self, values: FloatArray) -> FloatArray:
         """Return the sums (n,) of values, one per block."""
         total = values if self.x is not None else values.sum(axis=1)
