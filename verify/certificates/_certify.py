@@ -171,20 +171,24 @@ class Builder:
 
     def better(self, proof: Proof | None, candidate: Candidate) -> Proof | None:
         """Return the proof or that of the candidate, whichever has the larger lower bound."""
-        proof = _larger(proof, self._made(candidate, None))
-        careful = candidate.flow.careful
-        done = proof is not None and proof.certified
-        if careful is None or done or self.search.clock.expired():
-            return proof
-        value = self.search.value(self.w)
-        if not candidate.hope >= value - self.rtol * max(1.0, abs(value)):
-            return proof
-        # Next to an end even rounding is much; it is made up elsewhere, with another factor.
-        return _larger(proof, self._made(candidate, careful))
+        flow, value = candidate.flow, self.search.value(self.w)
+        proof = _larger(proof, self._made(candidate, flow.absorb))
+        hopeful = candidate.hope >= value - self.rtol * max(1.0, abs(value))
+        # Where what rounding misses is carried far, it fills edges that have hardly any room. Next
+        # to an end even rounding is much; it is made up elsewhere, with another factor.
+        for absorb, careful in ((flow.near, None), (flow.absorb, flow.careful)):
+            done = proof is not None and proof.certified
+            if done or not hopeful or self.search.clock.expired():
+                break
+            if absorb is not None:
+                proof = _larger(proof, self._made(candidate, absorb, careful))
+        return proof
 
-    def _made(self, candidate: Candidate, careful: Absorb | None) -> Proof | None:
+    def _made(
+        self, candidate: Candidate, absorb: Absorb | None, careful: Absorb | None = None
+    ) -> Proof | None:
         """Return what the candidate, made exact, proves; None if that is not possible."""
-        u, r, absorb = candidate.flow.u, candidate.flow.r, candidate.flow.absorb
+        u, r = candidate.flow.u, candidate.flow.r
         try:
             with overflowing():
                 flow = exact_flow(

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from verify._arrays import BoolArray, FloatArray
-from verify.certificates._room import edge_weights, interval_weights
+from verify.certificates._room import edge_weights, interval_weights, limited
 from verify.certificates._step import DualPoint, Metric, Step, balance
 from verify.instance._blocks import Part
 from verify.instance._instance import Instance
@@ -82,6 +82,15 @@ class Correction:
         """Return the map from what a point misses to changes that leave alone what is at an end."""
         return Step(self.inst, self.parts, self._metric(point, ROOM))
 
+    def near(self, point: DualPoint, rest: FloatArray) -> Step:
+        """Return the map where nothing need move by more than all of a rest (n, d).
+
+        Whatever has room for that is alike, be it for a millionth of the gradients or for all of
+        them: squares of such rooms, side by side, are lost in the rounding of the factors.
+        """
+        enough = np.abs(rest).sum(axis=0)
+        return Step(self.inst, self.parts, self._metric(point, MARGIN, enough))
+
     def _change(self, point: DualPoint) -> DualPoint:
         """Return the least change that makes up the balance of a point."""
         step = self.step(point)
@@ -123,8 +132,11 @@ class Correction:
             out += part.pull_sizes(r)
         return np.maximum(out, LEAST_SIZE * out.max(axis=0, initial=0.0))
 
-    def _metric(self, point: DualPoint, least: float) -> Metric:
-        """Return the weights at a point, where that share counts as room at least."""
+    def _metric(self, point: DualPoint, least: float, enough: FloatArray | None = None) -> Metric:
+        """Return the weights at a point, where that share counts as room at least.
+
+        Nor does more room count than takes `enough`, (d,), of the balance, where that is given.
+        """
         inst = self.inst
         entries = point.u.size + sum(r.size for r in point.r) + 1
         barrier = max(BARRIER * self.value / entries, LEAST_BARRIER)
@@ -132,11 +144,17 @@ class Correction:
         for part, r, length in zip(self.parts, point.r, self._own(point), strict=True):
             # Coordinates have different units.
             typical = np.abs(r) + 1e-3 * np.abs(r).max(axis=0, initial=0.0)
-            rows.append(interval_weights(part, r, typical, barrier, least, length))
+            weights = interval_weights(part, r, typical, barrier, least, length)
+            if enough is not None:
+                taken = part.least_for(np.broadcast_to(enough, (inst.n, inst.d)))
+                weights = np.minimum(weights, limited(taken, barrier))
+            rows.append(weights)
             own = part.hessian_diagonal(rows[-1])
             most = np.maximum(most, own.max(axis=0, initial=0.0))
         # Beside edges that take all for nothing what the nodes take would be rounding.
         most = np.where(most > 0, most, np.inf)
+        if enough is not None:
+            most = np.minimum(most, limited(enough, barrier))
         edges = edge_weights(inst.penalty, point.u, self._reach(point), barrier, least, most)
         return Metric(np.where(self.active[:, None, None], edges, 0.0), rows)
 

@@ -9,7 +9,7 @@ and multipliers are corrected together (`_correction`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -52,6 +52,8 @@ class FloatFlow:
         Returns changes of (u, r) that make up a small rest (n, d) of the balance.
     careful : callable or None
         The same, but leaves alone what is at an end, and so less of the rest is made up.
+    near : callable or None
+        The same, but for each rest in a metric of its own: nothing moves by more than all of it.
     """
 
     u: FloatArray
@@ -61,6 +63,7 @@ class FloatFlow:
     missing: float
     absorb: Absorb | None = None
     careful: Absorb | None = None
+    near: Absorb | None = None
 
 
 def gaps(
@@ -207,14 +210,18 @@ class Repair:
 
             return absorb
 
-        return self._flow(found, absorbing(correction.polish), absorbing(correction.step))
+        def near(rest: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+            own = rest / self.units
+            change = correction.near(found, own).response(own)
+            return change.u * self.units, inst.joined(change.r)
 
-    def _flow(
-        self, point: DualPoint, absorb: Absorb | None = None, careful: Absorb | None = None
-    ) -> FloatFlow:
+        polish, careful = (absorbing(make) for make in (correction.polish, correction.step))
+        return replace(self._flow(found), absorb=polish, careful=careful, near=near)
+
+    def _flow(self, point: DualPoint) -> FloatFlow:
         r = self.inst.joined(point.r)
         node, edge = gaps(self.inst, self.w, point.u, r)
         gap = float(node.sum() + edge.sum())
         missing = np.abs(balance(self.inst, self.parts, point)) @ np.abs(self.w).max(axis=0)
         own = point.u * self.units
-        return FloatFlow(own, point.r, r, gap, float(missing.sum()), absorb, careful)
+        return FloatFlow(own, point.r, r, gap, float(missing.sum()))

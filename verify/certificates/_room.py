@@ -54,6 +54,11 @@ def interval_weights(
         return np.where(f.lo < f.hi, 1 / (bend + barrier / np.square(room)), 0.0)
 
 
+def limited(room: FloatArray, barrier: float) -> FloatArray:
+    """Return the weights of what has that room."""
+    return np.maximum(np.square(np.minimum(room, LARGE)) / barrier, LEAST)
+
+
 def edge_weights(
     penalty: Penalty,
     u: FloatArray,
