@@ -238,3 +238,18 @@ def test_products_are_brought_together_after_a_short_step():
     while not (method.due() or method.finished):
         method.run(1)
     assert method.due()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_patience_does_not_end_where_values_overflow(seed):
+    """Points as large as targets ask for have no finite counts for most of the way."""
+    rng, n, rows = np.random.default_rng(seed), 30, 12
+    each = []
+    for i in range(n):
+        X, y = rng.standard_normal((rows, 6)), 1e6 * rng.standard_normal(rows)
+        squared, counts = gtv.SquaredLoss(X, y), rng.poisson(1.5, rows).astype(float)
+        each.append(gtv.PoissonLoss(X, counts) if i % 2 else squared)
+    graph = gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)])
+    run = driven(gtv.GTVProblem(graph, each, "l1", 1000.0), rtol=1e-6)
+    assert run.satisfied
+    assert 40 < run.n_iter < 120
