@@ -62,7 +62,9 @@ def coordinate_gap(coordinate: Records, w: FloatArray, t: FloatArray) -> FloatAr
     part = np.where(best != 0.0, np.where(best > 0.0, k, -k), np.clip(r, -k, k))
     bent = k * np.abs(w) - part * w
     pressed = -(r - part) * (w - best)
-    gap = 0.5 * coordinate["mu"] * (w - best) ** 2
+    away = np.where(coordinate["mu"] > 0.0, w - best, 0.0)
+    with np.errstate(over="ignore"):  # squares of points that have run away are infinite
+        gap = 0.5 * coordinate["mu"] * away**2
     gap = gap + np.maximum(bent, 0.0) + np.maximum(pressed, 0.0)
     inside = (coordinate["lower"] <= w) & (w <= coordinate["upper"])
     return np.where(inside, gap, np.inf)

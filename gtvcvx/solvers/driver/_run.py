@@ -60,6 +60,7 @@ class Driver:
         self._deadline = limits.deadline
         self._late = False  # whether it was too late for a check, when last looked
         self._check_seconds = np.nan  # of the last check, once there was one
+        self._errors: Any = np.geterr()  # what NumPy does about overflow, outside of runs
         self.incumbent = incumbent
         self.stopped = False
 
@@ -95,9 +96,14 @@ class Driver:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Let Ctrl-C, or the deadline, end the block and the run with it, but not the session."""
+        """Let Ctrl-C, or the deadline, end the block and the run with it, but not the session.
+
+        Points that run away overflow: that is seen by their values and gaps, which are infinite or
+        no numbers and not taken; NumPy's warnings would tell users nothing.
+        """
+        quiet = np.errstate(over="ignore", divide="ignore", invalid="ignore")
         try:
-            with until(self._deadline):
+            with until(self._deadline), quiet:
                 yield
         except Expired:
             self.stopped = True
@@ -230,7 +236,8 @@ class Driver:
         self._record()
         if limits.callback is not None:
             progress = incumbent.progress(self.n_iter, limits.seconds)
-            with until(np.inf):  # what a callback does is not ours to cut short
+            # What a callback does is not ours to cut short, or to keep quiet.
+            with until(np.inf), np.errstate(**self._errors):
                 self.stopped |= bool(limits.callback(progress))
         self._checks += 1
         self.stopped |= self._exhausted

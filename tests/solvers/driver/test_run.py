@@ -230,3 +230,21 @@ def test_a_warm_start_is_no_check_that_the_objective_is_compared_with(problem, m
     solution = problem.solve(solver=method, rtol=1e-9, stop="objective", warm_start=start)
     checks = [record for record in solution.history if record.n_iter > 0]
     assert len(checks) >= 2
+
+
+def test_overflow_in_a_run_is_no_warning_but_in_a_callback_it_is(problem, monkeypatch):
+    """Points that run away overflow; what NumPy has to say of that tells users nothing."""
+    run, seen = PrimalDual.run, []
+
+    def overflowing(self, n_iter):
+        assert np.isnan(np.float64(1e300) * np.float64(1e300) * np.float64(0.0))
+        run(self, n_iter)
+
+    def callback(progress):
+        seen.append(np.geterr())
+
+    monkeypatch.setattr(PrimalDual, "run", overflowing)
+    with np.errstate(over="raise"):
+        solution = problem.solve(rtol=1e-6, callback=callback)
+        assert np.geterr() == seen[0]
+    assert solution.status == "optimal"

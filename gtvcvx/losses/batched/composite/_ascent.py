@@ -15,6 +15,7 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx._deadline import pieces
+from gtvcvx._norms import row_norm_2
 from gtvcvx.losses.batched.composite._continuation import kinks_at
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.batched.composite._proximal import ProximalPoints
@@ -183,7 +184,7 @@ class _Ascent:
         prox = ProximalPoints(parts)
         prox.points.z[:] = first
         prox.set_multipliers(*_guess(parts, found), found.nu[:, 0])
-        reach = np.linalg.norm(first, axis=1)
+        reach = row_norm_2(first)
         return _Ascent(parts, s, found, lengths.copy(), first, reach, size, prox)
 
     def run(self, nodes: BoolArray, rough: bool) -> BoolArray:

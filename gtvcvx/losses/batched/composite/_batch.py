@@ -10,6 +10,7 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._lazy import cp
+from gtvcvx._norms import row_norm_2
 from gtvcvx.losses.batched._base import BatchedLoss, DualDomain, RangeRows
 from gtvcvx.losses.batched._doubt import Doubt
 from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
@@ -205,7 +206,7 @@ class BatchedComposite(BatchedLoss):
             parts.rows, parts.indptr, parts.coordinates, parts.totals, best.a, best.t, best.nu
         )
         # What the multipliers miss of s_i pairs with points like the minimizers.
-        value += 2.0 * best.leak * np.linalg.norm(self._minimizer, axis=1)
+        value += 2.0 * best.leak * row_norm_2(self._minimizer)
         away = np.linalg.norm(self._null.apply(s), axis=1)
         exact = best.leak <= LEAK * best.size
         close = np.isfinite(atol) & (np.hypot(away, best.leak) <= atol)
@@ -221,7 +222,7 @@ class BatchedComposite(BatchedLoss):
         """
         gap, best = self._gap(w, s, multipliers)
         # What the multipliers miss of s_i pairs with the solution, which is close to w_i.
-        return gap + 2.0 * best.leak * np.linalg.norm(w, axis=1)
+        return gap + 2.0 * best.leak * row_norm_2(w)
 
     def certain_gap(
         self, w: FloatArray, s: FloatArray, doubt: Doubt, multipliers: FloatArray | None = None

@@ -191,7 +191,9 @@ class Parts(NamedTuple):
     def separable_value(self, w: FloatArray) -> FloatArray:
         """Value of all terms but the rows (k,), +inf where a constraint is violated."""
         c = self.coordinates
-        out = 0.5 * np.sum(self.ridge * w**2, axis=1) + np.sum(c["kappa"] * np.abs(w), axis=1)
+        with np.errstate(over="ignore"):  # squares of points that have run away are infinite
+            squares = self.ridge * np.where(self.ridge > 0.0, w, 0.0) ** 2
+        out = 0.5 * np.sum(squares, axis=1) + np.sum(c["kappa"] * np.abs(w), axis=1)
         for node, a, weight in self.points:
             out[node] += weight * np.sum((w[node] - a) ** 2, axis=1)
         inside = ((c["lower"] <= w) & (w <= c["upper"])).all(axis=1)

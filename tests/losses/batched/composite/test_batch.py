@@ -187,3 +187,17 @@ def test_conjugate_expression_is_the_conjugate(case, rng):
     assert model.is_dpp()
     expected = case.losses.conjugate(s, exact(case)).sum()
     np.testing.assert_allclose(solved(model), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_points_that_have_run_away_have_gaps_and_values():
+    """Squares beyond doubles, times a curvature of zero: their gaps were no numbers."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((4, 2)), rng.standard_normal(4)
+    loss = gtv.AbsoluteLoss(X, y) + gtv.L1(0.1)
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), [loss, loss], "l2", 1.0)
+    far = np.full((2, 2), 1e200)
+    assert problem.losses.value(far) == pytest.approx(loss.value(far[0]), rel=1e-12)
+    assert np.isfinite(problem.losses.value(far)).all()
+    gap = problem.losses.fenchel_gap(far, np.zeros((2, 2)))
+    assert np.isfinite(gap).all()
+    assert (gap >= problem.losses.value(far) * (1.0 - 1e-12) - 4.0 * np.abs(y).max()).all()
