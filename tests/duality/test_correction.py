@@ -268,7 +268,7 @@ def counted(monkeypatch, target, name, instead=None):
 
 
 def test_what_is_enough_is_not_corrected(monkeypatch):
-    problem = instance("absolute", "l1", unit=1e4)
+    problem = instance("absolute", "l2", unit=1e4)
     w, u, a = found(problem)
     enough = 1e-3 * problem.value(w)
     changes = counted(monkeypatch, problem.bounds._correction, "_change")
@@ -307,7 +307,7 @@ def test_sums_are_told_once_where_a_repaired_flow_comes_next(monkeypatch):
 
 def test_what_is_not_enough_far_away_is_corrected(monkeypatch):
     """Leaks pair with solutions that may be larger than w: the gap is told of them afterwards."""
-    problem = instance("absolute", "l1", unit=1e4)
+    problem = instance("absolute", "l2", unit=1e4)
     w, u, a = found(problem)
     enough = 1e-3 * problem.value(w)
     changes = counted(monkeypatch, problem.bounds._correction, "_change")
