@@ -28,7 +28,7 @@ from verify.certificates._dual_points import (
 )
 from verify.certificates._exact_flow import ExactFlow, NoWitness, exact_flow
 from verify.certificates._exact_point import Absorb
-from verify.certificates._limits import Clock
+from verify.certificates._limits import GIVE_BETTER, Clock
 from verify.certificates._quadratic_witness import quadratic_witness
 from verify.certificates._repair import gaps
 from verify.instance import _integers as integers
@@ -287,7 +287,7 @@ class Builder:
         """Return the kernel's reason; if nothing is proved, what went wrong and what to change."""
         if result.status != "UNPROVED":
             return result.reason
-        late = self.search.clock.note()
+        late = self.search.clock.note(self.search.wanted)
         notes = [*self.notes[-1:], *self.search.notes, late or _advice(result)]
         return f"{result.reason} ({'; '.join(notes)})"
 
@@ -296,7 +296,7 @@ def _advice(result: Result) -> str:
     """Return what to change where a claim is not proved."""
     if result.rel_gap is None:
         return "give u, the flow of a solution of this w"
-    advice = "give w and u of a solution with a smaller gap"
+    advice = GIVE_BETTER
     if result.rel_gap > LARGEST_ADVISED:
         return advice
     enough = Context(prec=2, rounding=ROUND_CEILING).create_decimal(round_up(result.rel_gap))

@@ -18,7 +18,7 @@ import numpy as np
 from verify._arrays import BoolArray, FloatArray
 from verify._real_numbers import real_numbers
 from verify.certificates._exact_flow import ExactFlow
-from verify.certificates._limits import Clock
+from verify.certificates._limits import GIVE_BETTER, GIVE_FLOW, Clock
 from verify.certificates._repair import FloatFlow, Repair
 from verify.instance._constraints import Constraints
 from verify.instance._instance import Instance, as_table
@@ -159,6 +159,11 @@ class DualSearch:
         self.notes: list[str] = []
         self.ended = False
 
+    @property
+    def wanted(self) -> str:
+        """What the caller can give that was not given."""
+        return GIVE_FLOW if self.u is None else GIVE_BETTER
+
     def value(self, w: FloatArray) -> float:
         """Return P(w) in floats, infinity where that overflows."""
         with overflowing():
@@ -245,7 +250,7 @@ class DualSearch:
             own = solve_dual(inst, time_limit=seconds)
         if own is None:
             if self.clock.note() is None:
-                self.notes.append("the dual solve failed: give u, the flow of a solution")
+                self.notes.append(f"the dual solve failed: {self.wanted}")
             return
         points = [self.constraints.moved(w)[0] for w in (own.w, consensus(inst, own.w))]
         self.points += points

@@ -17,6 +17,10 @@ PER_SECOND = 10.0  # and for every second of the builder's own work so far
 
 LONGEST = 5.0  # seconds that a step may be foretold to take: of one that cannot be stopped
 
+#: What helps where no flow was given, and where one was.
+GIVE_FLOW = "give u, the flow of a solution"
+GIVE_BETTER = "give w and u of a solution with a smaller gap"
+
 
 class Clock:
     """Times one certificate.
@@ -55,17 +59,20 @@ class Clock:
             return seconds <= LONGEST
         return seconds <= min(LONGEST, self.limit - (CLOCK.now() - self._start))
 
-    def note(self) -> str | None:
-        """Return what ran out of time and what to change, None if nothing did."""
+    def note(self, wanted: str = GIVE_FLOW) -> str | None:
+        """Return what ran out of time and what to change, None if nothing did.
+
+        Parameters
+        ----------
+        wanted : str
+            What would help beside more time.
+        """
         if self.expired():
-            return (
-                f"the time limit of {self.limit:g} s ran out: raise time_limit, "
-                "or give u, the flow of a solution"
-            )
+            return f"the time limit of {self.limit:g} s ran out: raise time_limit, or {wanted}"
         if self.stopped_solving is not None:
             return (
-                f"solving again was stopped after {self.stopped_solving:.3g} s: give u, the flow "
-                "of a solution, or a time_limit that is longer"
+                f"solving again was stopped after {self.stopped_solving:.3g} s: {wanted}, "
+                "or a time_limit that is longer"
             )
         return None
 

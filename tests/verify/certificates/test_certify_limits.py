@@ -34,7 +34,19 @@ def test_what_runs_out_of_time_is_unproved_and_says_what_to_change() -> None:
     w, _ = solve(data)
     certificate = verify.certify(data, w, time_limit=1e-9)
     assert certificate.status == "UNPROVED"
-    assert "time limit of 1e-09 s ran out: raise time_limit" in certificate.reason
+    assert "ran out: raise time_limit, or give u, the flow of a solution" in certificate.reason
+    assert "time limit of 1e-09 s" in certificate.reason
+
+
+def test_who_gave_a_flow_is_not_told_to_give_one() -> None:
+    data = instance(11, "mixed", "l2")
+    w, u = solve(data)
+    late = verify.certify(data, w + 0.1, u, time_limit=1e-9).reason
+    assert "raise time_limit, or give w and u of a solution with a smaller gap" in late
+    clock = Clock(None)
+    clock.stopped_solving = 10.0
+    assert "give u" in str(clock.note())
+    assert "give w and u" in str(clock.note(_limits.GIVE_BETTER))
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, np.nan])
