@@ -19,6 +19,7 @@ from gtvcvx.model_selection._errors import own_errors, targets_and_predictions
 from gtvcvx.path import LambdaPath, lambda_path
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
+from gtvcvx.solvers.driver._options import check_positive
 
 _LOG = room_logger("model_selection")
 Scoring = Callable[[FloatArray, FloatArray], float]
@@ -188,10 +189,7 @@ class Shares:
     """
 
     def __init__(self, time_limit: float | None) -> None:
-        if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
-            raise ValueError(
-                f"time_limit: a positive finite number is expected, got {time_limit!r}"
-            )
+        check_positive("time_limit", time_limit)
         self._end = None if time_limit is None else now() + time_limit
 
     def of(self, count: int) -> float | None:

@@ -21,6 +21,7 @@ from gtvcvx.path._foresight import Foresight
 from gtvcvx.path._interpolation import Between, interpolated, nearest
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Record, Solution
+from gtvcvx.solvers.driver._options import check_positive
 from verify._display import aligned, few, fitted, html_block, html_curve, html_table
 from verify._interrupts import noticed
 
@@ -165,12 +166,11 @@ class LambdaPath:
         ------
         ValueError
             The range or ``finest`` is none, the path is empty, or there is no problem, or no time.
+        TypeError
+            ``time_limit`` is no number.
         """
         checked_range(first, last, finest)
-        if time_limit is not None and not (math.isfinite(time_limit) and time_limit > 0):
-            raise ValueError(
-                f"time_limit: a positive finite number is expected, got {time_limit!r}"
-            )
+        check_positive("time_limit", time_limit)
         end = math.inf if time_limit is None else now() + time_limit
         if not len(self):
             raise ValueError("the path is empty: there are no clusters")

@@ -74,6 +74,8 @@ def test_a_time_limit_is_positive(limit):
     path = lambda_path(line(), [1.0], rtol=1e-6)
     with pytest.raises(ValueError, match="time_limit: a positive finite number"):
         path.clusterings(1, 3, time_limit=limit)
+    with pytest.raises(TypeError, match="time_limit: a number is expected, got '1'"):
+        path.clusterings(1, 3, time_limit="1")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

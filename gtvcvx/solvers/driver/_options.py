@@ -41,8 +41,8 @@ class Options:
     atol: float | None = None
 
     def __post_init__(self) -> None:
-        _check_positive("rtol", self.rtol)
-        _check_positive("time_limit", self.time_limit)
+        check_positive("rtol", self.rtol)
+        check_positive("time_limit", self.time_limit)
         if self.atol is not None and not (_is_finite("atol", self.atol) and self.atol >= 0):
             raise ValueError(f"atol: a finite number >= 0 is expected, got {self.atol!r}")
         if self.max_iter is not None and (not is_integer(self.max_iter) or self.max_iter < 1):
@@ -87,7 +87,8 @@ class Options:
         )
 
 
-def _check_positive(name: str, value: float | None) -> None:
+def check_positive(name: str, value: float | None) -> None:
+    """Refuse, by name, what is neither a positive finite number nor None."""
     if value is not None and not (_is_finite(name, value) and value > 0):
         raise ValueError(f"{name}: a positive finite number is expected, got {value!r}")
 
