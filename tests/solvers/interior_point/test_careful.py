@@ -9,7 +9,7 @@ from gtvcvx.conic._scaled import solve_scaled
 from gtvcvx.solvers.driver import Limits, Run
 from gtvcvx.solvers.interior_point import _careful, _interior_point
 from gtvcvx.solvers.interior_point._careful import Careful
-from gtvcvx.solvers.interior_point._cost import ROUNDS_BEFORE_CARE, Alternative
+from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._program import Units
 from gtvcvx.solvers.interior_point._proof import proved
@@ -62,7 +62,7 @@ def test_the_default_solver_gives_way_to_it(monkeypatch):
     solution = problem.solve()
     assert solution.status == "optimal"
     assert solution.info["method"].endswith("interior point")
-    assert rounds == ["InteriorPoint"] * ROUNDS_BEFORE_CARE
+    assert rounds == ["InteriorPoint"] * 2
 
 
 def test_programs_that_are_too_large_or_unknown_are_left_to_clarabel(monkeypatch):
