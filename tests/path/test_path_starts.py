@@ -10,6 +10,7 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx import generators
 from gtvcvx.path import LambdaPath, lambda_path
+from gtvcvx.solvers._auto import CLUSTERS
 from gtvcvx.solvers.driver._schedule import DEFAULTS as SCHEDULE
 from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
@@ -119,3 +120,15 @@ def test_a_value_is_polished_once_where_nodes_are_unlabelled(penalty, monkeypatc
     path = lambda_path(problem, np.geomspace(2.0, 0.1, 8), rtol=1e-6)
     assert path.rel_gaps.max() <= 1e-6
     assert len(polishes) <= 10
+
+
+@pytest.mark.parametrize(("dim", "grows"), [(2, False), (30, True)])
+def test_few_nodes_grow_where_their_flows_have_many_coordinates(dim, grows):
+    rng = np.random.default_rng(4)
+    graph = generators.geometric(rng.random((80, 2)), 6)
+    points = rng.standard_normal((3, dim))[rng.integers(3, size=80)]
+    points += 0.3 * rng.standard_normal((80, dim))
+    problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(points), "l2")
+    path = lambda_path(problem, np.geomspace(8.0, 1.0, 6), rtol=1e-6)
+    assert path.rel_gaps.max() <= 1e-6
+    assert any(solution.info["method"] == CLUSTERS for solution in path) == grows

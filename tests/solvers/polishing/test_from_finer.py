@@ -26,7 +26,7 @@ LAMS = np.geomspace(0.05, 3.0, 8)
 
 @pytest.fixture(autouse=True)
 def small_problems_grow(monkeypatch):
-    monkeypatch.setattr("gtvcvx.path._solve.GROWING_NODES", 0)
+    monkeypatch.setattr("gtvcvx.path._solve.GROWING_FLOWS", 0)
 
 
 def points(n=60, d=2, penalty="l2", seed=2, jitter=0.0):
