@@ -46,6 +46,10 @@ class NewtonSettings:
     catching_up : int
         Steps with a factor after those, at most, that w takes after residuals and jumps: two are
         the rule.
+    lost : float
+        Share of a node's capacities that a step may miss more of its balance than expected. Beyond,
+        flows cannot make up for what rounding did, and points go far off for it, whatever it is
+        beside the gap of all nodes: capacities may differ by eight orders of magnitude.
     shift : float
         Share of the diagonal that is added to it once steps have to be refined: variables that are
         lost to rounding do not rest then, and what they miss is found. Not before, since what only
@@ -63,6 +67,7 @@ class NewtonSettings:
     short: float = 0.05
     balanced: float = 1e-2
     negligible: float = 0.05
+    lost: float = 1.0
     refinements: int = 40
     catching_up: int = 3
     shift: float = 3e-14
@@ -123,6 +128,7 @@ class Newton:
         self._system = NewtonSystem(problem, terms.sums, plan, X, node)
         self._resting = Resting(terms, problem.graph)
         self._degree = self._slopes.degree + self._flow.degree
+        self._room = _room(problem, bounded=self._flow.degree > 0)
         self.length, self.goal = 1.0, 0.0
         # Whether a step was refined, and whether some step has missed more than it should have.
         self._refined = self._doubtful = False
@@ -231,11 +237,19 @@ class Newton:
         slopes.move(self.length)
         flow.move(self.length)
         self._follow()
-        expected = (1.0 - self.length) * self.imbalance
+        expected, before = (1.0 - self.length) * self.imbalance, self._missing
         self._balance()
         straight = not (self._doubtful or flow.retracted)
-        if straight and self.imbalance > expected + self._enough:
+        if straight and (self.imbalance > expected + self._enough or self._lost(before)):
             self._doubt()
+
+    def _lost(self, before: FloatArray) -> bool:
+        """Say whether more is missing (n, d) somewhere than flows can make up for.
+
+        More than a step leaves of what was missing before it, that is.
+        """
+        lost = np.abs(self._missing - (1.0 - self.length) * before).max(axis=1)
+        return bool(np.any(lost > self._settings.lost * self._room))
 
     def _doubt(self) -> None:
         """Ask all steps from now on what they miss."""
@@ -333,6 +347,16 @@ class Newton:
 
     def _longest(self) -> float:
         return min(self._slopes.longest(), self._flow.longest())
+
+
+def _room(problem: GTVProblem, bounded: bool) -> FloatArray:
+    """Return what the flow may bring to each node, (n,): no end where it is not bounded.
+
+    Nor at nodes without neighbours, whose rows are all that makes up for anything.
+    """
+    ends, capacities = problem.graph.edges.ravel(), np.repeat(problem.capacities, 2)
+    room = np.bincount(ends, capacities, problem.graph.n_nodes)
+    return np.where((room > 0.0) & bounded, room, np.inf)
 
 
 def _weighed(left: FloatArray, scale: FloatArray) -> float:

@@ -253,3 +253,27 @@ def test_patience_does_not_end_where_values_overflow(seed):
     run = driven(gtv.GTVProblem(graph, each, "l1", 1000.0), rtol=1e-6)
     assert run.satisfied
     assert 40 < run.n_iter < 120
+
+
+def star_in_raw_units(seed, n=120, lam=1e-6):
+    """A row of five numbers in raw units at each node, and weights over eight decades."""
+    rng = np.random.default_rng(seed)
+    columns = [np.ones(n), rng.uniform(1930, 2060, n).round(), rng.lognormal(9.0, 1.2, n)]
+    X = np.stack([*columns, rng.uniform(0.0, 0.1, n), rng.lognormal(3.0, 1.0, n)], axis=1)
+    y = 1e5 + 5.0 * X[:, 2] + rng.normal(0.0, 3e4, n)
+    weights = 10.0 ** rng.uniform(-4.0, 4.0, n - 1)
+    graph = gtv.EmpiricalGraph(n, [(0, i) for i in range(1, n)], weights)
+    each = [gtv.SquaredLoss(X[i : i + 1], y[i : i + 1]) for i in range(n)]
+    return gtv.GTVProblem(graph, each, "l1", lam)
+
+
+@pytest.mark.parametrize(("seed", "n", "lam"), [(4, 120, 1e-6), (3, 242, 8e-5), (1, 60, 1e-7)])
+def test_no_more_is_lost_than_the_weakest_edges_make_up_for(seed, n, lam):
+    """The first steps lost balance to rounding, little beside the gap of all nodes together.
+
+    Where capacities are small points then went for 1e15: two of these got stuck, with 1.6e-3 left
+    of the first, and one took 32 iterations.
+    """
+    run = driven(star_in_raw_units(seed, n, lam), rtol=1e-6, atol=0.0)
+    assert run.satisfied
+    assert run.n_iter < 20
