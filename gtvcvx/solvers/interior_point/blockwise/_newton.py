@@ -47,9 +47,9 @@ class NewtonSettings:
         Steps with a factor after those, at most, that w takes after residuals and jumps: two are
         the rule.
     lost : float
-        Share of a node's capacities that a step may miss more of its balance than expected. Beyond,
-        flows cannot make up for what rounding did, and points go far off for it, whatever it is
-        beside the gap of all nodes: capacities may differ by eight orders of magnitude.
+        Share of a node's capacities that a step may miss of its balance before it is refined.
+        Beyond, flows cannot make up for what rounding did, and points go far off for it, however
+        little it is beside the gap of all nodes: capacities may differ by eight decades.
     shift : float
         Share of the diagonal that is added to it once steps have to be refined: variables that are
         lost to rounding do not rest then, and what they miss is found. Not before, since what only
@@ -237,19 +237,11 @@ class Newton:
         slopes.move(self.length)
         flow.move(self.length)
         self._follow()
-        expected, before = (1.0 - self.length) * self.imbalance, self._missing
+        expected = (1.0 - self.length) * self.imbalance
         self._balance()
         straight = not (self._doubtful or flow.retracted)
-        if straight and (self.imbalance > expected + self._enough or self._lost(before)):
+        if straight and self.imbalance > expected + self._enough:
             self._doubt()
-
-    def _lost(self, before: FloatArray) -> bool:
-        """Say whether more is missing (n, d) somewhere than flows can make up for.
-
-        More than a step leaves of what was missing before it, that is.
-        """
-        lost = np.abs(self._missing - (1.0 - self.length) * before).max(axis=1)
-        return bool(np.any(lost > self._settings.lost * self._room))
 
     def _doubt(self) -> None:
         """Ask all steps from now on what they miss."""
@@ -258,13 +250,21 @@ class Newton:
 
     def _direction(self) -> tuple[FloatArray, float]:
         """Return the step of w, and how long it may be."""
-        slopes, flow, settings = self._slopes, self._flow, self._settings
-        self._factorize(slopes.weights, flow.weights)
+        self._factorize(self._slopes.weights, self._flow.weights)
+        rough = not self._system.twofold
+        step = self._predicted_and_corrected()
+        if rough and self._system.twofold:
+            # What the corrector takes from the predictor was found with the rough factor.
+            step = self._predicted_and_corrected()
+        return step, min(1.0, self._settings.inside * self._longest())
+
+    def _predicted_and_corrected(self) -> FloatArray:
+        """Return the step of w with the factor as it is; it may become a better one on the way."""
+        settings = self._settings
         self._step(0.0, corrected=False)
         left = 1.0 - min(1.0, self._longest())
         aim = left**settings.power * self.gap if self.length >= settings.short else self.gap
-        step = self._step(aim / max(self._degree, 1.0), corrected=True)
-        return step, min(1.0, settings.inside * self._longest())
+        return self._step(aim / max(self._degree, 1.0), corrected=True)
 
     def _follow(self) -> None:
         """Take residuals and jumps after a step.
@@ -283,9 +283,7 @@ class Newton:
         """Return the step of w towards mu; the dual variables remember theirs."""
         slopes, flow = self._slopes.offset(mu, corrected), self._flow.offset(mu, corrected)
         move = self._system.move(-self._missing - self._system.gathered(slopes, flow))
-        # What is put back into balls hides what a step has missed: it is asked each time.
-        asked = self._doubtful or isinstance(self._flow, Powers)
-        left = self._take(move, corrected and asked)
+        left = self._take(move, corrected)
         if left is not None and (self._doubtful or self._missed(left)):
             move = self._refine(move, left)
         self._row_step, self._jump_step = move.rows, move.jumps
@@ -313,8 +311,12 @@ class Newton:
         return np.asarray(np.where(scale > 0.0, scale, 1.0))
 
     def _missed(self, left: FloatArray) -> bool:
-        """Say whether a step that leaves so much missing (n, d) misses more than enough."""
-        return not _weighed(left, self._scale) <= self._enough
+        """Say whether a step that leaves so much missing (n, d) misses more than enough.
+
+        All nodes together, or one of them more than flows can make up for.
+        """
+        lost = np.abs(left).max(axis=1) > self._settings.lost * self._room
+        return bool(np.any(lost)) or not _weighed(left, self._scale) <= self._enough
 
     def _refine(self, move: Move, left: FloatArray) -> Move:
         """Return the step again, such that it leaves no more than enough missing if that goes."""
@@ -339,11 +341,17 @@ class Newton:
             idle = 0 if size < least or not self._system.twofold else idle + 1
             if size < least:
                 best, least = move, size
-            if size <= self._enough or idle >= settings.idle:
+            if self._settled(tries, left, size) or idle >= settings.idle:
                 break
         if best is not move:
             self._take(best)
         return best
+
+    def _settled(self, tries: int, left: FloatArray, size: float) -> bool:
+        """Say whether a step misses little enough: all nodes together, if no better factor fits."""
+        if tries >= self._settings.rough and not self._system.twofold:
+            return size <= self._enough
+        return not self._missed(left)
 
     def _longest(self) -> float:
         return min(self._slopes.longest(), self._flow.longest())

@@ -277,3 +277,46 @@ def test_no_more_is_lost_than_the_weakest_edges_make_up_for(seed, n, lam):
     run = driven(star_in_raw_units(seed, n, lam), rtol=1e-6, atol=0.0)
     assert run.satisfied
     assert run.n_iter < 20
+
+
+def counts_in_raw_units(seed, n=20, d=12):
+    """More columns than rows at each node, under a p-norm."""
+    rng = np.random.default_rng(seed)
+    mean, std = RAW[np.arange(d) % len(RAW)].T
+    X = mean + std * rng.standard_normal((n, 6, d))
+    losses = gtv.PoissonLoss.stack(X, rng.poisson(1.0, (n, 6)).astype(float))
+    graph = gtv.generators.nearest_neighbours(rng.random((n, 2)), 5)
+    return gtv.GTVProblem(graph, losses, gtv.penalties.PNorm(3.0), 1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_counts_beside_weak_edges_keep_their_balance(seed):
+    """Two of these got stuck, and one took 33 iterations."""
+    run = driven(counts_in_raw_units(seed), rtol=1e-6)
+    assert run.satisfied
+    assert run.n_iter < 30
+
+
+def test_predictors_and_correctors_are_of_the_same_factor(monkeypatch):
+    """A predictor of 1e23, by doubles, was in a corrector by twice the digits (F8 20264501/68).
+
+    Residuals were no longer those of the point from that step on.
+    """
+    factors, step = [], Newton._step
+    pairs, direction = [], Newton._direction
+
+    def noted(self, mu, corrected):
+        found = step(self, mu, corrected)
+        factors.append(self._system.twofold)
+        return found
+
+    def paired(self):
+        found = direction(self)
+        pairs.append(tuple(factors[-2:]))
+        return found
+
+    monkeypatch.setattr(Newton, "_step", noted)
+    monkeypatch.setattr(Newton, "_direction", paired)
+    driven(counts_in_raw_units(2), rtol=1e-6)
+    assert (True, True) in pairs
+    assert (False, True) not in pairs
