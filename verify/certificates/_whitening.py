@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from verify._arrays import FloatArray
-from verify.instance._batched import eigh
+from verify.instance._batched import eigh, inverse_roots
 from verify.instance._blocks import Part
 
 # Eigenvalues of squares that are less than that, relative to the largest, are rounding, and take
@@ -133,8 +133,7 @@ def frames(
     n, d : int
     """
     out = np.broadcast_to(np.eye(d), (n, d, d)) if start is None else start
-    length = np.sqrt(np.einsum("njj->nj", squares(out)))
-    out = out / np.where(length > 0, length, 1.0)[:, None, :]
+    out = out / _lengths(squares(out))[:, None, :]
     for last in (False, True):  # a second time for what rounding of squares has left of the first
         values, vectors = eigh(squares(out))
         top = np.maximum(values[:, -1:], 0)
@@ -142,6 +141,32 @@ def frames(
         inverse = np.where(values > UNSEEN * top, 1 / scale, 0.0) if last else 1 / scale
         out = out @ (vectors * inverse[:, None, :])
     return out
+
+
+def graded_frames(
+    squares: Callable[[FloatArray], FloatArray], n: int, d: int, start: FloatArray
+) -> FloatArray:
+    """Return T (n, d, d) with T_i^T G_i T_i = 1 where eigenvalues are beyond the digits of doubles.
+
+    Columns go from where G is large to where it is small, and what is added to them is only what
+    comes before: so a balance has digits of its own in each of them. Between alike columns, as
+    `frames` may have them in the end, it would have those of the largest.
+    """
+    out = start / _lengths(squares(start))[:, None, :]
+    values, vectors = eigh(squares(out))
+    values, vectors = values[:, ::-1], vectors[:, :, ::-1]
+    top = np.maximum(values[:, :1], 0.0)
+    out = out @ (vectors / np.sqrt(np.maximum(values, ROUNDED * top + TINY))[:, None, :])
+    own = squares(out)
+    seen = np.einsum("njj->nj", own) > UNSEEN
+    out = np.where(seen[:, None, :], out / _lengths(own)[:, None, :], 0.0)
+    return out @ inverse_roots(squares(out))
+
+
+def _lengths(squares: FloatArray) -> FloatArray:
+    """Return the roots of the diagonals, ones in place of zeros, (n, d)."""
+    length = np.sqrt(np.einsum("njj->nj", squares))
+    return np.where(length > 0, length, 1.0)
 
 
 def row_squares(parts: list[Part], weights: list[FloatArray]) -> Callable[[FloatArray], FloatArray]:

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from verify._arrays import FloatArray, IntArray
+from verify._arrays import BoolArray, FloatArray, IntArray
 from verify._deadline import look
 from verify.instance._functions import Function
 
@@ -176,6 +176,16 @@ class Part(Blocks):
     def __init__(self, blocks: Blocks, function: Function, equation: bool = False) -> None:
         super().__init__(blocks.node, blocks.x, blocks.n, blocks.d)
         self.function, self.equation = function, equation
+
+    def among(self, nodes: BoolArray) -> Part:
+        """Return the part of some nodes (n,), which are numbered anew."""
+        rows = np.flatnonzero(nodes[self.node])
+        x = None if self.x is None else self.x[rows]
+        number = np.cumsum(nodes) - 1
+        blocks = Blocks(number[self.node[rows]], x, int(nodes.sum()), self.d)
+        out = Part(blocks, self.function.among(rows, self.shape), self.equation)
+        out.units = self.units
+        return out
 
     def value(self, w: FloatArray) -> float:
         """Return the sum at w (n, d)."""

@@ -6,10 +6,13 @@ h(z) + h*(r) - r z >= 0 in a form without cancellation.
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 import numpy as np
 from scipy.special import expit, log_expit
 
-from verify._arrays import BoolArray, FloatArray
+from verify._arrays import BoolArray, FloatArray, IntArray
 
 
 class Function:
@@ -83,6 +86,14 @@ class Function:
         above = margin * np.where(self.lo == 0, short, length)
         below = margin * np.where(self.hi == 0, short, length)
         return np.clip(r, self.lo + above, self.hi - below)
+
+    def among(self, rows: IntArray, shape: tuple[int, ...]) -> Self:
+        """Return the function of some rows; its arrays broadcast to the shape."""
+        out = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray) and value.ndim:
+                setattr(out, name, np.broadcast_to(value, shape)[rows])
+        return out
 
     def size(self) -> FloatArray:
         """Return the larger of the finite ends in absolute value."""

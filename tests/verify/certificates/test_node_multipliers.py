@@ -168,3 +168,29 @@ def test_rows_of_huge_units_do_not_keep_multipliers_of_coordinates_from_their_en
     gap = sum(p.gaps(r, w[None]).sum() for p, r in zip(parts, found, strict=True))
     known = sum(p.gaps(r, w[None]).sum() for p, r in zip(parts, [r, other[None]], strict=True))
     assert gap < 2 * known + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_ridge_does_beside_hinges_of_huge_features_is_not_lost(seed: int) -> None:
+    """Five hinges at their margins and nine that are decided, beside 14 coordinates of a ridge.
+
+    At the optimum, where no gap is left; rounding of the rows' curvatures left 1e-4.
+    """
+    rng = np.random.default_rng(seed)
+    n, m, kinks, mu = 8, 14, 5, 0.01
+    node = np.repeat(np.arange(n), m)
+    X, y = 1e5 * rng.standard_normal((n * m, m)), rng.choice([-1.0, 1.0], n * m)
+    at_margin = np.tile(np.arange(m) < kinks, n)
+    margin = np.where(at_margin, 1.0, rng.uniform(-1.0, 3.0, n * m))
+    w = np.array([np.linalg.solve(X[node == i], (y * margin)[node == i]) for i in range(n)])
+    free = np.where(at_margin, rng.uniform(0.1, 0.9, n * m), np.where(margin < 1, 1.0, 0.0))
+    terms: list[Data] = [
+        {"kind": "hinge", "node": node, "X": X, "y": y},
+        {"kind": "ridge", "node": np.arange(n), "mu": np.full(n, mu)},
+    ]
+    rows, ridge = load({**instance(0, "point", "l2", "empty", n, m), "terms": terms}).parts
+    target = rows.pull(-y * free / m) + mu * w
+    found = node_multipliers([rows, ridge], w, target, 1e-14)
+    error = rows.pull(found[0]) + ridge.pull(found[1]) - target
+    assert np.abs(error).max() < 1e-7
+    assert rows.gaps(found[0], w).sum() + ridge.gaps(found[1], w).sum() < 1e-10
