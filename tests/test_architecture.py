@@ -27,7 +27,7 @@ GTVCVX = (
     ("losses/node",),  # the convex problem of one node, compiled
     ("losses/batched/_doubt",),  # what rounding leaves open
     ("losses/batched/_base", "losses/batched/_terms"),
-    ("losses/batched/_thin",),  # diagonals and few rows
+    ("losses/batched/_thin", "losses/batched/_spectrum"),  # diagonals and few rows; their spectra
     ("losses/batched/_squared",),  # what quadratic models of others are made of
     ("losses/batched/_ridged",),  # the same beside ridges
     ("losses/batched/composite", "losses/batched/multinomial"),  # sums of terms

@@ -372,3 +372,37 @@ def test_multipliers_beyond_an_end_at_zero_pair_with_predictions_of_solutions():
         least = loss.value(near) - s @ near + s @ far - loss.value(far)
         assert least > 0.9e6 * wrong
         assert gap[0] + more >= least
+
+
+@pytest.mark.parametrize("scale", [1e12, 1.7e18])
+def test_an_intercept_beside_times_in_nanoseconds_explains_what_it_explains(scale: float) -> None:
+    """It is less than a last digit of theirs; bounds were 2e-6 above the optimum, which is 0."""
+    rng = np.random.default_rng(3)
+    n, m = 5, 6
+    X = np.stack([np.ones((n, m)), scale * (1.0 + 2e-4 * rng.standard_normal((n, m)))], axis=-1)
+    losses = gtv.SquaredLoss.stack(X, X @ [3.0, 2.0 / scale])
+    p = gtv.GTVProblem(gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)]), losses, "l1", 1.0)
+    optimum = p.value(np.tile([3.0, 2.0 / scale], (n, 1)))
+    zero = np.zeros((n - 1, 2))
+    assert p.lower_bound(zero)[0] <= optimum
+    assert p.dual_value(zero) <= optimum + 1e-20
+    w = np.tile([0.0, 5.0 / scale], (n, 1))
+    assert p.bounds.gap(w, zero)[0].total >= p.value(w) - optimum > 1e-7
+
+
+def test_a_ridge_beside_features_of_1e12_is_no_rounding() -> None:
+    """Two rows, four coordinates: a point along what only the ridge sees costs what it costs."""
+    rng = np.random.default_rng(3)
+    n, mu = 4, 1e-3
+    X, y = 1e12 * rng.standard_normal((n, 2, 4)), rng.standard_normal((n, 2))
+    losses = gtv.SquaredLoss.stack(X, y) + stacked_from_terms(
+        [{"kind": "ridge", "node": np.arange(n), "mu": np.full((n, 4), mu)}], 4
+    )
+    p = gtv.GTVProblem(gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)]), losses, "l1", 1.0)
+    w = 1e3 * rng.standard_normal((n, 4))
+    for i in range(n):
+        rows = np.linalg.qr(X[i].T)[0]
+        for _ in range(2):
+            w[i] -= rows @ (rows.T @ w[i])
+    zero = np.zeros((n - 1, 4))
+    assert p.bounds.gap(w, zero)[0].total >= p.value(w) - p.value(0.0 * w)

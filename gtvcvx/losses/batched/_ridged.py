@@ -17,7 +17,8 @@ from gtvcvx.losses.batched._base import (
     ThinForm,
 )
 from gtvcvx.losses.batched._doubt import SUM_ULPS, Doubt, widened
-from gtvcvx.losses.batched._squared import EPS, BatchedSquared
+from gtvcvx.losses.batched._spectrum import EPS
+from gtvcvx.losses.batched._squared import BatchedSquared
 from gtvcvx.losses.batched._terms import WEIGHT, Term, coefficients, row_counts, selected
 from gtvcvx.losses.batched._thin import pays
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import pieces
 from gtvcvx._lazy import cp, sp
 from gtvcvx._pieces import gram
@@ -22,30 +22,10 @@ from gtvcvx.losses.batched._base import (
     ThinForm,
 )
 from gtvcvx.losses.batched._doubt import SUM_ULPS, Doubt, widened
+from gtvcvx.losses.batched._spectrum import EPS, Spectrum, rounded, weak_directions
 
-EPS = float(np.finfo(np.float64).eps)
 # Entries of the X_i that are decomposed between two looks at the clock.
 PIECE = 1_000_000
-
-
-class _Spectrum(NamedTuple):
-    """What the singular value decompositions of the X_i give; directions: see FLOW_TOLERANCE.
-
-    The right singular vectors of node i are rows ``indptr[i] .. indptr[i + 1] - 1``, as many as
-    X_i has rows, or columns if these are fewer.
-    """
-
-    indptr: IntArray  # (k + 1,)
-    vectors: FloatArray  # (M, d), right singular vectors of X_i
-    curvature: FloatArray  # (M,), their eigenvalues of Q_i
-    inverse: FloatArray  # (M,), roots of those of pinv(2 Q_i), zero off the strong directions
-    targets: FloatArray  # (M,), sqrt(2/m) U^T y: what the rows sqrt(curvature) V^T aim at
-    strong: BoolArray  # (M,)
-    full: BoolArray  # (k,), nodes whose strong directions are all there are
-    centre: FloatArray  # (k, d), least-squares solution within the strong directions
-    minimizer: FloatArray  # (k, d), least-squares solution of least norm
-    minimum: FloatArray  # (k,), its loss
-    weak: FloatArray  # (N, q), left singular vectors of weak directions; q = 0 if there are none
 
 
 class BatchedSquared(BatchedLoss):
@@ -87,7 +67,7 @@ class BatchedSquared(BatchedLoss):
         return self._per_node(self.X * self.y[:, None]) * (2.0 / self._counts)[:, None]
 
     @cached_property
-    def _spectrum(self) -> _Spectrum:
+    def _spectrum(self) -> Spectrum:
         """Singular value decompositions X_i = U S V^T, as far as conjugates and gaps need them."""
         k, d = self.n_nodes, self.dim
         ranks = np.minimum(self._counts, d)
@@ -101,12 +81,15 @@ class BatchedSquared(BatchedLoss):
             count, y = rows.shape[1], self.y[rows]
             U, sigma, basis = np.linalg.svd(self.X[rows], full_matrices=False)
             strong = sigma > FLOW_TOLERANCE * sigma[:, :1]
-            nonzero = sigma > 8.0 * max(count, d) * EPS * sigma[:, :1]
+            nonzero = sigma > rounded(count, d) * sigma[:, :1]
             inverse = np.divide(1.0, sigma, out=np.zeros_like(sigma), where=nonzero)
             explained = np.einsum("bmr,bm->br", U, y) * nonzero
-            if (nonzero & ~strong).any():
+            off = np.zeros_like(U)
+            if (short := ~strong.all(axis=1)).any():
+                off[short] = weak_directions(self.X[rows[short]], U[short] * strong[short, None, :])
+            if off.any():
                 weak = weak if weak.shape[1] else np.zeros((len(self.y), ranks.max()))
-                weak[rows, : sigma.shape[1]] = U * (nonzero & ~strong)[:, None, :]
+                weak[rows, : sigma.shape[1]] = off
             at = indptr[nodes][:, None] + np.arange(sigma.shape[1])
             vectors[at], strong_rows[at] = basis, strong
             curvature[at] = (2.0 / count) * (sigma * nonzero) ** 2
@@ -115,10 +98,11 @@ class BatchedSquared(BatchedLoss):
             full[nodes] = strong.sum(axis=1) == d
             centre[nodes] = np.einsum("brd,br->bd", basis, inverse * explained * strong)
             minimizer[nodes] = np.einsum("brd,br->bd", basis, inverse * explained)
-            remainder = y - np.einsum("bmr,br->bm", U, explained)
+            remainder = y - np.einsum("bmr,br->bm", U, explained * strong)
+            remainder -= np.einsum("bmr,bnr,bn->bm", off, off, y)
             minimum[nodes] = np.sum(remainder**2, axis=1) / count
         weak = weak[:, weak.any(axis=0)]
-        return _Spectrum(
+        return Spectrum(
             *(indptr, vectors, curvature, inverses, targets, strong_rows, full),
             *(centre, minimizer, minimum, weak),
         )
