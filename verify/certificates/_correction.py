@@ -21,7 +21,10 @@ from verify.certificates._step import DualPoint, Metric, Step, balance
 from verify.instance._blocks import Part
 from verify.instance._instance import Instance
 
-ROUNDS = 6  # steps, each with a factorization; two or three are the rule
+ROUNDS = 6  # steps, each with a factorization; two or three are the rule,
+# more where decided rows grow into multipliers. Where a step asks one to leave its interval instead
+# of growing into it, its room is so much less from then on.
+GROWING_ROUNDS, LESS = 24, 0.3
 # What is put back keeps this share of the interval or capacity away from the end, so that rounding
 # has room in both directions. It costs as much of the gap at most.
 MARGIN = 1e-12
@@ -53,25 +56,41 @@ class Correction:
         The point.
     active : ndarray of bool, shape (m,)
         Edges whose flow may move.
+    growing : bool
+        Whether multipliers of decided rows, next to nothing, may become as large as the balance
+        needs: that costs a logarithm, where a model by their curvature has them stay where they
+        are.
     """
 
-    def __init__(self, inst: Instance, parts: list[Part], w: FloatArray, active: BoolArray) -> None:
+    def __init__(
+        self,
+        inst: Instance,
+        parts: list[Part],
+        w: FloatArray,
+        active: BoolArray,
+        growing: bool = False,
+    ) -> None:
         self.inst, self.parts = inst, parts
         self.active: BoolArray = active & (inst.cap > 0)
         self.value = abs(inst.value(w))
         self._ends = abs(inst.incidence)
+        self._rounds = GROWING_ROUNDS if growing else ROUNDS
+        self._growth = [np.full(part.shape, float(growing)) for part in parts]
 
     def run(self, point: DualPoint, expired: Callable[[], bool]) -> DualPoint:
         """Return a dual point that is balanced up to rounding, or better balanced than before."""
         point = self._inside(point)
-        for _ in range(ROUNDS):
+        for _ in range(self._rounds):
             missing = np.abs(balance(self.inst, self.parts, point))
             if (missing <= ROUNDED * self._size(point)).all() or expired():
                 break
             change = self._change(point)
             if not change.finite:
                 break
-            point = self._inside(point.plus(change))
+            moved = point.plus(change)
+            point = self._inside(moved)
+            for growth, r, inside in zip(self._growth, moved.r, point.r, strict=True):
+                growth *= np.where(r == inside, 1.0, LESS)
         return point
 
     def polish(self, point: DualPoint) -> Step:
@@ -88,8 +107,7 @@ class Correction:
         Whatever has room for that is alike, be it for a millionth of the gradients or for all of
         them: squares of such rooms, side by side, are lost in the rounding of the factors.
         """
-        enough = np.abs(rest).sum(axis=0)
-        return Step(self.inst, self.parts, self._metric(point, MARGIN, enough))
+        return Step(self.inst, self.parts, self._metric(point, MARGIN, rest))
 
     def _change(self, point: DualPoint) -> DualPoint:
         """Return the least change that makes up the balance of a point."""
@@ -132,19 +150,25 @@ class Correction:
             out += part.pull_sizes(r)
         return np.maximum(out, LEAST_SIZE * out.max(axis=0, initial=0.0))
 
-    def _metric(self, point: DualPoint, least: float, enough: FloatArray | None = None) -> Metric:
+    def _metric(self, point: DualPoint, least: float, given: FloatArray | None = None) -> Metric:
         """Return the weights at a point, where that share counts as room at least.
 
-        Nor does more room count than takes `enough`, (d,), of the balance, where that is given.
+        Where a rest (n, d) of the balance is given, no more room counts than takes all of it.
         """
         inst = self.inst
+        rest = np.abs(balance(inst, self.parts, point) if given is None else given)
+        enough = None if given is None else rest.sum(axis=0)
         entries = point.u.size + sum(r.size for r in point.r) + 1
         barrier = max(BARRIER * self.value / entries, LEAST_BARRIER)
         rows, most = [], np.zeros(inst.d)
-        for part, r, length in zip(self.parts, point.r, self._own(point), strict=True):
+        lengths = self._own(point)
+        for part, r, length, growth in zip(self.parts, point.r, lengths, self._growth, strict=True):
             # Coordinates have different units.
             typical = np.abs(r) + 1e-3 * np.abs(r).max(axis=0, initial=0.0)
             weights = interval_weights(part, r, typical, barrier, least, length)
+            if part.function.entropic and growth.any():
+                grown = growth * part.function.growth(part.least_for(rest))
+                weights = np.where(weights > 0.0, np.maximum(weights, grown), weights)
             if enough is not None:
                 taken = part.least_for(np.broadcast_to(enough, (inst.n, inst.d)))
                 weights = np.minimum(weights, limited(taken, barrier))

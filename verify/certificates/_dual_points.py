@@ -195,12 +195,14 @@ class DualSearch:
         suffices = given.lower >= value - self.rtol * max(1.0, abs(value))
         if suffices:
             yield given
-        for slopes in (False, True):
+        for slopes, growing in ((False, False), (False, True), (True, False)):
             if self.clock.expired():
                 break
+            if growing and not repair.may_grow:
+                continue
             with overflowing():
                 start = repair.with_slopes(given.flow) if slopes else given.flow.parts
-                corrected = repair.corrected(given.flow, start)
+                corrected = repair.corrected(given.flow, start, growing)
             if corrected is None:
                 self.notes.append("the problem is too large for corrections of its flow")
                 break

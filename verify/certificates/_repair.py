@@ -150,6 +150,11 @@ class Repair:
         if self.large and not diagonal(self.parts, inst.d):
             raise MemoryError("a matrix (d, d) for each node takes too much memory")
 
+    @property
+    def may_grow(self) -> bool:
+        """Whether there are rows whose multipliers may grow, see `Correction`."""
+        return any(part.function.entropic for part in self.parts)
+
     def given(self, u: FloatArray) -> FloatFlow:
         """Return u inside the capacities, with multipliers that conserve it where they can."""
         u = np.where(self.active[:, None], u / self.units, 0.0)
@@ -173,7 +178,10 @@ class Repair:
         return out
 
     def corrected(
-        self, given: FloatFlow, start: list[FloatArray] | None = None
+        self,
+        given: FloatFlow,
+        start: list[FloatArray] | None = None,
+        growing: bool = False,
     ) -> FloatFlow | None:
         """Return flow and multipliers corrected together; None where that takes too long.
 
@@ -182,6 +190,8 @@ class Repair:
         given : FloatFlow
         start : list of ndarray, optional
             Multipliers per part to start from, by default those given.
+        growing : bool
+            Whether those of decided rows may grow, see `Correction`.
 
         Raises
         ------
@@ -196,7 +206,7 @@ class Repair:
 
         if self.large or over():
             return None
-        correction = Correction(inst, self.parts, self.w, self.active)
+        correction = Correction(inst, self.parts, self.w, self.active, growing)
         found = correction.run(DualPoint(given.u / self.units, start or given.parts), over)
 
         def absorbing(make: Callable[[DualPoint], Step]) -> Absorb:

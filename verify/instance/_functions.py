@@ -14,6 +14,8 @@ from scipy.special import expit, log_expit
 
 from verify._arrays import BoolArray, FloatArray, IntArray
 
+LOGARITHM = 8.0  # of p/q, roughly, where p is what has grown
+
 
 class Function:
     """Base of the functions, all arrays of one shape.
@@ -28,9 +30,12 @@ class Function:
         Second derivative of h* where that is constant, else zero.
     reach : float
         Changes of z up to this are small for a quadratic model of h.
+    entropic : bool
+        Whether h* has a term p ln(p).
     """
 
     reach = np.inf
+    entropic = False
 
     def __init__(self, y: FloatArray, lo: FloatArray, hi: FloatArray) -> None:
         self.y, self.lo, self.hi = y, lo, hi
@@ -65,6 +70,14 @@ class Function:
     def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
         """Return h(z) + h*(r) - r z."""
         raise NotImplementedError
+
+    def growth(self, change: FloatArray) -> FloatArray:
+        """Return weights, beside `stiffness`, of multipliers that may grow by as much from zero.
+
+        Where h* has a term p ln(p) that costs no more than a logarithm times the change, however
+        small p is: a model by the curvature 1/p of p = 1e-25 would cost 1e25 times its square.
+        """
+        return np.minimum(change, 0.01 * (self.hi - self.lo)) / LOGARITHM
 
     def kink_distance(self, z: FloatArray) -> FloatArray:
         """Return how far z is beyond the points where h' is inside the interval, signed."""
@@ -165,6 +178,7 @@ class Exponential(Function):
     """(1/m) (f(z) - y z): h' = p/m - y/m with p = f'(z), and h*(r) = f*(m r + y)/m."""
 
     reach = 1.0
+    entropic = True
 
     def __init__(self, y: FloatArray, m: FloatArray, lo: FloatArray, hi: FloatArray) -> None:
         super().__init__(y, lo, hi)
@@ -235,6 +249,7 @@ class Multinomial(Function):
     """
 
     reach = 1.0
+    entropic = True
 
     def __init__(self, m: FloatArray, others: int) -> None:
         super().__init__(np.zeros(len(m)), np.zeros(len(m)), 1 / m)

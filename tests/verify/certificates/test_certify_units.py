@@ -160,3 +160,42 @@ def test_what_rounding_misses_is_made_up_where_there_is_room_for_it(seed: int) -
     found = problem.solve(rtol=1e-6)
     certificate = verify.certify(problem, found.w, found.u, rtol=1e-6, search=False)
     assert certificate.status == "CERTIFIED", certificate.reason
+
+
+def test_multipliers_of_decided_rows_grow_into_what_inhabitants_need() -> None:
+    """An intercept beside inhabitants, and capacities of 1e-4: gradients are 1e12 times as large.
+
+    Multipliers of rows that are decided, 1e-20, have to take 1e-12 of what is missing; held where
+    they were they left it to edges that were full: 1.1e-2 of a gap of 8e-8 in w and u.
+    """
+    rng = np.random.default_rng(32)
+    n, m = 4, 4
+    X = np.stack([np.ones((n, m)), 1e8 * rng.lognormal(0, 1, (n, m))], axis=-1)
+    true = rng.standard_normal((3, 2)) / [1.0, 1e8]
+    z = np.einsum("imd,id->im", X, true[np.arange(n) * 3 // n]) + rng.logistic(size=(n, m))
+    node = np.repeat(np.arange(n), m)
+    rows: Data = {"kind": "logistic", "node": node, "X": X.reshape(-1, 2), "y": 1.0 * (z > 0)}
+    data: Data = {
+        "schema": "gtv-problem/1",
+        "n_nodes": n,
+        "dim": 2,
+        "edges": np.array([[0, 1], [1, 2], [2, 3]]),
+        "weights": 10 ** rng.uniform(-1, 1, n - 1),
+        "lam": 3e-4,
+        "penalty": {"kind": "linf"},
+        "terms": [rows | {"y": rows["y"].ravel()}],
+    }
+    w = [
+        [73.684418439907063, -3.2055726104912280e-07],
+        [-16.726777786979017, -2.7411555707896915e-07],
+        [-16.726781640666339, 1.7680097465495214e-07],
+        [-16.726777567142349, 6.2811912619518963e-07],
+    ]
+    u = [
+        [1.1867426678814089e-04, 4.8980724490503265e-19],
+        [1.1867360286088252e-04, -2.0454701156732763e-06],
+        [-5.1687500904774170e-11, -2.4618465655145913e-06],
+    ]
+    certificate = verify.certify(data, w, u, search=False)
+    assert certificate.status == "CERTIFIED", certificate.reason
+    assert certificate.rel_gap < 2e-7
