@@ -10,8 +10,8 @@ digits and tumours at least as well as k-means and Ward, in whatever units these
 which they cannot. It loses on standardized irises, whose two kinds touch where they are dense, and
 by some points on round blobs that overlap or differ in size, which k-means is made for. Rings break
 before they are told apart in half of the samples; HDBSCAN finds them all. Not told the number, it
-often finds another one. And the units of columns matter more than the method: no default scales
-them.
+finds clusters that stand out, rings among them, and misses small ones that touch large ones. And
+the units of columns matter more than the method: no default scales them.
 """
 
 # gallery: --real iris wine --generated moons unbalanced --seeds 2

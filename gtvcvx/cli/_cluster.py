@@ -220,7 +220,7 @@ def _why(args: Namespace) -> str:
         return "as given"
     if args.n_clusters is not None:
         return f"for {counted(args.n_clusters, 'cluster')}"
-    return "for the most stable number of clusters"
+    return "for the most stable number of clusters" if args.edges else "for clusters that stand out"
 
 
 def _clusters(estimator: Any, points: Points, solution: Solution) -> Clusters:

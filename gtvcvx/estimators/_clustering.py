@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, is_integer
 from gtvcvx.estimators._clusterpath import ClusteringPath, PathBuilder, cluster_labels
+from gtvcvx.estimators._doubts import warn_of_number, warn_of_one
 from gtvcvx.estimators._grouping import Grouping
 from gtvcvx.estimators._linkage import linkage
+from gtvcvx.estimators._necks import Necks
 from gtvcvx.estimators._point_graph import point_graph, spread_of
-from gtvcvx.estimators._search import COVERED, Found, Wanted, found_clusters
+from gtvcvx.estimators._search import Found, Wanted, found_clusters
 from gtvcvx.estimators._solving import Solving
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import PointLoss
@@ -46,7 +48,7 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         Instead of ``lam``: a lambda with this number of clusters is looked for, so large that few
         points are outliers. If there is none, because several fuse at once, the nearest number is
         taken, with a warning.
-        Default, if there is no ``lam`` either: the most stable number, see Notes.
+        Default, if there is no ``lam`` either: as many as stand out, which may be one, see Notes.
     min_cluster_size : int, optional
         Fused points count as a cluster if there are at least so many. Default: a fifth of the mean
         size n / n_clusters (less if that gives no ``n_clusters`` clusters); n / 20, but at least 5
@@ -89,14 +91,15 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         Cluster of each point.
     n_clusters_ : int
     converged_ : bool
-        Whether there are ``n_clusters`` clusters, or a stable number, and the gap is small enough.
+        Whether there are ``n_clusters`` clusters, or several that stand out, and the gap is small
+        enough.
     min_cluster_size_ : int
         The one that was used.
     outliers_ : ndarray of bool, shape (n,)
         Points that belong to no cluster, or were joined.
     fused_ : ndarray of int64, shape (n,)
         Sets of fused points, of any size: centres are taken for one if they differ by up to 1e-3
-        times the spread of the data.
+        times the spread of the data. Where the number was looked for, a cluster may be several.
     cluster_centers_ : ndarray, shape (n_clusters_, d)
         Centres of the clusters, in units of X. They are drawn towards one another, the more the
         larger lambda is; the means of the clusters' points are not.
@@ -118,22 +121,32 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
     -----
     sklearn.exceptions.ConvergenceWarning
         The gap is larger than rtol allows, or no lambda with ``n_clusters`` clusters was found; or,
-        without ``n_clusters`` and ``lam``, no number above 1 is stable, and there is one cluster.
+        without ``n_clusters`` and ``lam``, no clusters stand out, and there is one.
 
     Notes
     -----
     By default A_ij = c exp(-||x_i - x_j||^2 / (2 h_i h_j)) for neighbours [CL], with h_i the median
     length of the edges at i; c is such that lambda has no unit. Equal points always have one label.
 
-    Without ``n_clusters`` and ``lam``, the number k is taken that lasts longest on the scale of log
-    lambda, relative to the square root of log((k + 1) / k), among those with at least 90% of the
-    points in clusters. It is a heuristic: where you know the number, give it.
+    Without ``n_clusters`` and ``lam``, the clusters are taken that stand out: in a partition with
+    at least 90% of the points in clusters, others are joined to a neighbour, and of all lambda that
+    are tried the largest number that is left counts. A cluster stands out if its neck N, the pairs
+    of neighbours across its border (n / 20 neighbours, at least 10, at most 50), is narrower than
+    its body B, the most pairs across a surface inside it, which has m points:
+
+    .. math:: N / B + 2 / \sqrt{m} \le \min(0.4 + 0.15 \delta, 1.25)
+
+    with the intrinsic dimension delta of the data [LB]; or if its distance to all other points is
+    1.5 times the longest step within it. Of samples without structure 95% are one cluster then.
+    It is a heuristic: where you know the number, give it. On a ``graph`` that is given, the number
+    k lasts longest on the scale of log lambda, relative to the square root of log((k + 1) / k).
 
     References
     ----------
     [SON] Lindsten, Ohlsson, Ljung, "Clustering using sum-of-norms regularization", IEEE SSP 2011.
     [H] Hocking, Joulin, Bach, Vert, "Clusterpath", ICML 2011. [CL] Chi, Lange, "Splitting methods
-    for convex clustering", Journal of Computational and Graphical Statistics 24(4), 2015.
+    for convex clustering", Journal of Computational and Graphical Statistics 24(4), 2015. [LB]
+    Levina, Bickel, "Maximum likelihood estimation of intrinsic dimension", NIPS 2004.
 
     Examples
     --------
@@ -190,6 +203,8 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         scaling = self._read(validate_data(self, X, dtype=np.float64))
         wanted = self._wanted()
         self.graph_ = self._chosen_graph(graph)
+        if wanted is not None and graph is None:
+            wanted = replace(wanted, necks=lambda: Necks(self._points, self.graph_))
         lam = 1.0 if self.lam is None else self.lam
         self.problem_ = GTVProblem(self.graph_, PointLoss.stack(self._points), self.penalty, lam)
         solving = self._solving(self.rtol)
@@ -197,7 +212,9 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         self.lam_, self.solution_, self.fused_ = found.lam, found.solution, found.partition
         self.min_cluster_size_ = found.least
         self.problem_ = self.problem_.with_lam(self.lam_)
-        groups = Grouping.of(found.partition, found.solution.w, found.least, not self.noise)
+        groups = Grouping.of(
+            found.partition, found.solution.w, found.least, not self.noise, found.unions
+        )
         self.labels_, self.outliers_ = groups.labels, groups.outliers
         self.n_clusters_ = len(groups.centres)
         self.cluster_centers_ = scaling[0] + groups.centres * scaling[1]
@@ -207,9 +224,9 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         as_wanted = self.n_clusters in (None, self.n_clusters_)
         self.converged_ = as_wanted and found.stable and solving.is_met(self.solution_)
         if not as_wanted:
-            self._warn_of_number()
+            warn_of_number(self, self._points, stacklevel=2)
         if not found.stable:
-            self._warn_of_stability()
+            warn_of_one(self, stacklevel=2)
         solving.warn(self.solution_, type(self).__name__, stacklevel=2)
         return self
 
@@ -285,6 +302,9 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
     def _wanted(self) -> Wanted | None:
         """Return the number and the size of clusters to look for, None where lambda is given."""
         n, k = len(self._points), self.n_clusters
+        for name, choice in (("noise", self.noise), ("standardize", self.standardize)):
+            if not isinstance(choice, bool | np.bool_):
+                raise TypeError(f"{name}: True or False is expected, got {choice!r}")
         counts = {"n_clusters": k, "min_cluster_size": self.min_cluster_size, "n_lams": self.n_lams}
         for name, number in counts.items():
             if number is not None and not is_integer(number):
@@ -320,34 +340,6 @@ class ConvexClustering(ClusterMixin, BaseEstimator):
         self._check_norm()
         return found_clusters(
             self.problem_, self._points, self._spread, wanted, solving, self._solving, self.rtol
-        )
-
-    def _warn_of_number(self) -> None:
-        distinct = len(np.unique(self._points, axis=0))
-        components = int(self.graph_.components.max()) + 1
-        assert self.n_clusters is not None
-        if self.n_clusters > distinct:
-            why = f"X has {distinct} distinct points"
-        elif self.n_clusters < components:
-            why = f"the graph has {components} connected components"
-        elif self.min_cluster_size is not None and self.min_cluster_size > 1:
-            why = f"lower min_cluster_size={self.min_cluster_size}, or change n_neighbors"
-        else:
-            why = "several fuse at once; change n_neighbors or weights"
-        warnings.warn(
-            f"{type(self).__name__}: found no lambda with n_clusters={self.n_clusters} clusters; "
-            f"took {self.n_clusters_}: {why}",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-    def _warn_of_stability(self) -> None:
-        warnings.warn(
-            f"{type(self).__name__}: no number of clusters is stable: none above 1 lasts with "
-            f"{COVERED:.0%} of the points in clusters of min_cluster_size={self.min_cluster_size_}"
-            f"; took {self.n_clusters_}: give n_clusters, or lower min_cluster_size",
-            ConvergenceWarning,
-            stacklevel=3,
         )
 
     def _solving(self, rtol: float) -> Solving:

@@ -60,18 +60,29 @@ class Grouping:
     centres: FloatArray
 
     @classmethod
-    def of(cls, partition: IntArray, w: FloatArray, least: int, join: bool) -> Grouping:
+    def of(
+        cls,
+        partition: IntArray,
+        w: FloatArray,
+        least: int,
+        join: bool,
+        unions: IntArray | None = None,
+    ) -> Grouping:
         """Make clusters of the parts of at least ``least`` points, or of the largest ones.
 
-        An outlier joins the cluster whose centre is nearest to its own, w_i.
+        An outlier joins the cluster whose centre is nearest to its own, w_i. Unions of clusters
+        are given by labels (n,), for outliers, too.
         """
         sizes = np.bincount(partition)
         counts = sizes >= min(least, int(sizes.max()))
         labels = np.where(counts, np.cumsum(counts) - 1, -1)[partition].astype(np.int64)
         outliers = labels < 0
+        if unions is not None:
+            outliers &= np.isin(unions, unions[~outliers])
+            labels = unions if join else np.where(outliers, -1, unions)
         inside = labels[~outliers]
         sums = [np.bincount(inside, column[~outliers]) for column in w.T]
         centres = np.column_stack(sums) / np.bincount(inside)[:, None]
-        if join and outliers.any():
+        if join and unions is None and outliers.any():
             labels[outliers] = cKDTree(centres).query(w[outliers])[1]
         return cls(labels, outliers, centres)

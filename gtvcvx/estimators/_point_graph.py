@@ -9,6 +9,9 @@ from gtvcvx.estimators._solving import ROUNDING
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.graph_construction import knn_graph
 
+# Squares of smaller distances are lost.
+LEAST_EXTENT = 1e-150
+
 
 def spread_of(points: FloatArray) -> float:
     """Median distance of points (n, d) to their median, those at the median left out.
@@ -17,8 +20,14 @@ def spread_of(points: FloatArray) -> float:
     """
     distances = np.linalg.norm(points - np.median(points, axis=0), axis=1)
     apart = distances[distances > 0]
-    if np.ptp(points, axis=0).max() <= ROUNDING * np.abs(points).max():
+    extent = np.ptp(points, axis=0).max()
+    if extent <= ROUNDING * np.abs(points).max():
         return 0.0
+    if extent < LEAST_EXTENT:
+        raise ValueError(
+            f"X: points are less than {LEAST_EXTENT:g} apart, too close for distances in double "
+            "precision"
+        )
     return float(np.median(apart))
 
 
@@ -42,7 +51,7 @@ def point_graph(points: FloatArray, n_neighbors: int, **weighting: object) -> Em
         raise TypeError(f"n_neighbors: an integer is expected, got {n_neighbors!r}")
     if n_neighbors < 1:
         raise ValueError(f"n_neighbors: an integer of at least 1 is expected, got {n_neighbors}")
-    first, of = _distinct(points)
+    first, of = distinct(points)
     edges, weights = np.empty((0, 2), dtype=np.int64), np.empty(0)
     if len(first) > 1:
         among = knn_graph(
@@ -63,7 +72,7 @@ def point_graph(points: FloatArray, n_neighbors: int, **weighting: object) -> Em
     )
 
 
-def _distinct(points: FloatArray) -> tuple[IntArray, IntArray]:
+def distinct(points: FloatArray) -> tuple[IntArray, IntArray]:
     """Rows that no earlier one equals, increasing, and for each row which of them equals it."""
     # Adding 0 makes -0 the same as 0.
     _, first, of = np.unique(points + 0.0, axis=0, return_index=True, return_inverse=True)

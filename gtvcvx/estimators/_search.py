@@ -11,7 +11,8 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.estimators._clusterpath import all_apart, cluster_labels
-from gtvcvx.estimators._grouping import Counts
+from gtvcvx.estimators._grouping import Counts, Grouping
+from gtvcvx.estimators._necks import Necks
 from gtvcvx.estimators._solving import Solving
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
@@ -47,7 +48,8 @@ SHARE_OF_ALL, FEW = 20, 5
 class Found(NamedTuple):
     """A lambda, its solution, fused points (n,), and the size from which on they are a cluster.
 
-    Whether the number of clusters is stable is said where it was looked for.
+    Whether the number of clusters is stable is said where it was looked for; then clusters may be
+    unions of those of the partition, given by labels (n,).
     """
 
     lam: float
@@ -55,14 +57,16 @@ class Found(NamedTuple):
     partition: IntArray
     least: int
     stable: bool = True
+    unions: IntArray | None = None
 
 
 class Choice(NamedTuple):
-    """The position of a lambda in a search, the least size, and whether the number is stable."""
+    """The position of a lambda in a search, and what `Found` says of it."""
 
     position: int
     least: int
     stable: bool = True
+    unions: IntArray | None = None
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,13 @@ class Wanted:
         Number of clusters.
     sizes : list of int
         Least sizes of a cluster: the second is for the case that the first gives no k clusters.
+    necks : callable, optional
+        Where k is None: returns what tells the clusters that stand out.
     """
 
     k: int | None
     sizes: list[int]
+    necks: Callable[[], Necks] | None = None
 
     @classmethod
     def of(cls, n: int, k: int | None, least: int | None) -> Wanted:
@@ -113,12 +120,13 @@ def found_clusters(
     for goal in dict.fromkeys((max(rtol, SEARCH_RTOL), rtol)):
         rough = solving if goal == rtol else make_solving(goal)
         search = Search(problem, rough, partition, least_lam, unit)
-        i, least, stable = search.best(wanted)
+        i, least, stable, unions = search.best(wanted)
         lam, solution = search.lams[i], search.solutions[i]
         if goal > rtol:
             solution = solving.solve(problem.with_lam(lam), solution)
         # Of equal points there is one cluster, and no other number to look for.
-        found = Found(lam, solution, partition(solution), least, stable or spread == 0.0)
+        stable = stable or spread == 0.0
+        found = Found(lam, solution, partition(solution), least, stable, unions)
         expected = Counts.of(search.partitions[i], least).clusters
         if Counts.of(found.partition, least).clusters == expected or not solving.is_met(solution):
             break
@@ -162,11 +170,11 @@ class Search:
 
     def best(self, wanted: Wanted) -> Choice:
         """Return the lambda that is looked for, or the nearest to it."""
+        if wanted.k is None and wanted.necks is not None:
+            return self.standing(wanted.sizes[0], wanted.necks)
         if wanted.k is None:
             i, least = self.stable(wanted.sizes[0]), wanted.sizes[0]
-            # Connected components never fuse: several of them are a number that lasts.
-            top = self._counts(least)[0].clusters
-            return Choice(0, least, top > 1) if i is None else Choice(i, least)
+            return self._one(least) if i is None else Choice(i, least)
         attempts = [(least, BRIEF) for least in wanted.sizes[:TRIED]]
         for least, finest in [*attempts, *((least, FINEST) for least in wanted.sizes)]:
             i = self.numbered(wanted.k, least, finest)
@@ -209,6 +217,40 @@ class Search:
         row, i = divmod(int(np.argmin(away)), len(self.lams))
         return i, sizes[row]
 
+    def standing(self, least: int, necks: Callable[[], Necks]) -> Choice:
+        """Lambda with the largest number of clusters that stand out.
+
+        Of all partitions that are seen with most points in several clusters, what does not stand
+        out is joined. Where another one has just the clusters that are left, outliers of either
+        left out, the largest lambda with them is the choice; else unions are.
+        """
+        self._explore(least)
+        n = len(self.partitions[0])
+        counts = self._counts(least)
+        covered = [i for i, found in enumerate(counts) if n - found.outside >= COVERED * n]
+        covered = [i for i in covered if counts[i].clusters > 1]
+        if not covered:
+            return self._one(least)
+        rule = necks()
+        best, k, unions = 0, 1, np.zeros(n, dtype=np.int64)
+        for i in sorted(covered, key=lambda i: (-counts[i].clusters, -i)):
+            if counts[i].clusters <= k:
+                break
+            joined = rule.standing(self._grouping(i, least).labels)
+            if joined.max() + 1 > k:
+                best, k, unions = i, int(joined.max()) + 1, joined
+        if k == 1:
+            return self._one(least)
+        outliers = self._grouping(best, least).outliers
+        for i in covered:
+            if counts[i].clusters == k:
+                other = self._grouping(i, least)
+                clear = ~(outliers | other.outliers)
+                both = np.column_stack([unions[clear], other.labels[clear]])
+                if len(np.unique(both, axis=0)) == k:
+                    return Choice(i, least)
+        return Choice(best, least, unions=unions)
+
     def stable(self, least: int) -> int | None:
         """Position of the largest lambda with the most stable number of clusters, if there is one.
 
@@ -218,10 +260,8 @@ class Search:
         clusters, and the full one, which favours many. A life counts by the share of points that
         are in clusters, and one cluster (for each component of the graph) has none.
         """
-        self._climb(least, lambda top: top.above <= 1)
+        self._explore(least)
         n = len(self.partitions[0])
-        self._descend(least, lambda end: end.below <= 1 or n - end.outside < COVERED * n)
-        self._fill(least)
         counts = self._counts(least)
         number = np.array([found.clusters for found in counts])
         covered = 1.0 - np.array([found.outside for found in counts]) / n
@@ -234,6 +274,22 @@ class Search:
         sizes = np.arange(1, len(total))
         best = 1 + int(np.argmax(total[1:] / np.sqrt(np.log1p(1.0 / sizes))))
         return int(np.argmax(number == best))
+
+    def _one(self, least: int) -> Choice:
+        """Return the largest lambda, with one cluster; several are components, which never fuse."""
+        self._climb(least, lambda top: top.clusters == 1)
+        several = self._components > 1 and self._counts(least)[0].clusters > 1
+        return Choice(0, least, several)
+
+    def _explore(self, least: int) -> None:
+        """Go from one cluster to where few points are in clusters, in small steps."""
+        self._climb(least, lambda top: top.above <= 1)
+        n = len(self.partitions[0])
+        self._descend(least, lambda end: end.below <= 1 or n - end.outside < COVERED * n)
+        self._fill(least)
+
+    def _grouping(self, i: int, least: int) -> Grouping:
+        return Grouping.of(self.partitions[i], self.solutions[i].w, least, True)
 
     def _most(self, found: Counts) -> bool:
         return 2 * found.outside <= len(self.partitions[0])

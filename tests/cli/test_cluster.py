@@ -62,7 +62,7 @@ def test_defaults_and_report(cluster):
     assert "12 points; features metres, euros" in outcome.out
     assert "scaled to mean 0 and variance 1" in outcome.out
     assert "10 nearest neighbours of each point, and a spanning tree" in outcome.out
-    assert "for the most stable number of clusters" in outcome.out
+    assert "for clusters that stand out" in outcome.out
     assert "Outliers" not in outcome.out
     assert "CERTIFIED" in outcome.out
     assert cluster("--quiet").out == ""

@@ -20,8 +20,8 @@ Convex clustering of the rows of DATA:
 over a graph of nearest neighbours, or that of EDGES. Rows whose centres w_i coincide are a cluster
 if they are enough; others are outliers, and join the cluster whose centre is nearest.
 DATA is a CSV file with a header and one row a point. Columns count as they are: unless they have
-the same unit, --standardize them. Without --n-clusters and --lam, the number of clusters is the
-most stable one along lambda.
+the same unit, --standardize them. Without --n-clusters and --lam, clusters are those that
+stand out, or one; of EDGES, the most stable number along lambda.
 
 LABELS is a CSV file of each row's name and cluster. Exit status 0 if the solution is certified, so
 that its centres are as close to the optimal ones as the report says."""
