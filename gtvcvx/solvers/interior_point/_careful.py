@@ -74,7 +74,7 @@ class Careful(InteriorPoint):
     whole : GTVProblem, optional
         See `InteriorPoint`.
     solved : tuple of ndarray, optional
-        Point, slacks and multipliers to start from, in the units of the first round.
+        Point, slacks and multipliers to start from.
     """
 
     requires: ClassVar[tuple[Requirement, ...]] = (something_written, *InteriorPoint.requires)
@@ -100,7 +100,11 @@ class Careful(InteriorPoint):
 
     @cached_property
     def _newton(self) -> ConicNewton:
-        return ConicNewton(self._program.cone_program(self._units), start=self._warm)
+        units, start = self._units, None
+        if self._warm is not None:
+            x, s, z = self._warm
+            start = x / units.columns, s, z * units.cost
+        return ConicNewton(self._program.cone_program(units), start=start)
 
     def run(self, n_iter: int) -> None:
         """Do n_iter iterations, or fewer where there is something to propose."""

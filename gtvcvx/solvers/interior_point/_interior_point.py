@@ -136,8 +136,7 @@ class InteriorPoint:
     most_rounds : int
         It is finished when so many have begun, earlier ones of others counted.
     solved : tuple of ndarray, optional
-        Point (N,), slacks and multipliers (M,) of the last round that Clarabel says it has solved,
-        in the round's units.
+        Point (N,), slacks and multipliers (M,) of the last round that Clarabel says it has solved.
     """
 
     stride = 1
@@ -240,9 +239,9 @@ class InteriorPoint:
         self._round += 1
         self.n_iter += max(answer.iterations, 1)
         goal, self._goal = self._goal, self._settings.least
-        if str(answer.status) == "Solved":
-            self.solved = np.array(answer.x), np.array(answer.s), np.array(answer.z)
         x, multipliers = units.point(np.array(answer.x)), units.multipliers(np.array(answer.z))
+        if str(answer.status) == "Solved":
+            self.solved = x, np.array(answer.s), multipliers
         useful = str(answer.status) in USEFUL
         if not (useful and np.isfinite(x).all() and np.isfinite(multipliers).all()):
             return None

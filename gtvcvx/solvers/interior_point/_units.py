@@ -91,8 +91,11 @@ class Choice(NamedTuple):
 def choices_of_units(problem: GTVProblem) -> list[Choice]:
     """Return the units of one round after the other.
 
-    Where CVXPY's rules describe losses, those come first in which their right-hand sides are 1,
-    and once more, lightly regularized: these losses have no method that is made for them.
+    Where CVXPY's rules describe losses, those come first in which their right-hand sides are 1:
+    these losses have no method that is made for them. Features are 1 then, too, and once more,
+    lightly regularized. Beside large data the capacities have to be 1 if they are less, and
+    features of different units stay as they are: columns that all but agree, as offsets and an
+    intercept, took many times as many steps once they had the same size.
     """
     choices = _of_known(problem)
     written = Written.of(problem.losses)
@@ -102,10 +105,19 @@ def choices_of_units(problem: GTVProblem) -> list[Choice]:
         return choices
     known = _largest_features(problem.losses.plain, problem.dim)
     features = np.maximum(known, written.columns)
-    columns = _power_of_two(written.offsets / np.where(features > 0.0, features, 1.0))
-    others = float(_power_of_two(written.offsets))
-    first = Choice(np.tile(columns, (problem.graph.n_nodes, 1)), 1.0 / others, others)
-    return [first, first._replace(light=True), *choices[:ROUNDS]]
+    features = np.where(features > 0.0, features, 1.0)
+    n, others = problem.graph.n_nodes, float(_power_of_two(written.offsets))
+
+    def in_sizes(of_features: FloatArray, cost: float) -> Choice:
+        columns = _power_of_two(written.offsets / of_features)
+        return Choice(np.tile(columns, (n, 1)), cost / others, others)
+
+    ones, cost = in_sizes(features, 1.0), _cost_of_flow(problem)
+    if cost <= 1.0 or others < 1.0:
+        return [ones, ones._replace(light=True), *choices[:ROUNDS]]
+    differ = features.max() > RAW * features.min()
+    first = in_sizes(np.minimum(features, 1.0) if differ else features, cost)
+    return [first, choices[0]._replace(light=True), ones, *choices[: ROUNDS - 1]]
 
 
 def _of_known(problem: GTVProblem) -> list[Choice]:
@@ -119,8 +131,7 @@ def _of_known(problem: GTVProblem) -> list[Choice]:
     terms = problem.losses.plain
     features, kinds = feature_sizes(terms, d), {term["kind"] for term in terms}
     own, scaled = np.ones((n, d)), np.tile(_power_of_two(1.0 / features), (n, 1))
-    typical = np.exp(np.mean(np.log(problem.capacities))) if problem.graph.n_edges else 1.0
-    cost = float(_power_of_two(1.0 / typical))
+    cost = _cost_of_flow(problem)
     large = float(_power_of_two(max(features.max(), 1.0)))
     plain = Choice(own, 1.0)
     edges, features_too = Choice(scaled, cost), Choice(scaled, cost * large)
@@ -133,6 +144,13 @@ def _of_known(problem: GTVProblem) -> list[Choice]:
     if kinds.isdisjoint(KINKED):
         return [features_too, edges, Choice(own, cost), plain]
     return [edges, plain, features_too, Choice(own, cost)]
+
+
+def _cost_of_flow(problem: GTVProblem) -> float:
+    """Return the factor of all costs with which typical capacities are 1."""
+    if not problem.graph.n_edges:
+        return 1.0
+    return float(_power_of_two(1.0 / np.exp(np.mean(np.log(problem.capacities)))))
 
 
 def _power_of_two(x: FloatArray | float) -> FloatArray:

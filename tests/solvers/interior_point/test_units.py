@@ -1,5 +1,6 @@
 """Clarabel works in units in which the data are of size 1; answers are in those of the user."""
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -159,3 +160,53 @@ def test_weights_beyond_what_rows_may_have_are_units_of_residuals(factor):
     run = Run(problem, Limits(1e-6, 100), "TEST")
     run.drive(InteriorPoint(problem, 1e-6))
     assert run.satisfied
+
+
+def norms_in_raw_units(penalty="l1", lam=1e-4, n=12, rows=6):
+    """Norms of residuals by CVXPY: an intercept, a year, an income, a rate and a percentage."""
+    rng = np.random.default_rng(0)
+    graph = gtv.EmpiricalGraph(n, [(i, (i + 1) % n) for i in range(n)])
+    X = rng.standard_normal((n, rows, 5)) * [0.0, 20.0, 1e4, 0.02, 25.0]
+    X += [1.0, 1985.0, 3e4, 0.05, 40.0]
+    y = 5e4 + 2e4 * rng.standard_normal((n, rows))
+
+    def norm_of(X, y):
+        return gtv.CvxpyLoss(lambda w: cp.norm(X @ w - y), 5)
+
+    return gtv.GTVProblem(graph, list(map(norm_of, X, y)), penalty, lam)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_features_of_different_units_stay_as_they_are_for_weak_edges(penalty):
+    """In units in which all have the same size Clarabel took 120 steps and more, and no proof."""
+    problem = norms_in_raw_units(penalty)
+    method = InteriorPoint(problem, 1e-6)
+    method.begin(Limits(1e-6, 10_000), np.inf)
+    method.run(1)
+    assert method.n_iter <= 40
+    found = method.proposal()
+    assert found.proved.gap.total <= 1e-6 * found.proved.value
+
+
+def test_strong_edges_and_features_of_one_size_are_units_themselves():
+    weak, strong = (choices_of_units(norms_in_raw_units(lam=lam))[0] for lam in (1e-4, 1e2))
+    assert weak.columns[:, 2].max() == weak.others  # an income is no unit
+    assert weak.columns[:, 3].max() >= 8.0 * weak.others  # a rate is
+    assert weak.cost * weak.others >= 2.0**12
+    assert strong.columns[:, 2].max() <= 2.0**-14 * strong.others
+    assert strong.cost * strong.others == 1.0
+
+
+def test_what_clarabel_has_solved_is_returned_in_the_units_of_the_program():
+    problem = norms_in_raw_units()
+    method = InteriorPoint(problem, 1e-6)
+    run = Run(problem, Limits(1e-6, 10_000), "TEST")
+    run.drive(method)
+    x, s, z = method.solved
+    np.testing.assert_array_equal(x[: run.incumbent.w.size], run.incumbent.w.ravel())
+    program = method._program.cone_program()
+    sizes = abs(program.A) @ np.abs(x) + np.abs(program.b)
+    assert np.abs(program.A @ x + s - program.b).max() <= 1e-8 * sizes.max()
+    terms = abs(program.A.T) @ np.abs(z) + np.abs(program.q)
+    missed = np.abs(program.P @ x + program.q + program.A.T @ z)
+    assert missed.max() <= 1e-8 * terms.max()
