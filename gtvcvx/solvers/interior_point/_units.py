@@ -124,8 +124,9 @@ def _of_known(problem: GTVProblem) -> list[Choice]:
     """Return those that losses known by their data ask for.
 
     Costs grow until capacities are about 1; where features are large, until that holds in their
-    units. Kinked losses, whose slopes are bounded like flows, do without the latter. Sums that are
-    given have units of their own, in which large features only make points less precise.
+    units. Kinked losses, whose slopes are bounded like flows, do without the latter, and beside
+    capacities of 1 and more they need no other units. Sums that are given have units of their own,
+    in which large features only make points less precise.
     """
     n, d = problem.graph.n_nodes, problem.dim
     terms = problem.losses.plain
@@ -143,6 +144,8 @@ def _of_known(problem: GTVProblem) -> list[Choice]:
         return [plain, Choice(own, cost), edges, features_too]
     if kinds.isdisjoint(KINKED):
         return [features_too, edges, Choice(own, cost), plain]
+    if cost <= 1.0 <= features.max():
+        return [plain, edges, features_too, Choice(own, cost)]
     return [edges, plain, features_too, Choice(own, cost)]
 
 
