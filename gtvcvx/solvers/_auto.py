@@ -20,6 +20,7 @@ from gtvcvx._logging import room_logger
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers._interpolation import interpolating
+from gtvcvx.solvers._row_space import RowSpace
 from gtvcvx.solvers.divide._division import Division
 from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
 from gtvcvx.solvers.driver import Limits, Method, Options, Run, Takes, missing
@@ -69,6 +70,26 @@ def solve_auto(problem: GTVProblem, options: Options) -> Solution:
 
 
 def _solved(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:
+    """Solve in coordinates of what rows span, where these are few."""
+    run, space = Run(problem, limits, NAME), None
+    with run.guarded():
+        space = RowSpace.of(problem) if limits.stop == "gap" else None
+    if run.stopped:
+        return run.solution(method=UNBEGUN, switched=False)
+    if space is None:
+        return _by_coordinates(problem, start, limits)
+    begun = None if start is None else space.start(start)
+    inside = dataclasses.replace(limits, callback=space.watching(limits.callback))
+    reduced = _by_coordinates(space.problem, begun, inside)
+    found = space.restored(reduced, problem, limits)
+    if found.status == "optimal" or reduced.status == "user_limit":
+        return found
+    # What the basis may have lost is more than the gap that is asked for.
+    return _by_coordinates(problem, found, limits)
+
+
+def _by_coordinates(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:
+    """Solve by dynamic programming where coordinates are scalar problems, or by iterations."""
     if limits.stop == "gap" and separable_penalty(problem) is None:
         if missing(problem, FOREST) is None:
             return _programmed(problem, limits)

@@ -55,7 +55,7 @@ class ProximalPoints:
         rows = self._batch.rows
         z, a, t = np.zeros((k, d)), np.clip(0.0, rows["low"], rows["high"]), np.zeros((k, d))
         self.points = unmapped(z, a, t, size)
-        self._scratch = scratch_of(d, int(np.diff(self._batch.indptr).max(initial=0)))
+        self._scratch = scratch_of(size, int(np.diff(self._batch.indptr).max(initial=0)))
 
     def of(self, v: FloatArray, tau: FloatArray) -> FloatArray:
         """Return ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)``, (k, d), to be copied."""
