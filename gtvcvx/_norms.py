@@ -15,6 +15,8 @@ _SAFE_LOW, _SAFE_HIGH = 1e-280, 1e300
 # Rows of at most this length are gone through column by column: NumPy's sums along short rows take
 # several times as long; largest entries do up to the other length.
 _FEW, _FEW_LARGEST = 3, 8
+# Entries of 8 megabytes, which caches do not hold.
+_MANY = 2**20
 
 
 def row_norm_2(v: FloatArray) -> FloatArray:
@@ -64,12 +66,18 @@ def row_norm_1(v: FloatArray) -> FloatArray:
 def row_norm_inf(v: FloatArray) -> FloatArray:
     """||v_e||_inf for every row of v (m, d): (m,)."""
     if not 0 < v.shape[1] <= _FEW_LARGEST:
-        norms: FloatArray = np.abs(v).max(axis=1)
+        # Without an array of sizes, which takes as long as the rest where v is large.
+        norms: FloatArray = np.abs(v).max(axis=1) if v.size < _MANY else _largest(v)
         return norms
     norms = np.abs(v[:, 0])
     for k in range(1, v.shape[1]):
         np.maximum(norms, np.abs(v[:, k]), out=norms)
     return norms
+
+
+def _largest(v: FloatArray) -> FloatArray:
+    norms = v.max(axis=1)
+    return np.maximum(norms, -v.min(axis=1), out=norms)
 
 
 def row_norm_p(v: FloatArray, p: float) -> FloatArray:

@@ -181,6 +181,21 @@ def project_nodes(
                 out[i, k] -= along * rows[r, k]
 
 
+@compiled(fastmath=FAST, allocates=False)
+def write_projected(
+    x: FloatArray,
+    out: FloatArray,
+    full: FloatArray,
+    partial: IntArray,
+    matrices: FloatArray,
+    thin: IntArray,
+    rows: FloatArray,
+    indptr: IntArray,
+) -> None:
+    """Write T_i x_i, as `project_nodes` does, for callers in Python."""
+    project_nodes(x, out, full, partial, matrices, thin, rows, indptr)
+
+
 @compiled(small=True, allocates=False)
 def add_blocks(node: IntArray, vectors: FloatArray, ground: FloatArray, out: FloatArray) -> None:
     """Add ``c_q g_q g_q^T`` to the block (n, d, d) of the node of each generator g_q (Q, d)."""

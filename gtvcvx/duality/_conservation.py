@@ -17,6 +17,7 @@ from gtvcvx.compiled._conjugate_gradients import (
     Projectors,
     System,
     solve,
+    write_projected,
 )
 from gtvcvx.compiled._projections import Flows, Limits, sweep
 from gtvcvx.duality._refinement import refine
@@ -25,8 +26,11 @@ from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import BatchedLoss, DualDomain, StackedLoss
 from gtvcvx.losses.batched._base import RangeRows
 from gtvcvx.losses.batched._thin import pays
-from gtvcvx.losses.node._segments import images, sums
+from gtvcvx.losses.node._segments import MANY, images, sums
 from gtvcvx.penalties import Penalty
+
+# Squares of sizes up to 2^FAR, and of roundings beside sizes of 2^-FAR, are normal numbers.
+FAR = 400
 
 
 def _rows(batch: BatchedLoss, domain: DualDomain | None) -> RangeRows | None:
@@ -123,6 +127,10 @@ class NullDirections:
     def _once(self, x: FloatArray) -> FloatArray:
         """Return T_i x_i, rounded: what `project_nodes` does inside compiled code."""
         full, partial, matrices, thin, rows, indptr = self.projectors
+        if x.shape[1] > MANY:
+            out = np.empty_like(x)
+            write_projected(x, out, *self.projectors)
+            return out
         out = full * x
         if len(partial):
             out[partial] = np.einsum("pkj,pj->pk", matrices, x[partial])
@@ -194,7 +202,9 @@ class LocalConservation:
 
     def flow_of(self, potential: FloatArray, conductance: FloatArray) -> FloatArray:
         """Return the admissible part of the flow c_e (x_head - x_tail) of a potential x (n, d)."""
-        return self.admissible(conductance[:, None] * (self._incidence @ potential))
+        flow = np.asarray(self._incidence @ potential)
+        flow *= conductance[:, None]
+        return self.admissible(flow)
 
     def admissible(self, rows: FloatArray) -> FloatArray:
         """Project on the subspace of flows that the penalty allows: range(Q) of a quadratic."""
@@ -249,14 +259,15 @@ class FlowConservation(LocalConservation):
         if self.trivial or not u.any():
             return u
         c = np.ones(len(u)) if conductance is None else conductance
-        exponent = exponent_of(u)
-        return np.ldexp(self._project_unit(np.ldexp(u, -exponent), rtol, c), exponent)
+        exponent = far_exponent_of(u)
+        return scaled(self._project_unit(scaled(u, -exponent), rtol, c), exponent)
 
     def _project_unit(self, u: FloatArray, rtol: float, conductance: FloatArray) -> FloatArray:
         system, floor = self.system(conductance), self._floor(norm(u))
 
         def corrected(u: FloatArray, residual: FloatArray, goal: float) -> FloatArray:
-            return u - self.flow_of(self._potential(system, residual, goal), conductance)
+            change = self.flow_of(self._potential(system, residual, goal), conductance)
+            return np.subtract(u, change, out=change)
 
         return refine(u, self.residual, corrected, rtol, lambda _: floor, norm)
 
@@ -314,3 +325,14 @@ def exponent_of(*arrays: FloatArray) -> int:
     changes no bit of a flow that is conserved already.
     """
     return int(np.frexp(max(float(np.abs(array).max(initial=0.0)) for array in arrays))[1])
+
+
+def far_exponent_of(*arrays: FloatArray) -> int:
+    """Return the same where squares would leave the range of double precision, else 0."""
+    exponent = exponent_of(*arrays)
+    return exponent if abs(exponent) > FAR else 0
+
+
+def scaled(x: FloatArray, exponent: int) -> FloatArray:
+    """Return x times a power of two; x itself, which may be large, where that is one."""
+    return np.ldexp(x, exponent) if exponent else x

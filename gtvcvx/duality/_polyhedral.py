@@ -27,7 +27,7 @@ from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS, norm, row_norm_2
 from gtvcvx.compiled._conjugate_gradients import Ground, GroundRows, System, add_blocks
-from gtvcvx.duality._conservation import FlowConservation, NullDirections, exponent_of
+from gtvcvx.duality._conservation import FlowConservation, NullDirections, far_exponent_of, scaled
 from gtvcvx.duality._domain_steps import (
     Excess,
     Generators,
@@ -129,20 +129,21 @@ class GroundedConservation(FlowConservation):
         carried = flow.b * self.lengths
         if not (u.any() or carried.any()):
             return Flow(u, flow.b)
-        exponent = exponent_of(u, carried)
-        unit = Flow(np.ldexp(u, -exponent), np.ldexp(flow.b, -exponent))
-        floor = self._floor(norm(unit.u) + norm(np.ldexp(carried, -exponent)))
+        exponent = far_exponent_of(u, carried)
+        unit = Flow(scaled(u, -exponent), scaled(flow.b, -exponent))
+        floor = self._floor(norm(unit.u) + norm(scaled(carried, -exponent)))
 
         def corrected(flow: Flow, residual: FloatArray, goal: float) -> Flow:
             if metric.factor is None:
                 x = self._potential(metric.system, residual, goal)
             else:
                 x = metric.factor.solve(residual, goal)
-            u = flow.u - self.flow_of(x, metric.conductance)
+            change = self.flow_of(x, metric.conductance)
+            u = np.subtract(flow.u, change, out=change)
             return Flow(u, flow.b - metric.ground * self.along(x))
 
         unit = refine(unit, self.residual_of, corrected, rtol, lambda _: floor, norm)
-        return Flow(np.ldexp(unit.u, exponent), np.ldexp(unit.b, exponent))
+        return Flow(scaled(unit.u, exponent), scaled(unit.b, exponent))
 
 
 def _pull(g: Generators, n: int) -> sp.csc_array:

@@ -13,7 +13,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray, Records
 from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._conjugate import (
-    coordinate_gap,
+    coordinate_gaps,
     coordinate_maximizer,
     coordinate_value,
 )
@@ -21,7 +21,7 @@ from gtvcvx.losses.node._minimize import minimize
 from gtvcvx.losses.node._problem import Node, Point, Room
 from gtvcvx.losses.node._residuals import Centred, residuals
 from gtvcvx.losses.node._scalar import row_conjugate, row_gap, row_slope, row_value
-from gtvcvx.losses.node._segments import images, sums
+from gtvcvx.losses.node._segments import images, sums, weighted, weighted_sizes
 
 
 def values(
@@ -35,7 +35,7 @@ def gradients(
     X: FloatArray, rows: Records, indptr: IntArray, w: FloatArray, out: FloatArray
 ) -> None:
     """Add the rows' (sub)gradients at w (k, d) to out (k, d)."""
-    out += sums(indptr, row_slope(rows, images(X, indptr, w))[:, None] * X)
+    out += weighted(indptr, row_slope(rows, images(X, indptr, w)), X)
 
 
 @compiled(small=True, allocates=False, inner=True)
@@ -127,7 +127,7 @@ def gaps(
     """Sum ``f(z) + f*(a) - a z`` over rows and coordinates, w (k, d) feasible: (k,), all >= 0."""
     r = residuals(X, centred.targets, indptr, w)
     of_rows = sums(indptr, row_gap(centred.rows, r, a))
-    return np.asarray(of_rows + coordinate_gap(coordinates, w, t).sum(axis=1))
+    return np.asarray(of_rows + coordinate_gaps(coordinates, w, t))
 
 
 def sizes(
@@ -140,5 +140,5 @@ def sizes(
     span = rows["high"] - rows["low"]
     least = np.abs(row_slope(rows, np.zeros_like(a))) + rows["c"]
     most = np.maximum(np.abs(a), np.where(span == np.inf, least, span))
-    parts = sums(indptr, np.abs(X) * most[:, None])
+    parts = weighted_sizes(indptr, most, X)
     return np.asarray((np.abs(s) + parts).max(axis=1, initial=0.0))

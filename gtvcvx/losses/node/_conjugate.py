@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
+from gtvcvx._deadline import pieces
 from gtvcvx.compiled import compiled
 from gtvcvx.losses.node._newton_systems import factorize, substitute
-from gtvcvx.losses.node._segments import sums
+from gtvcvx.losses.node._segments import MANY, weighted_sizes
 
 MAX_SHARES = 20
 # What rows cannot move any more counts as room, so little that others go first.
 LEAST_ROOM = 1e-3
-# From so many coordinates on, rows that are fewer have a system of their own: what depends on each
+# From `MANY` coordinates on, rows that are fewer have a system of their own: what depends on each
 # other by 1e-9 it shares less well, but it takes a small part of the time.
-MANY = 32
 # Pivots below this share of the largest are those of directions without room.
 LEAST_PIVOT = 1e-14
 
@@ -70,6 +70,62 @@ def coordinate_gap(coordinate: Records, w: FloatArray, t: FloatArray) -> FloatAr
     return np.where(inside, gap, np.inf)
 
 
+def coordinate_gaps(coordinates: Records, w: FloatArray, t: FloatArray) -> FloatArray:
+    """Return the sums (k,) of the gaps of all coordinates (k, d) of each node."""
+    if w.shape[1] <= MANY:
+        return np.asarray(coordinate_gap(coordinates, w, t).sum(axis=1))
+    out = np.empty(len(w))
+    _write_gaps(coordinates, w, t, out)
+    return out
+
+
+def gaps_of_coordinates(coordinates: Records, w: FloatArray, t: FloatArray) -> FloatArray:
+    """Return what `coordinate_gap` does for (k, d), by compiled loops where there are many."""
+    if w.shape[1] <= MANY:
+        return coordinate_gap(coordinates, w, t)
+    out = np.empty_like(w)
+    _write_each_gap(coordinates, w, t, out)
+    return out
+
+
+@compiled(small=True, allocates=False, inner=True)
+def _gap(c: Any, x: float, t: float) -> float:
+    """Return what `coordinate_gap` does for one coordinate."""
+    if not (c.lower <= x <= c.upper and math.isfinite(x) and math.isfinite(t)):
+        return math.inf
+    r, k, best = t + c.linear, c.kappa, 0.0
+    if c.mu > 0.0:
+        best = (max(r - k, 0.0) + min(r + k, 0.0)) / c.mu
+    elif r > k:
+        best = c.upper
+    elif r < -k:
+        best = c.lower
+    best = min(max(best, c.lower), c.upper)
+    if not abs(best) < math.inf:
+        best = 0.0
+    r -= c.mu * best
+    part = (k if best > 0.0 else -k) if best != 0.0 else min(max(r, -k), k)
+    away = x - best if c.mu > 0.0 else 0.0
+    bent, pressed = k * abs(x) - part * x, -(r - part) * (x - best)
+    return 0.5 * c.mu * away * away + max(bent, 0.0) + max(pressed, 0.0)
+
+
+@compiled(small=True, allocates=False)
+def _write_gaps(coordinates: Records, w: FloatArray, t: FloatArray, out: FloatArray) -> None:
+    for i in range(len(w)):
+        total = 0.0
+        for j in range(w.shape[1]):
+            total += _gap(coordinates[i, j], w[i, j], t[i, j])
+        out[i] = total
+
+
+@compiled(small=True, allocates=False)
+def _write_each_gap(coordinates: Records, w: FloatArray, t: FloatArray, out: FloatArray) -> None:
+    for i in range(len(w)):
+        for j in range(w.shape[1]):
+            out[i, j] = _gap(coordinates[i, j], w[i, j], t[i, j])
+
+
 class _Shares(NamedTuple):
     """What is shared, and where; the last six are room for one node's work."""
 
@@ -94,20 +150,23 @@ class _Shares(NamedTuple):
 def share(
     nodes: IntArray, X: FloatArray, rows: Records, indptr: IntArray, coordinates: Records,
     totals: FloatArray, s: FloatArray, a: FloatArray, t: FloatArray, nu: FloatArray,
-    leak: FloatArray, left: FloatArray, scale: FloatArray, goal: float,
+    leak: FloatArray, left: FloatArray, scale: FloatArray, goal: float, at_once: int,
 ) -> None:  # fmt: skip
     """Share leaks out among the multipliers (N,) of some nodes that have room.
 
     Writes what t (k, d) has to take, what is left of the leaks (k, d), their norms (k,), and the
     sizes (k,) of what adds up to s (k, d). Leaks below this share of them stay as they are.
+    Between so many nodes at once somebody looks at the clock.
     """
     d, most = X.shape[1], int(np.diff(indptr).max(initial=0))
     least = min(d, most) if d > MANY else d
     room = np.empty((least, least)), np.empty(d), np.empty(d), *(np.empty(most) for _ in range(3))
     shares = _Shares(X, rows, indptr, *coordinate_domain(coordinates), s, a, t, nu, leak, *room)
-    parts = np.abs(s) + sums(indptr, np.abs(X * a[:, None]))
+    parts = np.abs(s) + weighted_sizes(indptr, a, X)
     scale[nodes] = parts.max(axis=1)[nodes]
-    _share_all(nodes, shares, ~np.isnan(totals), left, scale, goal)
+    summed = ~np.isnan(totals)
+    for at in pieces(len(nodes), at_once):
+        _share_all(nodes[at], shares, summed, left, scale, goal)
 
 
 @compiled(small=True, allocates=False, inner=True)

@@ -25,10 +25,16 @@ from gtvcvx._arrays import BoolArray, FloatArray
 from gtvcvx.losses.batched._doubt import SUM_ULPS, uncertain
 from gtvcvx.losses.batched.composite._least_multipliers import LeastMultipliers
 from gtvcvx.losses.batched.composite._parts import EPS, Parts
-from gtvcvx.losses.node._conjugate import coordinate_domain, coordinate_gap
+from gtvcvx.losses.node._conjugate import coordinate_domain, gaps_of_coordinates
 from gtvcvx.losses.node._residuals import residuals
 from gtvcvx.losses.node._scalar import DECIDED, KINK, LOGISTIC, POISSON, row_gap, row_slope
-from gtvcvx.losses.node._segments import images, sums
+from gtvcvx.losses.node._segments import (
+    images,
+    products_of_sizes,
+    sums,
+    weighted,
+    weighted_sizes,
+)
 
 
 class Cost(NamedTuple):
@@ -95,8 +101,9 @@ class Absorption:
         known = float(np.sum((np.abs(leak) + doubt) * width))
         leak, doubt = (np.where(self._narrow, 0.0, x) for x in (leak, doubt))
         least = self._least
-        change, wide = images(least.rows, indptr, leak), images(np.abs(least.rows), indptr, doubt)
-        found = sums(indptr, parts.X * change[:, None])
+        change = images(least.rows, indptr, leak)
+        wide = products_of_sizes(least.rows, indptr, doubt)
+        found = weighted(indptr, change, parts.X)
         ends = a + change - wide, a + change + wide
         rows, targets = parts.centred
         r = residuals(parts.X, targets, indptr, w)
@@ -105,7 +112,7 @@ class Absorption:
         lost = np.maximum(gaps - row_gap(rows, r, a), 0.0)
         # A gap changes with the residual by the slope less the multiplier. The value changes
         # with it, where there are kinks, so that only the multiplier's share is left.
-        sizes = images(np.abs(parts.X), indptr, np.abs(w))
+        sizes = products_of_sizes(parts.X, indptr, np.abs(w))
         blurred = EPS * np.abs(r) + uncertain(w.shape[1]) * sizes
         lost += np.where(rows["kind"] == KINK, 0.0, np.abs(row_slope(rows, r) - a) * blurred)
         node = sums(indptr, lost)
@@ -139,7 +146,7 @@ class Absorption:
         over = np.maximum(over, 0.0)
         if not over.any():
             return 0.0
-        far = images(np.abs(parts.X), parts.indptr, np.broadcast_to(reach, self._width.shape))
+        far = products_of_sizes(parts.X, parts.indptr, np.broadcast_to(reach, self._width.shape))
         return float(2.0 * np.sum(over * far))
 
     def _taken(
@@ -159,8 +166,8 @@ class Absorption:
         """Return what gaps of coordinates (k, d) grow by, from t to what is between two ends."""
         c, low, high = self._parts.coordinates, self._low, self._high
         with np.errstate(invalid="ignore"):  # infinite less infinite where w is outside
-            gaps = [coordinate_gap(c, w, np.clip(end, low, high)) for end in (first, last)]
-            own = np.maximum(*gaps) - coordinate_gap(c, w, t)
+            gaps = [gaps_of_coordinates(c, w, np.clip(end, low, high)) for end in (first, last)]
+            own = np.maximum(*gaps) - gaps_of_coordinates(c, w, t)
         return np.where(np.isnan(own), 0.0, np.maximum(own, 0.0))
 
     def _coordinates(
@@ -173,7 +180,7 @@ class Absorption:
 
 def doubts(parts: Parts, s: FloatArray, a: FloatArray, t: FloatArray) -> FloatArray:
     """Return what rounding makes of ``s - X^T a - t``, (k, d)."""
-    size = np.abs(s) + sums(parts.indptr, np.abs(parts.X * a[:, None])) + np.abs(t)
+    size = np.abs(s) + weighted_sizes(parts.indptr, a, parts.X) + np.abs(t)
     return np.asarray(SUM_ULPS * EPS * size)
 
 

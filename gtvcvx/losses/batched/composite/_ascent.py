@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
-from gtvcvx._deadline import pieces
 from gtvcvx._norms import row_norm_2
 from gtvcvx.losses.batched.composite._continuation import kinks_at
 from gtvcvx.losses.batched.composite._parts import Parts
@@ -23,7 +22,7 @@ from gtvcvx.losses.node._batch import gaps, values
 from gtvcvx.losses.node._conjugate import share
 from gtvcvx.losses.node._problem import EPS
 from gtvcvx.losses.node._scalar import KINK
-from gtvcvx.losses.node._segments import sums
+from gtvcvx.losses.node._segments import weighted
 
 # The first step size, relative to the inverse curvature, and its growth from step to step.
 FIRST_STEP, GROWTH, LARGEST_STEP = 1e2, 1e2, 1e17
@@ -88,9 +87,11 @@ def _complete(parts: Parts, s: FloatArray, found: Found) -> FloatArray:
     """Complete given multipliers where they nearly give s; return the norms of the leaks (k,).
 
     They are infinite where that does not succeed, where there are no kinks, or some are unknown.
+    Rows without ends are told by coordinates alone, which have kinks then.
     """
     k, unknown = len(s), np.isnan(found.a)
-    kinks = np.bincount(parts.owner[parts.rows["kind"] == KINK], minlength=k) > 0
+    endless = np.isinf(parts.rows["low"]) & np.isinf(parts.rows["high"])
+    kinks = np.bincount(parts.owner[endless | (parts.rows["kind"] == KINK)], minlength=k) > 0
     known = kinks & (np.bincount(parts.owner[unknown], minlength=k) == 0)
     shared = _share(parts, s, found, known, SHARED)
     good = known & (shared.left <= ROUNDING * shared.scale)
@@ -110,9 +111,9 @@ def _share(parts: Parts, s: FloatArray, found: Found, nodes: BoolArray, goal: fl
     """Share the leaks of some nodes out down to a goal, see `gtvcvx.losses.node._conjugate`."""
     numbers = np.flatnonzero(nodes)
     shared = Shared(np.full(len(s), math.inf), np.zeros(len(s)))
-    for at in pieces(len(numbers), parts.nodes_a_look):
+    if len(numbers):
         share(
-            numbers[at],
+            numbers,
             parts.X,
             parts.rows,
             parts.indptr,
@@ -122,6 +123,7 @@ def _share(parts: Parts, s: FloatArray, found: Found, nodes: BoolArray, goal: fl
             *found[1:],
             *shared,
             goal,
+            parts.nodes_a_look,
         )
     return shared
 
@@ -144,7 +146,7 @@ def _maximize(parts: Parts, s: FloatArray, found: Found, nodes: BoolArray, rough
 
 def _first_lengths(parts: Parts) -> FloatArray:
     """Return the first step sizes (k, d) by the curvatures: columns may differ in units."""
-    curved = sums(parts.indptr, parts.rows["c"][:, None] * parts.X**2)
+    curved = weighted(parts.indptr, parts.rows["c"], parts.X**2)
     curvature = parts.coordinates["mu"] + curved
     largest = curvature.max(axis=1, keepdims=True)
     # No curvature at all: any step will do.

@@ -28,11 +28,11 @@ from gtvcvx.losses.batched.composite._multipliers import smooth_multipliers
 from gtvcvx.losses.batched.composite._null_space import NullSpace
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.batched.composite._proximal import ProximalPoints
-from gtvcvx.losses.batched.composite._thin_domain import fits, thin_domain
+from gtvcvx.losses.batched.composite._thin_domain import fits, of_free_rows, thin_domain
 from gtvcvx.losses.batched.composite._whitening import Whitened
 from gtvcvx.losses.node import _batch as compiled
 from gtvcvx.losses.node import _models as models
-from gtvcvx.losses.node._segments import sums
+from gtvcvx.losses.node._segments import weighted
 
 EPS = float(np.finfo(np.float64).eps)
 # Multipliers that miss s by less than this share of what adds up to s count as exact; the bound is
@@ -231,7 +231,7 @@ class BatchedComposite(BatchedLoss):
         gap, best = self._gap(w, s, multipliers)
         parts = self._parts
         summed = np.where(np.isnan(parts.totals), 0.0, best.nu[:, 0])[:, None]
-        given = sums(parts.indptr, parts.X * best.a[:, None]) + best.t + summed
+        given = weighted(parts.indptr, best.a, parts.X) + best.t + summed
         around = doubts(parts, s, best.a, best.t) + doubt.injection
         cost = self._absorption.cost(w, best.a, best.t, s - given, around, doubt.reach)
         if cost.share > 0.0:
@@ -247,7 +247,7 @@ class BatchedComposite(BatchedLoss):
         self, w: FloatArray, s: FloatArray, multipliers: FloatArray | None
     ) -> tuple[FloatArray, Multipliers]:
         """Return the node gaps, and the multipliers that they are for."""
-        given = None if multipliers is None else self._of_rows(multipliers)
+        given = None if multipliers is None else self._of_rows(multipliers, s)
         parts, best = self._parts, self._multipliers(s, w, given)
         gap = compiled.gaps(
             parts.X,
@@ -307,14 +307,20 @@ class BatchedComposite(BatchedLoss):
         chosen = self._domain[1]
         return found[chosen], firm[chosen]
 
-    def _of_rows(self, multipliers: FloatArray) -> FloatArray:
-        """Multipliers (N,) of rows from those of the generators (Q,); NaN for other rows."""
+    def _of_rows(self, multipliers: FloatArray, s: FloatArray) -> FloatArray:
+        """Multipliers (N,) of rows from those of the generators (Q,), NaN where these do not tell.
+
+        Where few rows are free and all else is generators, what the others leave of s (k, d).
+        """
         assert self._domain is not None
         rows, chosen = bounded(self._parts)[0], self._domain[1]
         of_bounded = np.full(len(chosen), np.nan)
         of_bounded[chosen] = multipliers
         out = np.full(len(rows), np.nan)
         out[rows] = of_bounded[: np.count_nonzero(rows)]
+        if fits(self._parts) and chosen.all():
+            t = of_bounded[np.count_nonzero(rows) :].reshape(s.shape)
+            of_free_rows(self._parts, s - t, out)
         return out
 
     def expression(self, w: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:

@@ -14,7 +14,7 @@ from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx.losses.batched._thin import pays
 from gtvcvx.losses.batched.composite._domain import buckets, well_conditioned
 from gtvcvx.losses.batched.composite._parts import EPS, Parts
-from gtvcvx.losses.node._segments import sums
+from gtvcvx.losses.node._segments import weighted_sizes
 
 # Rooms below this share of what rows give the coordinate count as no less: rounding.
 LEAST_ROOM = 1e-8
@@ -96,7 +96,7 @@ class LeastMultipliers:
             moved = np.einsum("kij,kj->ki", self._own, leak)
             return moved, np.einsum("kij,kj->ki", np.abs(self._own), doubt)
         parts = self._parts
-        loose = doubt + sums(parts.indptr, np.abs(parts.X) * wide[:, None])
+        loose = doubt + weighted_sizes(parts.indptr, wide, parts.X)
         return np.where(self._some, leak - made, 0.0), np.where(self._some, loose, 0.0)
 
 

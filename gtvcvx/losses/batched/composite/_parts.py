@@ -13,6 +13,7 @@ from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term, coefficients, 
 from gtvcvx.losses.node._problem import COORDINATE
 from gtvcvx.losses.node._residuals import Centred
 from gtvcvx.losses.node._scalar import HUBER, KINK, LOGISTIC, POISSON, PSEUDO_HUBER, ROW, SQUARED
+from gtvcvx.losses.node._segments import weighted, weighted_sizes
 
 EPS = float(np.finfo(np.float64).eps)
 # A sum is right up to what rounding makes of d entries, times this.
@@ -135,11 +136,8 @@ class Parts(NamedTuple):
         Returns the multipliers t (k, d) of their terms, the norms (k,) of what they cannot take,
         and the sizes (k,) of what adds up to s.
         """
-        parts, some = self.X * a[:, None], np.diff(self.indptr) > 0
-        rest, size, starts = s.copy(), np.abs(s), self.indptr[:-1][some]
-        if len(starts):
-            rest[some] -= np.add.reduceat(parts, starts, axis=0)
-            size[some] += np.add.reduceat(np.abs(parts), starts, axis=0)
+        rest = s - weighted(self.indptr, a, self.X)
+        size = np.abs(s) + weighted_sizes(self.indptr, a, self.X)
         t = np.clip(rest, *self.intervals)
         return t, np.linalg.norm(rest - t, axis=1), size.max(axis=1)
 

@@ -7,6 +7,8 @@ are nodes; so bases of the free directions are kept, and the coordinates as they
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -16,6 +18,7 @@ from gtvcvx.losses.batched._thin import pays
 from gtvcvx.losses.batched.composite._domain import BESIDE, bounded, ends
 from gtvcvx.losses.batched.composite._null_space import beside
 from gtvcvx.losses.batched.composite._parts import Parts
+from gtvcvx.losses.node._segments import images, weighted
 
 # Squared lengths of projected coordinates are one less a sum; what is below this is taken from the
 # projection itself, since the difference has lost digits.
@@ -46,6 +49,20 @@ def thin_domain(parts: Parts) -> tuple[DualDomain, BoolArray] | None:
     vectors = sp.vstack([sp.csr_array(own), single], format="csr")[np.flatnonzero(chosen)]
     low, high, scale = (values[chosen] for values in ends(parts, rows, coordinates))
     return DualDomain(basis, owner[chosen], vectors, low, high, scale, squares[chosen]), chosen
+
+
+def of_free_rows(parts: Parts, s: FloatArray, a: FloatArray) -> None:
+    """Write multipliers of the rows that have none yet, NaN, so that all rows give s (k, d).
+
+    As nearly as they can: by least squares, node by node.
+    """
+    free = np.isnan(a)
+    rest = s - weighted(parts.indptr, np.where(free, 0.0, a), parts.X)
+    along = images(parts.X, parts.indptr, rest)
+    for first, end in pairwise(parts.indptr):
+        some = first + np.flatnonzero(free[first:end])
+        X = parts.X[some]
+        a[some] = np.linalg.lstsq(X @ X.T, along[some], rcond=None)[0]
 
 
 def _of(basis: RangeRows, i: int) -> FloatArray:
