@@ -129,9 +129,12 @@ class GapTerms:
         """Return the gap of w (n, d) against a feasible flow, but for rounding."""
         given = flow.b if len(flow.b) else None
         node = self._losses.fenchel_gap(w, -(self._graph.divergence @ flow.u), given)
-        u, capacities, gap = flow.u, self._capacities, self._penalty.fenchel_gap
-        edge = self._of_jumps(lambda jumps, at: gap(jumps, u[at], capacities[at]), w)
-        return Gap(node, edge, 0.0)
+        return Gap(node, self.gap_of_edges(w, flow.u), 0.0)
+
+    def gap_of_edges(self, w: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the edges' parts (m,) of the gap of w (n, d) against a feasible flow (m, d)."""
+        capacities, gap = self._capacities, self._penalty.fenchel_gap
+        return self._of_jumps(lambda jumps, at: gap(jumps, u[at], capacities[at]), w)
 
     def certain_gap(
         self,
@@ -148,9 +151,7 @@ class GapTerms:
         """
         reach = self.reach(w) if reach is None else reach
         node, doubtful = self.of_nodes(w, flow, reach, level, known)
-        u, capacities, gap = flow.u, self._capacities, self._penalty.fenchel_gap
-        edge = self._of_jumps(lambda jumps, at: gap(jumps, u[at], capacities[at]), w)
-        return Gap(node, edge, doubtful)
+        return Gap(node, self.gap_of_edges(w, flow.u), doubtful)
 
     def of_nodes(
         self,

@@ -279,6 +279,20 @@ class BatchedLoss(ABC):
         """Work of `prox` so far beyond what a call takes as a rule, in such calls."""
         return 0.0
 
+    def shortest(self, w: FloatArray, s: FloatArray) -> FloatArray:
+        """Return shares (k,) of s (k, d) that losses take beside slopes at w (k, d); 0 for none.
+
+        Those are cheap to tell; `short_gap` is what they cost.
+        """
+        return np.zeros(len(w))
+
+    def short_gap(self, w: FloatArray, s: FloatArray, share: float) -> tuple[FloatArray, float]:
+        """Return gaps (k,) of w (k, d) against a share of s and of the slopes, and leaks' sizes.
+
+        The share is at most what `shortest` returns, and not zero.
+        """
+        raise NotImplementedError(f"{type(self).__name__} takes no share")
+
     def loose_gap(self, w: FloatArray) -> FloatArray:
         """Upper bounds on ``L_i(w_i) - inf L_i``, the node gaps at s_i = 0, that cost little."""
         return self.fenchel_gap(w, np.zeros_like(w))

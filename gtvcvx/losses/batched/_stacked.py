@@ -290,6 +290,22 @@ class StackedLoss:
             more += part
         return out, more
 
+    def short_gap(self, w: FloatArray, s: FloatArray) -> tuple[float, FloatArray, float] | None:
+        """Return a share that all losses take of s (n, d), beside slopes at w (n, d), and its gaps.
+
+        The nodes' gaps (n,), and the sum of what rounding leaves of s, in sizes of its entries.
+        None where there is no share above zero, of those that are cheap to tell.
+        """
+        share, gaps, leaks = 1.0, np.zeros(len(w)), 0.0
+        for nodes, batch in self.parts:
+            share = min(share, float(batch.shortest(w[nodes], s[nodes]).min(initial=1.0)))
+        if not share > 0.0 or len(self.nodes_with_loss) < len(w):
+            return None
+        for nodes, batch in self.parts:
+            gaps[nodes], leak = batch.short_gap(w[nodes], s[nodes], share)
+            leaks += leak
+        return share, gaps, leaks
+
     def loose_gap(self, w: FloatArray) -> FloatArray:
         """Upper bounds (n,) on ``L_i(w_i) - inf L_i``, see `BatchedLoss.loose_gap`."""
         return self._collect((len(w),), lambda batch, at: batch.loose_gap(w[at]))

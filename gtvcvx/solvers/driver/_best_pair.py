@@ -218,6 +218,12 @@ class BestPair(ABC, Generic[Rows, Parts]):
             return against, parts
         return Against(self._nothing()[1]), self._loose_gap(w)
 
+    def update_shortly(self, w: Rows, u: Rows) -> None:
+        """Take w and a share of u as they are, if that bound costs next to nothing.
+
+        For what may take longer than there is time for.
+        """
+
     def update_point(self, w: Rows, keep_last: bool = False) -> None:
         """Take w if its value is lower than the best, and leave the flow as it is.
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from gtvcvx._arrays import FloatArray
 from gtvcvx._callbacks import Progress
 from gtvcvx._norms import EPS
-from gtvcvx.duality._bounds import loose_gap
+from gtvcvx.duality._bounds import loose_gap, short_gap
 from gtvcvx.duality._terms import Gap, slack
 from gtvcvx.graph import connected_components
 from gtvcvx.problem import GTVProblem
@@ -44,6 +44,18 @@ class Incumbent(BestPair[FloatArray, Gap]):
             super().update(w, u, keep_last, a, enough, exact)
         else:
             self._begun()
+
+    def update_shortly(self, w: FloatArray, u: FloatArray) -> None:
+        """Take w and a share of u that the losses take without a repair, if there is one."""
+        if not (np.isfinite(w).all() and np.isfinite(u).all()):
+            return
+        p = self.problem
+        w = self._feasible(w)
+        found = short_gap(p.graph, p.losses, p.penalty, p.capacities, w, u)
+        value = self._value(w)
+        if found is not None and np.isfinite(value - found[0].total):
+            gap, flow = found
+            self._offer(w, value, Against(flow), gap, False)
 
     def _feasible(self, w: FloatArray) -> FloatArray:
         return self.problem.losses.project_domain(w)

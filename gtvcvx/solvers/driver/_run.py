@@ -128,6 +128,10 @@ class Driver:
             self._take_point(pair.w, keep_last)
             return
         enough = limits.rtol if limits.stop == "gap" and not limits.stricter else 0.0
+        if self._deadline < np.inf and np.isnan(self._check_seconds):
+            # The first check may take longer than there is time: something is to be known then.
+            with suppress(Expired), self._last_work():
+                self.incumbent.update_shortly(pair.w, pair.u)
         try:
             with self._last_work(), allowing(pair.allowance or Allowance()):
                 self.incumbent.update(pair.w, pair.u, keep_last, pair.a, enough, pair.exact)

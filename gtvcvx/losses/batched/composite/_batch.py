@@ -32,7 +32,8 @@ from gtvcvx.losses.batched.composite._thin_domain import fits, of_free_rows, thi
 from gtvcvx.losses.batched.composite._whitening import Whitened
 from gtvcvx.losses.node import _batch as compiled
 from gtvcvx.losses.node import _models as models
-from gtvcvx.losses.node._segments import weighted
+from gtvcvx.losses.node._scalar import row_slope
+from gtvcvx.losses.node._segments import images, weighted
 
 EPS = float(np.finfo(np.float64).eps)
 # Multipliers that miss s by less than this share of what adds up to s count as exact; the bound is
@@ -260,6 +261,30 @@ class BatchedComposite(BatchedLoss):
         )
         inside = (best.leak <= LEAK * best.size) & parts.sums_right(w)
         return np.where(inside, gap, np.inf), best
+
+    def _slopes(self, w: FloatArray) -> FloatArray:
+        parts = self._parts
+        slope = row_slope(parts.rows, images(parts.X, parts.indptr, np.ascontiguousarray(w)))
+        return np.clip(slope, parts.rows["low"], parts.rows["high"])
+
+    def shortest(self, w: FloatArray, s: FloatArray) -> FloatArray:
+        """Return shares (k,) that coordinates' own terms take of what slopes leave of s."""
+        parts = self._parts
+        rest = s - weighted(parts.indptr, self._slopes(w), parts.X)
+        low, high = parts.intervals
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(rest > high, high / rest, np.where(rest < low, low / rest, 1.0))
+        # A little less: what is scaled is rounded.
+        share = (1.0 - 4.0 * EPS) * np.clip(share, 0.0, 1.0).min(axis=1, initial=1.0)
+        return np.where(np.isnan(parts.totals), share, 0.0)
+
+    def short_gap(self, w: FloatArray, s: FloatArray, share: float) -> tuple[FloatArray, float]:
+        """Return the gaps of these multipliers, as they are."""
+        parts, a = self._parts, share * self._slopes(w)
+        t = np.clip(share * s - weighted(parts.indptr, a, parts.X), *parts.intervals)
+        w = np.ascontiguousarray(w)
+        gap = compiled.gaps(parts.X, parts.centred, parts.indptr, parts.coordinates, w, a, t)
+        return gap, float(np.sum(doubts(parts, s, a, t)))
 
     def loose_gap(self, w: FloatArray) -> FloatArray:
         """Add up what the rows and coordinates are above their own least values."""

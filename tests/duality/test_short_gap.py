@@ -1,0 +1,82 @@
+"""Bounds from a share of a flow, without a repair: true, and there before time is over."""
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+from gtvcvx._deadline import Expired
+from gtvcvx.duality._bounds import DualBounds, short_gap
+from gtvcvx.losses import stacked_from_terms
+from gtvcvx.solvers.driver import Options, Run
+
+N, M, D = 6, 3, 40
+
+
+def problem_of(kind="squared", kappa=0.1, mu=0.0, lower=-np.inf):
+    """Three rows at each of six nodes on a ring, and terms of coordinates."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((N * M, D)), rng.standard_normal(N * M)
+    y = {"logistic": (y > 0.0).astype(float), "hinge": np.sign(y), "poisson": np.rint(y**2)}.get(
+        kind, y
+    )
+    nodes, shape = np.arange(N), (N, D)
+    terms = [
+        {"kind": kind, "node": np.repeat(nodes, M), "X": X / 4.0, "y": y},
+        {"kind": "ridge", "node": nodes, "mu": np.full(shape, mu)},
+        {"kind": "l1", "node": nodes, "kappa": np.full(shape, kappa)},
+        {
+            "kind": "box",
+            "node": nodes,
+            "lower": np.full(shape, lower),
+            "upper": np.full(shape, np.inf),
+        },
+    ]
+    graph = gtv.EmpiricalGraph(N, [(i, (i + 1) % N) for i in range(N)])
+    return gtv.GTVProblem(graph, stacked_from_terms(terms, D), "l2", 0.05)
+
+
+@pytest.mark.parametrize("kind", ["squared", "absolute", "logistic", "hinge", "poisson"])
+@pytest.mark.parametrize("terms", [{}, {"mu": 0.1}, {"lower": 0.0}])
+def test_bounds_are_below_the_optimum(kind, terms):
+    """And no worse than the flow zero where slopes are those of a solution."""
+    problem = problem_of(kind, **terms)
+    best, rng = problem.solve(rtol=1e-8), np.random.default_rng(1)
+    for size in (0.0, 1e-3, 1e-1, 1.0):
+        w = problem.losses.project_domain(best.w + size * rng.standard_normal((N, D)))
+        u = best.u + size * rng.standard_normal((N, D))
+        p = problem
+        found = short_gap(p.graph, p.losses, p.penalty, p.capacities, w, u)
+        if found is None:
+            assert size > 0.0
+            continue
+        gap, flow = found
+        assert p.value(w) - gap.total <= best.value + 1e-12
+        assert p.lower_bound(flow)[0] >= p.value(w) - gap.total - 1e-9
+    # At kinks slopes are not multipliers.
+    if kind in ("squared", "logistic", "poisson"):
+        short = short_gap(p.graph, p.losses, p.penalty, p.capacities, best.w, best.u)[0]
+        assert short.total <= 0.01 * max(1.0, abs(best.value))
+
+
+def test_rows_that_nothing_stands_beside_take_no_share():
+    """Their conjugates are finite along them alone."""
+    problem = problem_of(kappa=0.0)
+    rng = np.random.default_rng(0)
+    w, u = rng.standard_normal((2, N, D))
+    p = problem
+    assert short_gap(p.graph, p.losses, p.penalty, p.capacities, w, u) is None
+
+
+def test_a_check_that_does_not_end_leaves_a_bound(monkeypatch):
+    """The gap was that of the flow zero, all of the objective."""
+
+    def expired(*_):
+        raise Expired
+
+    problem = problem_of()
+    best = problem.solve()
+    monkeypatch.setattr(DualBounds, "repaired", expired)
+    run = Run(problem, Options(time_limit=5.0).limits(), "test")
+    run.consider(best.w, best.u)
+    assert run.stopped
+    assert run.incumbent.rel_gap < 0.01
