@@ -115,3 +115,18 @@ def test_rooms_do_not_grow_with_the_square_of_the_dimension() -> None:
     X, y = rng.standard_normal((2, 1, 20_000)), np.ones((2, 1))
     losses = gtv.LassoLoss.stack(X, y, kappa=0.1)
     assert losses.value(np.zeros((2, 20_000))) == pytest.approx(1.0)
+
+
+def test_an_elastic_net_takes_no_matrix_for_a_node() -> None:
+    """Its conjugates are finite everywhere; 500 x 5,000 wanted 93 GiB for zeros."""
+    rng, d = np.random.default_rng(0), 20_000
+    X, y = rng.standard_normal((60, d)), rng.standard_normal(60)
+    nodes = np.arange(20)
+    each = np.full((20, d), 0.1)
+    terms = [
+        {"kind": "squared", "node": np.repeat(nodes, 3), "X": X, "y": y},
+        {"kind": "ridge", "node": nodes, "mu": each},
+        {"kind": "l1", "node": nodes, "kappa": each},
+    ]
+    for _, batch in stacked_from_terms(terms, d).parts:
+        assert batch.domain() is None

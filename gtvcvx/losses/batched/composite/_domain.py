@@ -120,6 +120,8 @@ def dual_domain(parts: Parts) -> tuple[DualDomain, BoolArray] | None:
     t_low, t_high = parts.intervals
     rows, coordinates = bounded(parts)
     free = np.isinf(t_low) & np.isinf(t_high) | ~np.isnan(parts.totals)[:, None]
+    if free.all():  # ridges beside l1 terms, say: nothing is bounded, and matrices would be zero
+        return None
     k, d = free.shape
     if rows.all() and k * d * d > SMALL:
         projector: FloatArray = np.where(free, 0.0, 1.0)
