@@ -80,3 +80,12 @@ def test_a_check_that_does_not_end_leaves_a_bound(monkeypatch):
     run.consider(best.w, best.u)
     assert run.stopped
     assert run.incumbent.rel_gap < 0.01
+
+
+def test_a_bound_below_that_of_no_flow_is_not_taken():
+    """Slopes at kinks may leave much to ridges: hinge and a ridge, gaps of 1e6."""
+    problem = problem_of("hinge", kappa=0.0, mu=1e-6)
+    best = problem.solve(atol=1e-9)
+    run = Run(problem, Options(time_limit=5.0).limits(), "test")
+    run.incumbent.update_shortly(best.w, best.u)
+    assert run.incumbent.empty

@@ -53,7 +53,8 @@ class Incumbent(BestPair[FloatArray, Gap]):
         w = self._feasible(w)
         found = short_gap(p.graph, p.losses, p.penalty, p.capacities, w, u)
         value = self._value(w)
-        if found is not None and np.isfinite(value - found[0].total):
+        # At kinks slopes are poor multipliers: no flow at all may prove more.
+        if found is not None and found[0].total < self._loose_gap(w).total:
             gap, flow = found
             self._offer(w, value, Against(flow), gap, False)
 
