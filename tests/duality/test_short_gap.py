@@ -7,7 +7,7 @@ import gtvcvx as gtv
 from gtvcvx._deadline import Expired
 from gtvcvx.duality._bounds import DualBounds, short_gap
 from gtvcvx.losses import stacked_from_terms
-from gtvcvx.solvers.driver import Options, Run
+from gtvcvx.solvers.driver import Options, Run, _incumbent
 
 N, M, D = 6, 3, 40
 
@@ -89,3 +89,27 @@ def test_a_bound_below_that_of_no_flow_is_not_taken():
     run = Run(problem, Options(time_limit=5.0).limits(), "test")
     run.incumbent.update_shortly(best.w, best.u)
     assert run.incumbent.empty
+
+
+def test_where_a_share_of_the_flow_proves_enough_nothing_is_repaired(monkeypatch):
+    """Beside many coordinates a repair takes as long as a hundred iterations."""
+    problem = problem_of()
+    best = problem.solve(rtol=1e-8)
+    monkeypatch.setattr(_incumbent, "LARGE", 1)
+    monkeypatch.setattr(DualBounds, "repaired", pytest.fail)
+    run = Run(problem, Options(rtol=1e-2).limits(), "test")
+    run.consider(best.w, best.u)
+    assert run.satisfied
+    assert run.incumbent.value - best.value <= run.incumbent.gap + 1e-12
+
+
+def test_iterations_go_on_until_a_share_proves_enough(monkeypatch):
+    """Where it is asked for too often, or the end has come, there is a repair all the same."""
+    problem = problem_of()
+    best = problem.solve(rtol=1e-8)
+    monkeypatch.setattr(_incumbent, "LARGE", 1)
+    incumbent = Run(problem, Options(rtol=1e-6).limits(), "test").incumbent
+    u = 0.99 * best.u
+    assert all(incumbent.suffices_shortly(best.w, u, 1e-4) for _ in range(_incumbent.MOST_ASKED))
+    assert incumbent.rel_gap > 1e-4
+    assert not incumbent.suffices_shortly(best.w, u, 1e-4)

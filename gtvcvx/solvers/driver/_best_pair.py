@@ -224,6 +224,13 @@ class BestPair(ABC, Generic[Rows, Parts]):
         For what may take longer than there is time for.
         """
 
+    def suffices_shortly(self, w: Rows, u: Rows, enough: float) -> bool:
+        """Do the same; say whether the relative gap is enough, or soon will be.
+
+        Where iterations take less than a repair that would come before.
+        """
+        return False
+
     def update_point(self, w: Rows, keep_last: bool = False) -> None:
         """Take w if its value is lower than the best, and leave the flow as it is.
 

@@ -13,9 +13,14 @@ from gtvcvx._norms import EPS
 from gtvcvx.duality._bounds import loose_gap, short_gap
 from gtvcvx.duality._terms import Gap, slack
 from gtvcvx.graph import connected_components
+from gtvcvx.losses.node._segments import MANY
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver._best_pair import FUSED_SLACK, Against, BestPair
+
+# A repair beside so many numbers takes as long as some hundred iterations; a share of the flow as
+# long as ten. It is waited for from this multiple of what is enough on, and asked for so often.
+LARGE, SOON, MOST_ASKED = 100_000, 1_000.0, 6
 
 
 class Incumbent(BestPair[FloatArray, Gap]):
@@ -29,6 +34,7 @@ class Incumbent(BestPair[FloatArray, Gap]):
     def __init__(self, problem: GTVProblem) -> None:
         super().__init__()
         self.problem = problem
+        self._asked = 0  # whether a share of a flow suffices
 
     def update(
         self,
@@ -57,6 +63,15 @@ class Incumbent(BestPair[FloatArray, Gap]):
         if found is not None and found[0].total < self._loose_gap(w).total:
             gap, flow = found
             self._offer(w, value, Against(flow), gap, False)
+
+    def suffices_shortly(self, w: FloatArray, u: FloatArray, enough: float) -> bool:
+        """Ask so a few times, where there are many coordinates: their repairs take long."""
+        large = w.shape[1] > MANY and w.size >= LARGE and self._asked < MOST_ASKED
+        if not (enough > 0.0 and large):
+            return False
+        self._asked += 1
+        self.update_shortly(w, u)
+        return self.rel_gap <= SOON * enough
 
     def _feasible(self, w: FloatArray) -> FloatArray:
         return self.problem.losses.project_domain(w)

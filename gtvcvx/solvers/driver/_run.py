@@ -128,6 +128,9 @@ class Driver:
             self._take_point(pair.w, keep_last)
             return
         enough = limits.rtol if limits.stop == "gap" and not limits.stricter else 0.0
+        ended = limits.expired or self.n_iter >= limits.max_iter
+        if not ended and self.incumbent.suffices_shortly(pair.w, pair.u, enough):
+            return
         if self._deadline < np.inf and np.isnan(self._check_seconds):
             # The first check may take longer than there is time: something is to be known then.
             with suppress(Expired), self._last_work():
