@@ -34,7 +34,6 @@ from gtvcvx.duality._lengths import NEGLIGIBLE, growth
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import COMPILED, CORRECTION, GENERIC, SECOND_TRIES
 from gtvcvx.duality._terms import (
-    CREDIBLE,
     TOO_DOUBTFUL,
     Gap,
     GapTerms,
@@ -370,43 +369,3 @@ class DualBounds:
 def _total(found: tuple[Gap, FloatArray]) -> float:
     total = found[0].total
     return total if np.isfinite(total) else np.inf
-
-
-def short_gap(
-    graph: EmpiricalGraph,
-    losses: StackedLoss,
-    penalty: Penalty,
-    capacities: FloatArray,
-    w: FloatArray,
-    u: FloatArray,
-) -> tuple[Gap, FloatArray] | None:
-    """Return a gap of w (n, d) against a share of u (m, d) that is feasible, and that flow.
-
-    From above; None where no share is told by the slopes at w. Nothing is prepared or repaired:
-    a bound while there is no better one.
-    """
-    terms = GapTerms(graph, losses, penalty, capacities)
-    u = terms.scale(u) * u
-    found = losses.short_gap(w, -(graph.divergence @ u))
-    if found is None:
-        return None
-    share, node, leaks = found
-    u *= share
-    gap = terms.gap_of_edges(w, u)
-    # Leaks are roundings: beside solutions that are far larger than w, too, they cost nothing.
-    far = CREDIBLE * float(np.abs(w).max(initial=1.0))
-    noise = terms.noise(w, u, near=False).total
-    return Gap(node, gap, 2.0 * far * leaks + noise), u
-
-
-def loose_gap(
-    graph: EmpiricalGraph,
-    losses: StackedLoss,
-    penalty: Penalty,
-    capacities: FloatArray,
-    w: FloatArray,
-) -> Gap:
-    """Return a gap of w (n, d) against the flow zero, from above, that costs next to nothing."""
-    terms = GapTerms(graph, losses, penalty, capacities)
-    size = abs(float(np.sum(losses.value(w))))
-    return dataclasses.replace(terms.loose_gap(w), rounding=4.0 * EPS * size)

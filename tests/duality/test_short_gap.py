@@ -5,7 +5,8 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx._deadline import Expired
-from gtvcvx.duality._bounds import DualBounds, short_gap
+from gtvcvx.duality._bounds import DualBounds
+from gtvcvx.duality._cheap_gaps import short_gap
 from gtvcvx.losses import stacked_from_terms
 from gtvcvx.solvers.driver import Options, Run, _incumbent
 

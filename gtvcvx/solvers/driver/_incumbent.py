@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from gtvcvx._arrays import FloatArray
 from gtvcvx._callbacks import Progress
 from gtvcvx._norms import EPS
-from gtvcvx.duality._bounds import loose_gap, short_gap
+from gtvcvx.duality._cheap_gaps import loose_gap, short_gap
 from gtvcvx.duality._terms import Gap, slack
 from gtvcvx.graph import connected_components
 from gtvcvx.losses.node._segments import MANY

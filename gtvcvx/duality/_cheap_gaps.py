@@ -1,0 +1,56 @@
+"""Gaps that cost next to nothing: against the flow zero, and against a share of a flow.
+
+Nothing is prepared, or repaired, for them: bounds while there are no better ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from gtvcvx._arrays import FloatArray
+from gtvcvx._norms import EPS
+from gtvcvx.duality._terms import CREDIBLE, Gap, GapTerms
+from gtvcvx.graph import EmpiricalGraph
+from gtvcvx.losses import StackedLoss
+from gtvcvx.penalties import Penalty
+
+
+def short_gap(
+    graph: EmpiricalGraph,
+    losses: StackedLoss,
+    penalty: Penalty,
+    capacities: FloatArray,
+    w: FloatArray,
+    u: FloatArray,
+) -> tuple[Gap, FloatArray] | None:
+    """Return a gap of w (n, d) against a share of u (m, d) that is feasible, and that flow.
+
+    From above; None where no share is told by the slopes at w.
+    """
+    terms = GapTerms(graph, losses, penalty, capacities)
+    u = terms.scale(u) * u
+    found = losses.short_gap(w, -(graph.divergence @ u))
+    if found is None:
+        return None
+    share, node, leaks = found
+    u *= share
+    gap = terms.gap_of_edges(w, u)
+    # Leaks are roundings: beside solutions that are far larger than w, too, they cost nothing.
+    far = CREDIBLE * float(np.abs(w).max(initial=1.0))
+    noise = terms.noise(w, u, near=False).total
+    return Gap(node, gap, 2.0 * far * leaks + noise), u
+
+
+def loose_gap(
+    graph: EmpiricalGraph,
+    losses: StackedLoss,
+    penalty: Penalty,
+    capacities: FloatArray,
+    w: FloatArray,
+) -> Gap:
+    """Return a gap of w (n, d) against the flow zero, from above, that costs next to nothing."""
+    terms = GapTerms(graph, losses, penalty, capacities)
+    size = abs(float(np.sum(losses.value(w))))
+    return dataclasses.replace(terms.loose_gap(w), rounding=4.0 * EPS * size)
