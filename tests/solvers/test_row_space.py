@@ -130,3 +130,23 @@ def test_an_elastic_net_takes_no_matrix_for_a_node() -> None:
     ]
     for _, batch in stacked_from_terms(terms, d).parts:
         assert batch.domain() is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "d", "reduced"),
+    [
+        ("logistic", 100, 250, False),
+        ("squared", 100, 250, True),  # factored once
+        ("logistic", 20, 5_000, True),  # 20 coordinates of 5,000
+        ("logistic", 20, 100, True),  # matrices as they are
+    ],
+)
+def test_few_rows_do_not_become_matrices(kind: str, n: int, d: int, reduced: bool) -> None:
+    """Models factored these again and again: ten times as long for the first."""
+    rng = np.random.default_rng(2)
+    y = (rng.random(n) < 0.5).astype(float)
+    row = {"kind": kind, "node": np.arange(n), "X": rng.standard_normal((n, d)), "y": y}
+    ridge = {"kind": "ridge", "node": np.arange(n), "mu": np.full((n, d), 0.1)}
+    graph = gtv.generators.nearest_neighbours(rng.random((n, 2)), 5)
+    problem = gtv.GTVProblem(graph, stacked_from_terms([row, ridge], d), "l2", 0.1)
+    assert (RowSpace.of(problem) is not None) == reduced
