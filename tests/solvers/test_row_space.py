@@ -165,3 +165,13 @@ def test_factors_in_panels(shape: tuple[int, int], monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(Q.T @ Q, np.eye(r), rtol=0.0, atol=1e-13)
     assert np.array_equal(R, np.triu(R))
     assert len(looks) == 2 * -(-r // PANEL)  # no more than a panel between two of them
+
+
+def test_a_model_that_fits_all_data_has_all_its_digits() -> None:
+    """The gap had what a basis may lose, far above an objective of 1e-26, and users were warned."""
+    rng = np.random.default_rng(4)
+    losses = gtv.SquaredLoss.stack(rng.standard_normal((20, 1, 80)), rng.standard_normal((20, 1)))
+    graph = gtv.generators.nearest_neighbours(rng.random((20, 2)), 5)
+    problem = gtv.GTVProblem(graph, losses, "l2", 0.1)
+    assert RowSpace.of(problem) is None
+    assert problem.solve(rtol=1e-2).gap < 1e-24
