@@ -16,6 +16,8 @@ from gtvcvx.solvers.interior_point.blockwise._powers import Powers
 
 # Exponents of p-norms: far from 2, flows change too much where jumps hardly do, or the reverse.
 EXPONENTS = 1.05, 6.0
+# Slacks miss less of largest entries than this share of them by rounding alone.
+ROUNDED = 64.0 * float(np.finfo(np.float64).eps)
 
 
 def flows_known(penalty: Penalty) -> bool:
@@ -177,6 +179,7 @@ class LargestEntries:
         self.degree = 2.0 * self._up.size
         # Of slacks, and of multipliers.
         self._step: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+        self._missing: tuple[FloatArray, ...]  # from slacks to what they are of t and x
 
     def begin(self, x: FloatArray, mu: float) -> None:
         """Start with all multipliers alike."""
@@ -190,13 +193,19 @@ class LargestEntries:
     def linearize(self, x: FloatArray) -> None:
         """Eliminate t, whose weights are those of all slacks together.
 
-        The slacks have moved with x; afresh, small ones would be lost in t.
+        The slacks have moved with x; afresh, small ones would be lost in t. But what was rounded
+        when they were large is far more than that by the end: it is missing, and steps make it up.
         """
         self._rates = self._up / self._above, self._down / self._below
         both, self._tilt = self._rates[0] + self._rates[1], self._rates[0] - self._rates[1]
         self._total = both.sum(axis=1)
         outer = self._tilt[:, :, None] * self._tilt[:, None, :]
         self.weights = diagonals(both) - outer / self._total[:, None, None]
+        ends = self._above + x, self._below - x  # t, if nothing had been rounded
+        t = np.sum(self._rates[0] * ends[0] + self._rates[1] * ends[1], axis=1) / self._total
+        off = t[:, None] - ends[0], t[:, None] - ends[1]
+        least = ROUNDED * t[:, None]
+        self._missing = tuple(np.where(np.abs(part) > least, part, 0.0) for part in off)
 
     def offset(self, mu: float, corrected: bool) -> FloatArray:
         """Return the step of the flow when x rests, while t moves."""
@@ -204,7 +213,9 @@ class LargestEntries:
         if corrected:
             above, below, dup, ddown = self._step
             up, down = up - above * dup, down - below * ddown
+        above, below = self._missing
         self._aims = up / self._above, down / self._below
+        self._aims = self._aims[0] - self._rates[0] * above, self._aims[1] - self._rates[1] * below
         rise = (self._aims[0] + self._aims[1]).sum(axis=1) / self._total
         self._rise = rise
         found: FloatArray = self._aims[0] - self._aims[1] - self._tilt * rise[:, None]
@@ -216,7 +227,7 @@ class LargestEntries:
         above, below = rise[:, None] - dx, rise[:, None] + dx
         up = self._aims[0] - self._rates[0] * above
         down = self._aims[1] - self._rates[1] * below
-        self._step = above, below, up, down
+        self._step = above + self._missing[0], below + self._missing[1], up, down
         return up - down
 
     def longest(self) -> float:
