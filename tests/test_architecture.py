@@ -16,7 +16,8 @@ GTVCVX = (
     # Names and checks of arrays; the clock that long pieces look at; modules that load slowly;
     # processes of our own.
     ("_arrays", "_deadline", "_lazy", "_logging", "_processes"),
-    ("_extras", "_norms", "_pieces", "_progress"),  # optional packages, row norms, display
+    # Optional packages, factors in panels, row norms, display.
+    ("_extras", "_householder", "_norms", "_pieces", "_progress"),
     ("_compiling", "_geometry"),  # compilation, announced; areas and points of shapely
     # CSV and npz; functions of CVXPY in conic form; libpysal's weights as arrays
     ("files", "conic", "_spatial_weights"),

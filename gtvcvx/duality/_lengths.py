@@ -12,6 +12,7 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import look
+from gtvcvx._householder import householder
 from gtvcvx.conic._form import ConicForm
 from gtvcvx.conic._function import make_forms
 from gtvcvx.losses import StackedLoss
@@ -296,9 +297,7 @@ def _of_independent_rows(rows: FloatArray) -> FloatArray | None:
     """
     import scipy.linalg  # slow to load, and seldom needed
 
-    look()
-    basis, factor = scipy.linalg.qr(rows.T, mode="economic", check_finite=False)
-    look()
+    basis, factor = householder(np.array(rows.T, order="F"))
     share, info = scipy.linalg.lapack.dtrcon(factor)
     # In norms of sums of entries: those of sizes differ by the number of rows at most.
     if info != 0 or not share > 10.0 * len(rows) * DEPENDENT:

@@ -19,7 +19,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._callbacks import Progress, SolveCallback
-from gtvcvx._deadline import look
+from gtvcvx._householder import householder
 from gtvcvx._norms import EPS, row_norm_2
 from gtvcvx.losses import stacked_from_terms
 from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term
@@ -35,8 +35,6 @@ LEAST_COORDINATES, MOST_LEFT = 64, 0.5
 # The squared number of rows over that of edges: a basis for so many takes as long as a few tens of
 # iterations.
 MOST = 5_000
-# Columns that are reduced between two looks at the deadline.
-PANEL = 64
 # By rows; most problems take no more.
 ITERATIONS = 300
 # Ridges of so many kinds have bases of their own.
@@ -232,31 +230,3 @@ def _groups(ridges: list[FloatArray], d: int) -> list[IntArray] | None:
 def _block(vectors: FloatArray, coordinates: IntArray) -> Block:
     basis, triangle = householder(np.asfortranarray(vectors[:, coordinates].T))
     return Block(coordinates, np.ascontiguousarray(basis.T), triangle.T)
-
-
-def householder(A: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return Q (d, r) and R (r, N) of A (d, N) = Q R, r = min(d, N), in place of A.
-
-    By Householder's reflections, a panel of columns at a time: between panels there is a look at
-    the deadline, which LAPACK's own function for all of them has not (1,500 rows in 5,000
-    coordinates take a second, 2,700 in 20,000 half a minute).
-    """
-    from scipy.linalg.lapack import dgeqrf, dormqr  # slow to load, and seldom needed
-
-    d, n = A.shape
-    r = min(d, n)
-    panels = [(first, min(first + PANEL, r)) for first in range(0, r, PANEL)]
-    taus = []
-    for first, last in panels:
-        look()
-        A[first:, first:last], tau, _, _ = dgeqrf(A[first:, first:last])
-        taus.append(tau)
-        if last < n:
-            rest = A[first:, last:]
-            rest[:] = dormqr("L", "T", A[first:, first:last], tau, rest, PANEL * n)[0]
-    Q = np.eye(d, r, order="F")
-    for (first, last), tau in zip(reversed(panels), reversed(taus), strict=True):
-        look()
-        part = Q[first:, first:]
-        part[:] = dormqr("L", "N", A[first:, first:last], tau, part, PANEL * n)[0]
-    return Q, np.triu(A[:r])

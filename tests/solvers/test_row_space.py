@@ -7,8 +7,7 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx.losses import StackedLoss, stacked_from_terms
-from gtvcvx.solvers import _row_space
-from gtvcvx.solvers._row_space import PANEL, RowSpace, householder
+from gtvcvx.solvers._row_space import RowSpace
 
 N, M, D = 8, 3, 80
 KINDS = ["squared", "logistic", "huber", "poisson", "hinge", "points"]
@@ -151,20 +150,6 @@ def test_few_rows_do_not_become_matrices(kind: str, n: int, d: int, reduced: boo
     graph = gtv.generators.nearest_neighbours(rng.random((n, 2)), 5)
     problem = gtv.GTVProblem(graph, stacked_from_terms([row, ridge], d), "l2", 0.1)
     assert (RowSpace.of(problem) is not None) == reduced
-
-
-@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (1, 7), (300, PANEL), (300, 2 * PANEL + 3)])
-def test_factors_in_panels(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = []
-    monkeypatch.setattr(_row_space, "look", lambda: looks.append(1))
-    A = np.random.default_rng(3).standard_normal(shape)
-    A[:, -1] = A[:, 0]  # rows that say the same
-    Q, R = householder(np.asfortranarray(A))
-    r = min(shape)
-    np.testing.assert_allclose(Q @ R, A, rtol=0.0, atol=1e-13)
-    np.testing.assert_allclose(Q.T @ Q, np.eye(r), rtol=0.0, atol=1e-13)
-    assert np.array_equal(R, np.triu(R))
-    assert len(looks) == 2 * -(-r // PANEL)  # no more than a panel between two of them
 
 
 def test_a_model_that_fits_all_data_has_all_its_digits() -> None:

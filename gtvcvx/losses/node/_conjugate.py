@@ -72,11 +72,7 @@ def coordinate_gap(coordinate: Records, w: FloatArray, t: FloatArray) -> FloatAr
 
 def coordinate_gaps(coordinates: Records, w: FloatArray, t: FloatArray) -> FloatArray:
     """Return the sums (k,) of the gaps of all coordinates (k, d) of each node."""
-    if w.shape[1] <= MANY:
-        return np.asarray(coordinate_gap(coordinates, w, t).sum(axis=1))
-    out = np.empty(len(w))
-    _write_gaps(coordinates, w, t, out)
-    return out
+    return np.asarray(gaps_of_coordinates(coordinates, w, t).sum(axis=1))
 
 
 def gaps_of_coordinates(coordinates: Records, w: FloatArray, t: FloatArray) -> FloatArray:
@@ -108,15 +104,6 @@ def _gap(c: Any, x: float, t: float) -> float:
     away = x - best if c.mu > 0.0 else 0.0
     bent, pressed = k * abs(x) - part * x, -(r - part) * (x - best)
     return 0.5 * c.mu * away * away + max(bent, 0.0) + max(pressed, 0.0)
-
-
-@compiled(small=True, allocates=False)
-def _write_gaps(coordinates: Records, w: FloatArray, t: FloatArray, out: FloatArray) -> None:
-    for i in range(len(w)):
-        total = 0.0
-        for j in range(w.shape[1]):
-            total += _gap(coordinates[i, j], w[i, j], t[i, j])
-        out[i] = total
 
 
 @compiled(small=True, allocates=False)

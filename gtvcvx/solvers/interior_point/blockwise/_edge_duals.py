@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._norms import EPS
 from gtvcvx.penalties import Penalty
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.interior_point._penalties import PENALTY_KINDS
@@ -17,7 +18,7 @@ from gtvcvx.solvers.interior_point.blockwise._powers import Powers
 # Exponents of p-norms: far from 2, flows change too much where jumps hardly do, or the reverse.
 EXPONENTS = 1.05, 6.0
 # Slacks miss less of largest entries than this share of them by rounding alone.
-ROUNDED = 64.0 * float(np.finfo(np.float64).eps)
+ROUNDED = 64.0 * EPS
 
 
 def flows_known(penalty: Penalty) -> bool:
