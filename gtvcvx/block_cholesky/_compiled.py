@@ -43,13 +43,15 @@ def assemble(
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
-def _eliminate(front: FloatArray, size: int, count: int, least: FloatArray) -> None:
-    """Eliminate the first variables of an upper triangle (size, size).
+def _eliminate(
+    front: FloatArray, size: int, first_of_all: int, count: int, least: FloatArray
+) -> None:
+    """Eliminate variables of an upper triangle (size, size) from which those before are gone.
 
     Four at a time, from two rows at a time, so that what is read is used often: there is a row and
     a column to spare behind the last.
     """
-    for j in range(0, count, 4):
+    for j in range(first_of_all, count, 4):
         end = min(j + 4, count)
         for a in range(j, end):
             row = front[a]
@@ -129,23 +131,34 @@ def factorize(
     rests: FloatArray,
     front: FloatArray,
     least: FloatArray,
-) -> None:
-    """Write the factor's rows, front by front, to `panels`.
+    at: IntArray,
+    most: float,
+) -> bool:
+    """Write the factor's rows, front by front, to `panels`; say whether that is done.
 
     Of the matrix with the given diagonal blocks (n, d, d), and minus the block of each edge.
-    `rests`, `front`, which is larger than any of the plan's, and `least` are to work in.
+    `rests`, `front`, which is larger than any of the plan's, and `least` are to work in. After
+    `most` multiplications, about, it stops, to go on in the next call: `at` (3,) is zero at first.
     """
-    d = blocks.shape[1]
-    top = 0  # of the stack of rests
-    for s in range(len(plan.pivots)):
+    d, spent = blocks.shape[1], 0.0
+    while at[0] < len(plan.pivots) and spent < most:
+        s, first, top = at[0], at[1], at[2]  # front, variable in it, and top of the stack of rests
         size = (plan.node_starts[s + 1] - plan.node_starts[s]) * d
         count, offset = plan.pivots[s] * d, plan.panel_starts[s] * d * d
-        _fill(plan, s, blocks, edge_blocks, front)
-        for k in range(count):
-            least[k] = LOST * front[k, k]
-        for q in range(plan.child_starts[s], plan.child_starts[s + 1]):
-            top = _add_rest(plan, plan.children[q], d, rests, top, front)
-        _eliminate(front, size, count, least)
+        if first == 0:
+            _fill(plan, s, blocks, edge_blocks, front)
+            for k in range(count):
+                least[k] = LOST * front[k, k]
+            for q in range(plan.child_starts[s], plan.child_starts[s + 1]):
+                top = _add_rest(plan, plan.children[q], d, rests, top, front)
+        end = first
+        while end < count and spent < most:
+            spent += 2.0 * (size - end) ** 2
+            end = min(end + 4, count)
+        _eliminate(front, size, first, end, least)
+        at[1], at[2] = end, top
+        if end < count:
+            continue
         for j in range(count):
             for k in range(j, size):
                 panels[offset + j * size + k] = front[j, k]
@@ -153,7 +166,8 @@ def factorize(
         for j in range(left):
             for k in range(j, left):
                 rests[top + j * left + k] = front[count + j, count + k]
-        top += left * left
+        at[0], at[1], at[2] = s + 1, 0, top + left * left
+    return bool(at[0] == len(plan.pivots))
 
 
 @compiled(fastmath=FAST, allocates=False)

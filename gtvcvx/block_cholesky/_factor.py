@@ -10,8 +10,8 @@ from gtvcvx.block_cholesky import _twofold as twofold
 from gtvcvx.block_cholesky._compiled import assemble, factorize, solve
 from gtvcvx.block_cholesky._plan import Plan
 
-# Multiplications in twice the digits between two looks at the clock: .05 to .1 s.
-A_LOOK = 6e7
+# Multiplications between two looks at the clock, with doubles and in twice the digits: .1 s.
+A_LOOK, A_TWOFOLD_LOOK = 3e8, 6e7
 
 
 class BlockCholesky:
@@ -42,13 +42,14 @@ class BlockCholesky:
     def factorize(self, P: FloatArray, row_weights: FloatArray, edge_weights: FloatArray) -> None:
         """Set the nodes' own blocks P (n, d, d), and the weights of rows (N,) and edges (m, d, d).
 
-        All positive semidefinite.
+        All positive semidefinite. Long factorizations look at the deadline, and may be dropped.
         """
         blocks = P.copy()
         assemble(blocks, self._node, self._X, row_weights, self._edges, edge_weights)
         np.einsum("nii->ni", blocks)[:] *= 1.0 + self.shift
-        room = self._rests, self._front, self._space
-        factorize(self._plan, blocks, edge_weights, self._panels, *room)
+        room = self._rests, self._front, self._space, np.zeros(3, np.int64)
+        while not factorize(self._plan, blocks, edge_weights, self._panels, *room, A_LOOK):
+            look()
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the solution (n, d) for a right-hand side."""
@@ -92,7 +93,8 @@ class TwofoldCholesky:
         high, low = (np.einsum("nii->ni", part) for part in blocks)
         low[:] += self._shift * high
         room = self._rests, self._front, self._space[0], np.zeros(3, np.int64)
-        while not twofold.factorize(self._plan, blocks, edge_weights, self._panels, *room, A_LOOK):
+        rest = edge_weights, self._panels, *room, A_TWOFOLD_LOOK
+        while not twofold.factorize(self._plan, blocks, *rest):
             look()
 
     def solve(self, right: FloatArray) -> FloatArray:

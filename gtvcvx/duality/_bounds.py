@@ -30,6 +30,7 @@ from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.duality._correction import Correction, correctable
 from gtvcvx.duality._dual_points import Certain, FeasiblePoint
 from gtvcvx.duality._flow import Flow
+from gtvcvx.duality._held import HeldSizes
 from gtvcvx.duality._lengths import NEGLIGIBLE, growth
 from gtvcvx.duality._polyhedral import DomainRepair
 from gtvcvx.duality._settings import COMPILED, CORRECTION, GENERIC, SECOND_TRIES
@@ -47,6 +48,9 @@ from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._terms import MULTINOMIAL
 from gtvcvx.penalties import Penalty
+
+# Where data ask for solutions so many times as large as points at most, nothing else is asked.
+CLOSE = 2.0
 
 
 class DualBounds:
@@ -205,7 +209,7 @@ class DualBounds:
         size = abs(float(np.sum(values)))
         # Far from the optimum, too: leaks pair with far solutions here whatever the point.
         noise = self._terms.noise(w, point.u, near=True, values=values).total
-        rounding = self._missing(w, point, found) + noise
+        rounding = self._missing(w, values, point, found) + noise
         gap = Gap(found.node, found.edge, rounding)
         # Where it is known what is enough a repaired flow comes next, which has more to offer.
         least = TOO_DOUBTFUL * size
@@ -216,15 +220,35 @@ class DualBounds:
             gap = min(gap, self._gap_of(w, point.u, values), key=lambda each: each.total)
         return gap
 
-    def _missing(self, w: FloatArray, point: FeasiblePoint, found: Certain) -> float:
+    def _missing(
+        self, w: FloatArray, values: FloatArray, point: FeasiblePoint, found: Certain
+    ) -> float:
         """Return what a point misses, paired with solutions as large as targets ask for."""
         assert self._correction is not None
         close = self._correction.reach(w, point)
-        far = np.maximum(close, self._terms.alone)
+        far = self._as_far(close, w, values)
         most = found.missing * growth(close, far)
         if most <= NEGLIGIBLE * found.parts:
             return most
         return self._correction.missing(w, point, far)
+
+    def _as_far(self, reach: FloatArray, w: FloatArray, values: FloatArray) -> FloatArray:
+        """Return how large solutions may be, (d,) or (n, d): reach of w, or what data ask for.
+
+        But not more than what losses, of values (n,) at w, and penalty allow to whatever is no
+        worse than w.
+        """
+        far = np.maximum(reach, self._terms.alone)
+        if growth(reach, far) <= CLOSE:
+            return far
+        objective = float(np.sum(values) + np.sum(self._terms.variation(w)))
+        held = self._held.of(objective)
+        return far if held is None else np.maximum(reach, np.minimum(far, held))
+
+    @cached_property
+    def _held(self) -> HeldSizes:
+        shape = self._losses.plain, self._graph, self._penalty, self._capacities
+        return HeldSizes(*shape, self._losses.dim)
 
     def lower_bound(self, u: FloatArray) -> tuple[float, FloatArray]:
         """Repair u (m, d); return a lower bound on the optimum and the flow that attains it."""
@@ -321,7 +345,7 @@ class DualBounds:
             return dataclasses.replace(gap, rounding=self._rounding(w, flow.u, reach, known, near))
         # Solutions may be as large as targets ask for, whatever the point: one that is as good may
         # be far away where rows have kinks.
-        close, reach = reach, np.maximum(reach, terms.alone)
+        close, reach = reach, self._as_far(reach, w, known.values)
         most = gap.rounding * growth(close, reach)
         if near and most <= NEGLIGIBLE * gap.total:
             gap = dataclasses.replace(gap, rounding=most)

@@ -133,20 +133,24 @@ def test_twice_the_digits_keep_what_small_weights_determine():
     np.testing.assert_allclose(rows[0], 2.0**-60, rtol=1e-6)
 
 
-def twofold(kind):
-    n, edges = edges_of(kind)
+LOOKS = {BlockCholesky: "A_LOOK", TwofoldCholesky: "A_TWOFOLD_LOOK"}
+
+
+def factored(name, kind):
+    n, edges = edges_of(name)
     rng = np.random.default_rng(2)
     X, node = rng.standard_normal((3 * n, 2)), np.repeat(np.arange(n), 3)
     weights = np.ones(3 * n), np.tile(np.eye(2), (len(edges), 1, 1))
-    return TwofoldCholesky(plan(n, edges, 2), edges, node, X), np.zeros((n, 2, 2)), *weights
+    return kind(plan(n, edges, 2), edges, node, X), np.zeros((n, 2, 2)), *weights
 
 
-@pytest.mark.parametrize("kind", ["complete", "grid"])
-def test_a_factorization_in_pieces_is_the_same(kind, monkeypatch):
-    whole, *known = twofold(kind)
+@pytest.mark.parametrize("kind", LOOKS)
+@pytest.mark.parametrize("name", ["complete", "grid"])
+def test_a_factorization_in_pieces_is_the_same(name, kind, monkeypatch):
+    whole, *known = factored(name, kind)
     whole.factorize(*known)
-    monkeypatch.setattr(_factor, "A_LOOK", 1.0)
-    pieces, *known = twofold(kind)
+    monkeypatch.setattr(_factor, LOOKS[kind], 1.0)
+    pieces, *known = factored(name, kind)
     pieces.factorize(*known)
     right = np.random.default_rng(0).standard_normal(known[0].shape[:2])
     np.testing.assert_array_equal(pieces.solve(right), whole.solve(right))
@@ -155,11 +159,12 @@ def test_a_factorization_in_pieces_is_the_same(kind, monkeypatch):
     np.testing.assert_array_equal(whole.solve(right), twice)
 
 
-def test_the_deadline_strikes_inside_of_a_factorization(monkeypatch):
-    factor, *known = twofold("complete")
+@pytest.mark.parametrize("kind", LOOKS)
+def test_the_deadline_strikes_inside_of_a_factorization(kind, monkeypatch):
+    factor, *known = factored("complete", kind)
     with until(now() - 1.0):
         factor.factorize(*known)  # too short to be looked into
-        monkeypatch.setattr(_factor, "A_LOOK", 1.0)
+        monkeypatch.setattr(_factor, LOOKS[kind], 1.0)
         with pytest.raises(Expired):
             factor.factorize(*known)
 
