@@ -12,6 +12,8 @@ from gtvcvx.compiled import FAST, compiled
 # as the root of its pivot is as large as this.
 LOST = 1e-14
 RESTING = 1e64
+# Variables that are eliminated together, a multiple of four: their rows fit in a small cache.
+TOGETHER = 16
 
 
 @compiled(fastmath=FAST, small=True, allocates=False)
@@ -43,42 +45,59 @@ def assemble(
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
+def _subtract(front: FloatArray, size: int, j: int, end: int, top: int, bottom: int) -> None:
+    """Subtract what variables j <= . < end do to rows of an upper triangle (size, size).
+
+    Up to four variables, from two rows at a time, so that what is read is used often: there is a
+    row and a column to spare behind the last.
+    """
+    # Fewer than four are filled up with one that counts for nothing.
+    first, second = front[j], front[min(j + 1, end - 1)]
+    third, fourth = front[min(j + 2, end - 1)], front[min(j + 3, end - 1)]
+    two = 1.0 if j + 1 < end else 0.0
+    three = 1.0 if j + 2 < end else 0.0
+    four = 1.0 if j + 3 < end else 0.0
+    for i in range(top, bottom, 2):
+        p, q, r, s = first[i], two * second[i], three * third[i], four * fourth[i]
+        h = i + 1
+        t, u, v, w = first[h], two * second[h], three * third[h], four * fourth[h]
+        row, below = front[i], front[h]
+        for k in range(i, size):
+            e, f, g, o = first[k], second[k], third[k], fourth[k]
+            row[k] -= p * e + q * f + r * g + s * o
+            below[k] -= t * e + u * f + v * g + w * o
+
+
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def _eliminate(
     front: FloatArray, size: int, first_of_all: int, count: int, least: FloatArray
 ) -> None:
     """Eliminate variables of an upper triangle (size, size) from which those before are gone.
 
-    Four at a time, from two rows at a time, so that what is read is used often: there is a row and
-    a column to spare behind the last.
+    Some at a time, so that the rows below are gone through once for all of these: large fronts are
+    many times what caches hold.
     """
-    for j in range(first_of_all, count, 4):
-        end = min(j + 4, count)
-        for a in range(j, end):
-            row = front[a]
-            for b in range(j, a):
-                above, factor = front[b], front[b, a]
-                for k in range(a, size):
-                    row[k] -= factor * above[k]
-            root = np.sqrt(row[a]) if row[a] > least[a] else RESTING
-            row[a] = root
-            inverse = 1.0 / root
-            for k in range(a + 1, size):
-                row[k] *= inverse
-        # Fewer than four are filled up with one that counts for nothing.
-        first, second = front[j], front[min(j + 1, end - 1)]
-        third, fourth = front[min(j + 2, end - 1)], front[min(j + 3, end - 1)]
-        two = 1.0 if j + 1 < end else 0.0
-        three = 1.0 if j + 2 < end else 0.0
-        four = 1.0 if j + 3 < end else 0.0
-        for i in range(end, size, 2):
-            p, q, r, s = first[i], two * second[i], three * third[i], four * fourth[i]
-            h = i + 1
-            t, u, v, w = first[h], two * second[h], three * third[h], four * fourth[h]
-            row, below = front[i], front[h]
-            for k in range(i, size):
-                e, f, g, o = first[k], second[k], third[k], fourth[k]
-                row[k] -= p * e + q * f + r * g + s * o
-                below[k] -= t * e + u * f + v * g + w * o
+    for start in range(first_of_all, count, TOGETHER):
+        stop = min(start + TOGETHER, count)
+        # What is left for the end is no multiple of four, and of rows taken by twos.
+        first_rows = stop if stop == start + TOGETHER else size
+        for j in range(start, stop, 4):
+            end = min(j + 4, stop)
+            for a in range(j, end):
+                row = front[a]
+                for b in range(j, a):
+                    above, factor = front[b], front[b, a]
+                    for k in range(a, size):
+                        row[k] -= factor * above[k]
+                root = np.sqrt(row[a]) if row[a] > least[a] else RESTING
+                row[a] = root
+                inverse = 1.0 / root
+                for k in range(a + 1, size):
+                    row[k] *= inverse
+            _subtract(front, size, j, end, end, first_rows)
+        for i in range(first_rows, size, 2):
+            for j in range(start, stop, 4):
+                _subtract(front, size, j, min(j + 4, stop), i, i + 2)
 
 
 @compiled(fastmath=FAST, small=True, allocates=False, inner=True)

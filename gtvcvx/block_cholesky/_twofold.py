@@ -25,6 +25,8 @@ from verify._compiled import intrinsic
 # as the root of its pivot is as large as this.
 LOST = 1e-28
 RESTING = 1e64
+# Variables that are eliminated together: their rows fit in a cache of a megabyte.
+TOGETHER = 16
 
 
 @intrinsic
@@ -129,26 +131,42 @@ def _subtract(
 ) -> None:
     """Subtract so many times b from a: from the first entry on, so that several go at a time."""
     for k in range(len(a)):
-        c, rest = _times(factor, factor_rest, b[k], b_rest[k])
-        a[k], a_rest[k] = _plus(a[k], a_rest[k], -c, -rest)
+        product = factor * b[k]
+        # What the product is rounded by, and what the rests add to it: no need to make it a sum of
+        # two before it goes into one.
+        rest = _fused(factor, b[k], -product)
+        rest = _fused(factor, b_rest[k], _fused(factor_rest, b[k], rest))
+        total, lost = _sum(a[k], -product)
+        a[k], a_rest[k] = _short(total, lost + (a_rest[k] - rest))
 
 
 @compiled(allocates=False, inner=True)
 def _eliminate(
     high: FloatArray, low: FloatArray, size: int, first: int, end: int, least: FloatArray
 ) -> None:
-    """Eliminate variables of an upper triangle (size, size) from which those before are gone."""
-    for a in range(first, end):
-        row, rest = high[a, :size], low[a, :size]
-        root, root_rest = RESTING, 0.0
-        if row[a] > least[a]:
-            root, root_rest = _root(row[a], rest[a])
-        row[a], rest[a] = root, root_rest
-        for k in range(a + 1, size):
-            row[k], rest[k] = _over(row[k], rest[k], root, root_rest)
-        for i in range(a + 1, size):
-            other, other_rest = high[i, i:size], low[i, i:size]
-            _subtract(other, other_rest, row[i], rest[i], row[i:], rest[i:])
+    """Eliminate variables of an upper triangle (size, size) from which those before are gone.
+
+    Some at a time, so that the rows below are gone through once for all of these: large fronts are
+    many times what caches hold.
+    """
+    for start in range(first, end, TOGETHER):
+        stop = min(start + TOGETHER, end)
+        for a in range(start, stop):
+            row, rest = high[a, :size], low[a, :size]
+            for b in range(start, a):
+                above, above_rest = high[b, a:size], low[b, a:size]
+                _subtract(row[a:], rest[a:], above[0], above_rest[0], above, above_rest)
+            root, root_rest = RESTING, 0.0
+            if row[a] > least[a]:
+                root, root_rest = _root(row[a], rest[a])
+            row[a], rest[a] = root, root_rest
+            for k in range(a + 1, size):
+                row[k], rest[k] = _over(row[k], rest[k], root, root_rest)
+        for i in range(stop, size):
+            row, rest = high[i, i:size], low[i, i:size]
+            for b in range(start, stop):
+                above, above_rest = high[b, i:size], low[b, i:size]
+                _subtract(row, rest, above[0], above_rest[0], above, above_rest)
 
 
 @compiled(small=True, allocates=False, inner=True)

@@ -63,8 +63,7 @@ class BlockwiseSettings:
         Some dozens are the rule. Counts of features of 1e5, whose exponentials overflow for most
         of them, took 138.
     most_multiplications : float
-        Of a factorization: no limit is looked at before it is through, and this takes half a
-        second.
+        Of a factorization: this takes a second or two, and four times that in twice the digits.
     most_entries : int
         Of the rows and of all nodes' blocks.
     """

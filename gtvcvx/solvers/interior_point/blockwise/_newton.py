@@ -54,8 +54,9 @@ class NewtonSettings:
         Share of the diagonal that is added to it once steps have to be refined: variables that are
         lost to rounding do not rest then, and what they miss is found. Not before, since what only
         weak edges determine is lost in it.
-    rough : int
-        If so many solves are not enough, the factor has twice the digits from then on.
+    rough, rough_if_dear : int
+        If so many solves are not enough, the factor has twice the digits from then on; the second
+        where such a factorization takes more than a second.
     idle : int
         Solves in a row with twice the digits that leave no less than the best before, after which
         there are no more: what is left is the rounding of slopes and flows themselves. Up to
@@ -72,6 +73,7 @@ class NewtonSettings:
     catching_up: int = 3
     shift: float = 3e-14
     rough: int = 5
+    rough_if_dear: int = 20
     idle: int = 4
 
 
@@ -326,10 +328,11 @@ class Newton:
         if self._refined:
             self._doubt()
         residuals, settings = ConjugateResiduals(scale), self._settings
+        rough = settings.rough_if_dear if self._system.dear else settings.rough
         idle = 0  # solves since there was less
         for tries in range(settings.refinements if self._refined else 0):
             look()
-            if tries == settings.rough:
+            if tries == rough:
                 self._system.sharpen()
             more = self._system.move(left)
             if not residuals.add(self._system.image(more), *more):

@@ -15,8 +15,8 @@ from gtvcvx.solvers.interior_point.blockwise._node_terms import rows_matrix
 from gtvcvx.solvers.interior_point.blockwise._sums import Sums
 from gtvcvx.solvers.interior_point.blockwise._undetermined import Undetermined
 
-# Multiplications of a factorization in twice the digits, at most: it takes a second.
-MOST_TWOFOLD = 1e9
+# Multiplications of a factorization that in twice the digits takes more than a second.
+DEAR = 1e9
 # Share of the diagonal that is added to it then: along what neither rows nor edges determine, such
 # as some directions of components with few rows, points would go for 1e20.
 TWOFOLD_SHIFT = 3e-25
@@ -64,14 +64,19 @@ class NewtonSystem:
         """Whether it is factored in twice the digits."""
         return isinstance(self._factor, TwofoldCholesky)
 
+    @property
+    def dear(self) -> bool:
+        """Whether twice the digits take long."""
+        return self._plan.multiplications(self._X.shape[1]) > DEAR
+
     def shift(self, share: float) -> None:
         """Add a share of the diagonal to it in the factor, which is rough from now on."""
         if isinstance(self._factor, BlockCholesky):
             self._factor.shift = share
 
     def sharpen(self) -> None:
-        """Factor in twice the digits from now on, this one too, where that does not take long."""
-        if self.twofold or self._plan.multiplications(self._X.shape[1]) > MOST_TWOFOLD:
+        """Factor in twice the digits from now on, this one too."""
+        if self.twofold:
             return
         edges = self._problem.graph.edges
         self._factor = TwofoldCholesky(self._plan, edges, self._node, self._X, TWOFOLD_SHIFT)
