@@ -27,9 +27,13 @@ __all__ = [
     "look",
     "now",
     "pieces",
+    "seconds_until",
     "spend",
     "until",
 ]
+
+# What is left for a solve when the time is over: it returns what it was started from.
+_LEAST_SECONDS = 1e-3
 
 _allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
 
@@ -82,3 +86,11 @@ def pieces(count: int, size: int) -> Iterator[slice]:
         if first:
             look()
         yield slice(first, min(first + size, count))
+
+
+def seconds_until(end: float, share: float = 1.0) -> float | None:
+    """Return the time limit of what has so much of the time until `end`; None if that is infinite.
+
+    `end` is a time by `now`.
+    """
+    return None if math.isinf(end) else max(share * (end - now()), _LEAST_SECONDS)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx._deadline import Allowance, Unaffordable, allowing, spend
+from gtvcvx._deadline import Allowance, Unaffordable, allowing, now, seconds_until, spend
 from gtvcvx.solvers.driver import Limits, Proposal, Run
 
 
@@ -77,3 +77,9 @@ def test_a_check_that_takes_too_much_leaves_the_point_and_a_valid_gap(logistic, 
     # Without an allowance the flow is repaired, and counts.
     assert bool(solution.u.any()) == (most == np.inf)
     assert method._allowance.spent > 0.0
+
+
+def test_what_is_left_is_a_limit_that_solves_take():
+    assert seconds_until(np.inf) is None
+    assert 4.9 < seconds_until(now() + 10.0, share=0.5) <= 5.0
+    assert 0.0 < seconds_until(now() - 10.0) < 0.1

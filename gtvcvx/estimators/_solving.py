@@ -10,14 +10,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gtvcvx._arrays import FloatArray, is_number
-from gtvcvx._deadline import now
+from gtvcvx._deadline import now, seconds_until
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 
 # Differences below this share of the parameters are a matter of rounding, not of the data.
 ROUNDING = 1e-10
-# What is left for a solve when the time is over: it returns what it was started from.
-LEAST_SECONDS = 1e-3
 
 
 class Solving:
@@ -82,7 +80,7 @@ class Solving:
     @property
     def left(self) -> float | None:
         """Seconds that are left; None without a limit."""
-        return None if math.isinf(self.end) else max(self.end - now(), LEAST_SECONDS)
+        return seconds_until(self.end)
 
     @property
     def over(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, is_integer
 from gtvcvx._callbacks import CrossValidationCallback, CrossValidationProgress
-from gtvcvx._deadline import now
+from gtvcvx._deadline import now, seconds_until
 from gtvcvx._extras import extra_module
 from gtvcvx._logging import room_logger
 from gtvcvx._progress import ProgressDisplay
@@ -25,9 +25,6 @@ _LOG = room_logger("model_selection")
 Scoring = Callable[[FloatArray, FloatArray], float]
 # Hears of each solution.
 Report = Callable[[Solution], None]
-
-# What is left for a path when the time is over: its first solution, as it starts.
-LEAST_SECONDS = 1e-3
 
 
 class FoldErrors(NamedTuple):
@@ -190,13 +187,11 @@ class Shares:
 
     def __init__(self, time_limit: float | None) -> None:
         check_positive("time_limit", time_limit)
-        self._end = None if time_limit is None else now() + time_limit
+        self._end = math.inf if time_limit is None else now() + time_limit
 
     def of(self, count: int) -> float | None:
         """Return the seconds of each of so many that follow; None if there is no limit."""
-        if self._end is None:
-            return None
-        return max((self._end - now()) / count, LEAST_SECONDS)
+        return seconds_until(self._end, 1.0 / count)
 
 
 def worker_count(n_jobs: int | None, n_folds: int) -> int:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._callbacks import Progress, SolveCallback
-from gtvcvx._deadline import now
+from gtvcvx._deadline import now, seconds_until
 from gtvcvx._logging import room_logger
 from gtvcvx.path._consensus import Components, consensus
 from gtvcvx.path._critical_bounds import CriticalBounds, GradientBounds, ValueBounds
@@ -30,8 +30,6 @@ _LOG = room_logger("path")
 FIRST_GAP, SMALLER = 1e-4, 0.1
 # No upper bound is looked for beyond this.
 LARGEST = 1e100
-# What is left for a solve when the time is over: it returns what it was started from.
-LEAST_SECONDS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,7 @@ def _close(
                 callback=callback,
                 warm_start=start,
                 verbose=verbose,
-                time_limit=None if math.isinf(end) else max(end - now(), LEAST_SECONDS),
+                time_limit=seconds_until(end),
             )
             if pressed:
                 raise KeyboardInterrupt("interrupted while lambda_max was computed")

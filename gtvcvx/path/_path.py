@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, is_integer
-from gtvcvx._deadline import now
+from gtvcvx._deadline import now, seconds_until
 from gtvcvx.files import _storage
 from gtvcvx.path._clusterings import Clusterings, Ended, Refinement, checked_range
-from gtvcvx.path._critical import LEAST_SECONDS
 from gtvcvx.path._events import ClusterChange, cluster_changes
 from gtvcvx.path._foresight import Foresight
 from gtvcvx.path._interpolation import Between, interpolated, nearest
@@ -180,10 +179,9 @@ class LambdaPath:
         def left() -> float | None:
             if pressed:
                 raise Ended("interrupted")
-            seconds = end - now()
-            if seconds <= 0.0:
+            if now() >= end:
                 raise Ended("time_limit")
-            return None if math.isinf(seconds) else max(seconds, LEAST_SECONDS)
+            return seconds_until(end)
 
         def solve(lam: float, start: Solution) -> Solution:
             return model.with_lam(lam).solve(warm_start=start, time_limit=left(), **chosen)

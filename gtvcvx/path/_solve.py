@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import FloatArray, finite_array, is_integer
 from gtvcvx._callbacks import PathCallback
 from gtvcvx._compiling import announced
-from gtvcvx._deadline import now
+from gtvcvx._deadline import now, seconds_until
 from gtvcvx._logging import room_logger
 from gtvcvx._progress import ProgressDisplay
-from gtvcvx.path._critical import LEAST_SECONDS, CriticalLambda, critical
+from gtvcvx.path._critical import CriticalLambda, critical
 from gtvcvx.path._path import LambdaPath
 from gtvcvx.path._prediction import predicted
 from gtvcvx.problem import GTVProblem
@@ -191,9 +191,8 @@ class _Walk:
     def step(self) -> Solution:
         """Solve for the next value, within the time that is left."""
         problem = self._problem.with_lam(float(self._lams[len(self.solutions)]))
-        left = self._end - now()
         solution = problem.solve(
-            time_limit=None if math.isinf(left) else max(left, LEAST_SECONDS),
+            time_limit=seconds_until(self._end),
             warm_start=self._predicted(problem),
             **self._options,
         )
