@@ -13,6 +13,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import spilu
 
 from gtvcvx._arrays import IntArray
+from gtvcvx._deadline import look
+
+# Columns and fronts that are worked off between two looks at the clock.
+A_LOOK = 2_000
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,12 @@ class Fronts:
         return len(self.pivots[front]) + len(self.rest[front])
 
 
+def _look(count: int) -> None:
+    """Look at the clock, now and then."""
+    if count % A_LOOK == 0:
+        look()
+
+
 def minimum_degree(n: int, edges: IntArray) -> IntArray:
     """Return the place of each of n nodes in an order of elimination that fills in little."""
     adjacency = sp.coo_array((-np.ones(len(edges)), edges.T), shape=(n, n))
@@ -111,6 +121,7 @@ def filled(place: IntArray, edges: IntArray, most: float) -> list[set[int]] | No
     children: list[list[int]] = [[] for _ in range(n)]
     total = 0.0
     for column in range(n):
+        _look(column)
         found = set(later[starts[column] : starts[column + 1]])
         for child in children[column]:
             found |= rest[child]
@@ -133,6 +144,7 @@ def _fundamental(columns: list[set[int]]) -> Fronts:
     """Put columns together that follow each other and have an effect on the same ones."""
     found, front_of = Fronts([], [], []), []
     for column, rest in enumerate(columns):
+        _look(column)
         before = columns[column - 1] if column else set()
         if column in before and len(before) == len(rest) + 1:
             found.pivots[-1].append(column)
@@ -149,6 +161,7 @@ def _joined(found: Fronts, d: int, prices: FrontPrices) -> Fronts:
     """Join fronts with their parents, from the leaves on, where that is no more expensive."""
     into = list(range(len(found.parent)))
     for front, parent in enumerate(found.parent):
+        _look(front)
         if parent < 0:
             continue
         few, many = len(found.pivots[front]), len(found.pivots[parent])

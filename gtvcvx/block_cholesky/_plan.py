@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import IntArray
+from gtvcvx._deadline import look
 from gtvcvx.block_cholesky._fronts import (
     Fronts,
     filled,
@@ -81,13 +82,16 @@ def _laid_out(found: Fronts, place: IntArray, edges: IntArray) -> Plan:
     time = _times(found, len(place))
     when = time[place]  # of each node: when it is eliminated after all
     rows, rests = _rows(found, time)
+    look()
     sizes, pivots = _lengths(rows), _lengths(found.pivots)
     flat, starts = _ragged(rows)
     children = _children(found)
+    look()
     places = [
         np.searchsorted(rows[parent], rest) if parent >= 0 else rest
         for parent, rest in zip(found.parent, rests, strict=True)
     ]
+    look()
     edge_table, edge_starts = _edges(when[edges], np.repeat(np.arange(len(rows)), pivots), rows)
     return Plan(
         pivots,

@@ -169,6 +169,12 @@ def test_the_deadline_strikes_inside_of_a_factorization(kind, monkeypatch):
             factor.factorize(*known)
 
 
+def test_the_deadline_strikes_inside_of_an_ordering():
+    n, edges = edges_of("grid")
+    with until(now() - 1.0), pytest.raises(Expired):
+        plan(n, edges, 2)
+
+
 def test_what_would_take_too_many_multiplications_is_not_planned():
     n, edges = edges_of("complete")
     assert plan(n, edges, 2, most=10.0) is None

@@ -79,7 +79,7 @@ class BlockwiseSettings:
     recovering: int = 2
     most_iterations: int = 200
     most_multiplications: float = 4e9
-    most_entries: int = 4_000_000
+    most_entries: int = 12_000_000
 
 
 DEFAULTS = BlockwiseSettings()
