@@ -1,25 +1,15 @@
 """The factorization by fronts in twice the digits: each number is a sum of two.
 
 Where weights differ by more than the sixteen digits of one number, what the small ones determine is
-lost in the large ones. Sums and products of two numbers are exact as sums of two [1]_, from which
-the arithmetic follows; what a product is rounded by is a fused multiplication and addition. Not
-associative on purpose: no compiler may reorder it.
-
-.. [1] T. J. Dekker, A floating-point technique for extending the available precision, Numerische
-   Mathematik 18 (1971).
+lost in the large ones.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numba import types
-
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx.block_cholesky._digits import less, over, plus, product_of, root, times
 from gtvcvx.block_cholesky._plan import Plan
 from gtvcvx.compiled import compiled
-from verify._compiled import intrinsic
 
 # A variable that has lost all but this share of its diagonal is taken as undetermined: it rests,
 # as the root of its pivot is as large as this.
@@ -27,66 +17,6 @@ LOST = 1e-28
 RESTING = 1e64
 # Variables that are eliminated together: their rows fit in a cache of a megabyte.
 TOGETHER = 16
-
-
-@intrinsic
-def _fused(typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
-    """Return a b + c, rounded once: one instruction, and a call where processors do not know it."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fma(*arguments)
-
-    return types.float64(types.float64, types.float64, types.float64), code
-
-
-@compiled(allocates=False, inner=True)
-def _sum(a: float, b: float) -> tuple[float, float]:
-    """Return a + b and what it is rounded by."""
-    total = a + b
-    other = total - a
-    return total, (a - (total - other)) + (b - other)
-
-
-@compiled(allocates=False, inner=True)
-def _short(a: float, b: float) -> tuple[float, float]:
-    """Return a + b and what it is rounded by, where a is larger."""
-    total = a + b
-    return total, b - (total - a)
-
-
-@compiled(allocates=False, inner=True)
-def _product(a: float, b: float) -> tuple[float, float]:
-    """Return a b and what it is rounded by."""
-    product = a * b
-    return product, _fused(a, b, -product)
-
-
-@compiled(allocates=False, inner=True)
-def _times(a: float, a_rest: float, b: float, b_rest: float) -> tuple[float, float]:
-    product, rest = _product(a, b)
-    return _short(product, rest + (a * b_rest + a_rest * b))
-
-
-@compiled(allocates=False, inner=True)
-def _plus(a: float, a_rest: float, b: float, b_rest: float) -> tuple[float, float]:
-    total, rest = _sum(a, b)
-    return _short(total, rest + (a_rest + b_rest))
-
-
-@compiled(allocates=False, inner=True)
-def _over(a: float, a_rest: float, b: float, b_rest: float) -> tuple[float, float]:
-    first = a / b
-    product, rest = _times(b, b_rest, first, 0.0)
-    left, left_rest = _plus(a, a_rest, -product, -rest)
-    return _short(first, (left + left_rest) / b)
-
-
-@compiled(allocates=False, inner=True)
-def _root(a: float, a_rest: float) -> tuple[float, float]:
-    first = np.sqrt(a)
-    product, rest = _product(first, first)
-    left, left_rest = _plus(a, a_rest, -product, -rest)
-    return _short(first, (left + left_rest) / (2.0 * first))
 
 
 @compiled(small=True, allocates=False)
@@ -107,17 +37,17 @@ def assemble(
     for r in range(len(node)):
         i, x = node[r], X[r]
         for k in range(d):
-            a, a_rest = _product(weights[r], x[k])
+            a, a_rest = product_of(weights[r], x[k])
             for h in range(k, d):
-                b, b_rest = _times(a, a_rest, x[h], 0.0)
-                high[i, k, h], low[i, k, h] = _plus(high[i, k, h], low[i, k, h], b, b_rest)
+                b, b_rest = times(a, a_rest, x[h], 0.0)
+                high[i, k, h], low[i, k, h] = plus(high[i, k, h], low[i, k, h], b, b_rest)
     for e in range(len(edges)):
         for end in range(2):
             i = edges[e, end]
             for k in range(d):
                 for h in range(k, d):
                     b = edge_blocks[e, k, h]
-                    high[i, k, h], low[i, k, h] = _plus(high[i, k, h], low[i, k, h], b, 0.0)
+                    high[i, k, h], low[i, k, h] = plus(high[i, k, h], low[i, k, h], b, 0.0)
 
 
 @compiled(allocates=False, inner=True)
@@ -131,13 +61,7 @@ def _subtract(
 ) -> None:
     """Subtract so many times b from a: from the first entry on, so that several go at a time."""
     for k in range(len(a)):
-        product = factor * b[k]
-        # What the product is rounded by, and what the rests add to it: no need to make it a sum of
-        # two before it goes into one.
-        rest = _fused(factor, b[k], -product)
-        rest = _fused(factor, b_rest[k], _fused(factor_rest, b[k], rest))
-        total, lost = _sum(a[k], -product)
-        a[k], a_rest[k] = _short(total, lost + (a_rest[k] - rest))
+        a[k], a_rest[k] = less(a[k], a_rest[k], factor, factor_rest, b[k], b_rest[k])
 
 
 @compiled(allocates=False, inner=True)
@@ -156,12 +80,12 @@ def _eliminate(
             for b in range(start, a):
                 above, above_rest = high[b, a:size], low[b, a:size]
                 _subtract(row[a:], rest[a:], above[0], above_rest[0], above, above_rest)
-            root, root_rest = RESTING, 0.0
+            pivot, pivot_rest = RESTING, 0.0
             if row[a] > least[a]:
-                root, root_rest = _root(row[a], rest[a])
-            row[a], rest[a] = root, root_rest
+                pivot, pivot_rest = root(row[a], rest[a])
+            row[a], rest[a] = pivot, pivot_rest
             for k in range(a + 1, size):
-                row[k], rest[k] = _over(row[k], rest[k], root, root_rest)
+                row[k], rest[k] = over(row[k], rest[k], pivot, pivot_rest)
         for i in range(stop, size):
             row, rest = high[i, i:size], low[i, i:size]
             for b in range(start, stop):
@@ -190,7 +114,7 @@ def _fill(
         for k in range(d):
             for h in range(d):
                 a, a_rest = front[0, i + k, j + h], front[1, i + k, j + h]
-                a, a_rest = _plus(a, a_rest, -edge_blocks[e, k, h], 0.0)
+                a, a_rest = plus(a, a_rest, -edge_blocks[e, k, h], 0.0)
                 front[0, i + k, j + h], front[1, i + k, j + h] = a, a_rest
 
 
@@ -210,7 +134,7 @@ def _add_rest(
                 for h in range(k if b == a else 0, d):
                     j, at = plan.places[start + b] * d + h, source + b * d + h
                     more, rest = rests[0, at], rests[1, at]
-                    high[i, j], low[i, j] = _plus(high[i, j], low[i, j], more, rest)
+                    high[i, j], low[i, j] = plus(high[i, j], low[i, j], more, rest)
     return top
 
 
@@ -275,12 +199,12 @@ def _dot(
     high, low = products[0], products[1]
     size = len(a)
     for k in range(size):
-        high[k], low[k] = _times(a[k], a_rest[k], b[k], b_rest[k])
+        high[k], low[k] = times(a[k], a_rest[k], b[k], b_rest[k])
     while size > 1:
         left = (size + 1) // 2
         more, more_rest = high[left:size], low[left:size]
         for k in range(size - left):
-            high[k], low[k] = _plus(high[k], low[k], more[k], more_rest[k])
+            high[k], low[k] = plus(high[k], low[k], more[k], more_rest[k])
         size = left
     return (high[0], low[0]) if size else (0.0, 0.0)
 
@@ -308,14 +232,14 @@ def solve(plan: Plan, panels: FloatArray, x: FloatArray, space: FloatArray) -> N
             rest = panels[1, offset + j * size : offset + (j + 1) * size]
             value, value_rest = first[j], second[j]
             if step < n_fronts:
-                value, value_rest = _over(value, value_rest, row[j], rest[j])
+                value, value_rest = over(value, value_rest, row[j], rest[j])
                 behind, behind_rest = first[j + 1 : size], second[j + 1 : size]
                 _subtract(behind, behind_rest, value, value_rest, row[j + 1 :], rest[j + 1 :])
             else:
                 behind = slice(j + 1, size)
                 a, a_rest = _dot(row[behind], rest[behind], first[behind], second[behind], products)
-                value, value_rest = _plus(value, value_rest, -a, -a_rest)
-                value, value_rest = _over(value, value_rest, row[j], rest[j])
+                value, value_rest = plus(value, value_rest, -a, -a_rest)
+                value, value_rest = over(value, value_rest, row[j], rest[j])
             first[j], second[j] = value, value_rest
         for part in range(2):
             for a in range(len(nodes)):
@@ -338,10 +262,10 @@ def follow(
     for r in range(len(node)):
         i, total, rest = node[r], 0.0, 0.0
         for k in range(d):
-            a, a_rest = _times(X[r, k], 0.0, high[i, k], low[i, k])
-            total, rest = _plus(total, rest, a, a_rest)
+            a, a_rest = times(X[r, k], 0.0, high[i, k], low[i, k])
+            total, rest = plus(total, rest, a, a_rest)
         rows[r] = total
     for e in range(len(edges)):
         i, j = edges[e, 0], edges[e, 1]
         for k in range(d):
-            jumps[e, k], _ = _plus(high[i, k], low[i, k], -high[j, k], -low[j, k])
+            jumps[e, k], _ = plus(high[i, k], low[i, k], -high[j, k], -low[j, k])

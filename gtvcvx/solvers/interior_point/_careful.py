@@ -13,12 +13,13 @@ from typing import ClassVar
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.conic._newton import ConicNewton
-from gtvcvx.conic._symmetric import SYMMETRIC
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Proposal, Requirement
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._proof import written
+from gtvcvx.solvers.interior_point.careful._newton import ConicNewton
+from gtvcvx.solvers.interior_point.careful._squares import TooLarge
+from gtvcvx.solvers.interior_point.careful._symmetric import SYMMETRIC
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,13 @@ class CarefulSettings:
         It is stuck where steps are no longer.
     long : float
         From Clarabel's point steps are no shorter, or it is no use.
+    fits : float
+        What the point misses of its equations may be worth this share of what is asked for, or it
+        has to have fallen by no more than a half.
     most_size : int
-        Variables and rows: of so many, a factorization with pivoting takes up to half a second.
-    most_entries : int
-        Of all factors, 100 ns each.
+        Variables and rows, which take half a second to be laid out.
+    most_multiplications : float
+        Of a factorization in twice the digits: half a second, too.
     """
 
     share: float = 0.1
@@ -51,8 +55,9 @@ class CarefulSettings:
     most_iterations: int = 60
     shortest: float = 1e-6
     long: float = 0.5
-    most_size: int = 8_000
-    most_entries: int = 50_000_000
+    fits: float = 0.5
+    most_size: int = 60_000
+    most_multiplications: float = 3e8
 
 
 DEFAULTS = CarefulSettings()
@@ -104,19 +109,27 @@ class Careful(InteriorPoint):
         if self._warm is not None:
             x, s, z = self._warm
             start = x / units.columns, s, z * units.cost
-        return ConicNewton(self._program.cone_program(units), start=start)
+        most = DEFAULTS.most_multiplications
+        return ConicNewton(self._program.cone_program(units), start=start, most=most)
 
     def run(self, n_iter: int) -> None:
         """Do n_iter iterations, or fewer where there is something to propose."""
         self._found = None
+        try:
+            before = self._newton.unfit
+        except TooLarge:
+            self.finished = True
+            return
         for _ in range(n_iter):
             with np.errstate(all="ignore"):  # where something overflows it is stuck
                 self._iterate()
             self.n_iter += 1
             self.finished = self.finished or self._stuck() or self._limits.expired
-            if self.finished or self._own_gap() <= self._share * self._limits.rtol:
+            unfit = self._newton.unfit
+            if self.finished or (self._near and self._fits_well(unfit, before)):
                 self._found = self._proposed()
                 return
+            before = unfit
 
     def _iterate(self) -> None:
         """Do one iteration; start afresh where Clarabel's point leads nowhere."""
@@ -128,16 +141,24 @@ class Careful(InteriorPoint):
 
     def _stuck(self) -> bool:
         newton, settings = self._newton, DEFAULTS
-        return (
-            self.n_iter >= settings.most_iterations
-            or not newton.length > settings.shortest
-            or newton.entries > settings.most_entries
-        )
+        return self.n_iter >= settings.most_iterations or not newton.length > settings.shortest
+
+    @property
+    def _near(self) -> bool:
+        return self._own_gap() <= self._share * self._limits.rtol
+
+    def _fits_well(self, unfit: float, before: float) -> bool:
+        """Say whether the point fits its equations, or rounding alone is left of what it misses."""
+        return self._relative(unfit) <= DEFAULTS.fits * self._limits.rtol or unfit > 0.5 * before
 
     def _own_gap(self) -> float:
         """Return the method's own gap, relative to the objective."""
+        return self._relative(self._newton.gap)
+
+    def _relative(self, gap: float) -> float:
+        """Return a gap of the program in its units, relative to the objective."""
         value = self._newton.value / self._units.cost + float(np.sum(self._program.constants))
-        return self._limits.relative(self._newton.gap / self._units.cost, value)
+        return self._limits.relative(gap / self._units.cost, value)
 
     def _proposed(self) -> Proposal | None:
         newton, units = self._newton, self._units

@@ -71,6 +71,14 @@ def test_programs_that_are_too_large_or_unknown_are_left_to_clarabel(monkeypatch
     names = [type(each).__name__ for each in Alternative(problem, 1e-6, False).methods()]
     assert names == ["InteriorPoint"]
     monkeypatch.undo()
+    few = _careful.CarefulSettings(most_multiplications=10.0)
+    monkeypatch.setattr(_careful, "DEFAULTS", few)
+    method = Careful(problem, 1e-6)
+    method.begin(Limits(1e-6, 1000), np.inf)
+    method.run(1)
+    assert method.finished
+    assert method.proposal() is None
+    monkeypatch.undo()
     exponential = gtv.CvxpyLoss(lambda w: cp.sum(cp.exp(w)) - cp.sum(w), 2)
     problem = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), [exponential] * 2, "l1", 1.0)
     names = [type(each).__name__ for each in Alternative(problem, 1e-6, False).methods()]

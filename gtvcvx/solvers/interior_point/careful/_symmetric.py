@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx._lazy import sp
 from gtvcvx.conic._form import Cone
 
 EPS = float(np.finfo(np.float64).eps)
@@ -89,6 +88,13 @@ class SymmetricCones:
             x[at[:, 0]] = np.maximum(x[at[:, 0]], (1.0 + NUDGE) * _tail(x[at]) + least)
         return x
 
+    def kept(self, x: FloatArray) -> FloatArray:
+        """Return x (M,), inside all cones but for what steps are rounded by: inside."""
+        x = x.copy()
+        for at in self.lengths.values():
+            x[at[:, 0]] = np.maximum(x[at[:, 0]], (1.0 + 8.0 * EPS) * _tail(x[at]))
+        return x
+
     def product(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Return the Jordan product, zero at free rows."""
         out = np.zeros(self.size)
@@ -153,23 +159,20 @@ class Scaling:
             out[at] = _reflected(_mirror(v), x[at]) / size[:, None]
         return out
 
-    def inverse(self) -> sp.csr_array:
-        """Return inverse(W), one at free rows."""
-        cones = self._cones
-        plain = np.concatenate([cones.signs, cones.free])
-        row, column, value = [plain], [plain], [1.0 / self._diagonal[plain]]
+    def reflections(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return inverse(W) in pieces, as (M,), (M,) and (K,).
+
+        The diagonal of rows that are no second-order cone's; else the u, and for each cone, in the
+        order of their rows, the size, of ``(2 u u^T - J) / size``.
+        """
+        cones, u = self._cones, np.zeros(self._cones.size)
+        first, sizes = [np.empty(0, np.int64)], [np.empty(0)]
         for rows, at in cones.lengths.items():
             size, v = self._blocks[rows]
-            v = _mirror(v)
-            blocks = 2.0 * v[:, :, None] * v[:, None, :]
-            blocks[:, 0, 0] -= 1.0
-            rest = np.arange(1, rows)
-            blocks[:, rest, rest] += 1.0
-            row.append(np.repeat(at, rows, axis=1).ravel())
-            column.append(np.tile(at, (1, rows)).ravel())
-            value.append((blocks / size[:, None, None]).ravel())
-        entries = np.concatenate(value), (np.concatenate(row), np.concatenate(column))
-        return sp.csr_array(entries, shape=(cones.size, cones.size))
+            u[at] = _mirror(v)
+            first.append(at[:, 0])
+            sizes.append(size)
+        return 1.0 / self._diagonal, u, np.concatenate(sizes)[np.argsort(np.concatenate(first))]
 
 
 def _tail(x: FloatArray) -> FloatArray:

@@ -6,9 +6,8 @@ import pytest
 import scipy.sparse as sp
 
 from gtvcvx.conic._form import Cone
-from gtvcvx.conic._newton import ConicNewton, NewtonSettings, _System
 from gtvcvx.conic._scaled import ConeProgram, clarabel_cone
-from gtvcvx.conic._symmetric import SymmetricCones
+from gtvcvx.solvers.interior_point.careful._newton import ConicNewton
 
 
 def with_solution(rng, units=None):
@@ -24,8 +23,8 @@ def with_solution(rng, units=None):
     return ConeProgram(sp.csc_array(P), q, sp.csc_array(A), A @ np.ones(N) + slack, cones)
 
 
-def solved(program, settings=NewtonSettings()):  # noqa: B008
-    newton = ConicNewton(program, settings)
+def solved(program):
+    newton = ConicNewton(program)
     for _ in range(40):
         newton.iterate()
         if newton.gap + newton.unfit <= 1e-10 or newton.length < 1e-8:
@@ -44,7 +43,6 @@ def test_the_optimum_is_that_of_clarabel(seed):
     newton = solved(program)
     assert newton.gap + newton.unfit <= 1e-10
     assert newton.value == pytest.approx(answer.obj_val, rel=1e-6)
-    assert newton.entries > 0
 
 
 def test_columns_of_any_unit_are_solved():
@@ -62,27 +60,6 @@ def test_columns_of_any_unit_are_solved():
     assert newton.gap <= 1e-9
 
 
-def test_a_system_that_is_missed_is_solved_in_another_way(monkeypatch):
-    """The first way is made useless; the step is the second one's."""
-    program = with_solution(np.random.default_rng(2))
-    plain = _System.solve
-
-    def solve(self, top, bottom):
-        top, bottom = plain(self, top, bottom)
-        return (1.5 * top, bottom) if self._alpha == 1.0 else (top, bottom)
-
-    monkeypatch.setattr(_System, "solve", solve)
-    ways = (("COLAMD", 1.0), ("COLAMD", 1e-3))
-    newton = ConicNewton(program, NewtonSettings(ways=ways))
-    newton.iterate()
-    other = ConicNewton(program, NewtonSettings(ways=ways[1:]))
-    other.iterate()
-    np.testing.assert_array_equal(newton.x, other.x)
-    newton.iterate()
-    other.iterate()
-    assert newton.entries < 2 * other.entries  # it begins with what was good
-
-
 def test_variables_that_nothing_determines_do_no_harm():
     """Two have the same columns, so that systems are singular."""
     program = with_solution(np.random.default_rng(3))
@@ -95,9 +72,6 @@ def test_variables_that_nothing_determines_do_no_harm():
     newton = solved(doubled)
     assert newton.gap + newton.unfit <= 1e-10
     assert newton.value == pytest.approx(solved(program).value, rel=1e-8)
-    with pytest.raises(RuntimeError, match="singular"):
-        _System(doubled.P, doubled.A, SymmetricCones(cones), "COLAMD", 1.0, 0.0, NewtonSettings())
-    assert solved(doubled, NewtonSettings(ridge=0.0)).length == 0.0
 
 
 def test_from_a_point_it_goes_on_without_the_factor_of_a_start(monkeypatch):
