@@ -33,11 +33,11 @@ class CarefulSettings:
     stricter : float
         Factor of that share when the check has found a larger gap.
     checks : int
-        It is finished after so many.
+        It begins again with stiffer systems after so many, and then is finished.
     most_iterations : int
-        Thirty are the rule.
+        And after so many; thirty are the rule.
     shortest : float
-        It is stuck where steps are no longer.
+        And where steps are no longer: it is stuck.
     long : float
         From Clarabel's point steps are no shorter, or it is no use.
     fits : float
@@ -93,7 +93,7 @@ class Careful(InteriorPoint):
     ) -> None:
         super().__init__(problem, rtol, whole)
         self._share, self._checks = DEFAULTS.share, 0
-        self._warm = solved
+        self._warm, self._begun, self._stiffer = solved, 0, False
 
     @staticmethod
     def fits(method: InteriorPoint) -> bool:
@@ -124,7 +124,9 @@ class Careful(InteriorPoint):
             with np.errstate(all="ignore"):  # where something overflows it is stuck
                 self._iterate()
             self.n_iter += 1
-            self.finished = self.finished or self._stuck() or self._limits.expired
+            if self._stuck():
+                self._try_otherwise()
+            self.finished = self.finished or self._limits.expired
             unfit = self._newton.unfit
             if self.finished or (self._near and self._fits_well(unfit, before)):
                 self._found = self._proposed()
@@ -141,7 +143,8 @@ class Careful(InteriorPoint):
 
     def _stuck(self) -> bool:
         newton, settings = self._newton, DEFAULTS
-        return self.n_iter >= settings.most_iterations or not newton.length > settings.shortest
+        done = self.n_iter - self._begun
+        return done >= settings.most_iterations or not newton.length > settings.shortest
 
     @property
     def _near(self) -> bool:
@@ -166,11 +169,22 @@ class Careful(InteriorPoint):
         if not (np.isfinite(x).all() and np.isfinite(multipliers).all()):
             return None
         pair = self._pair(x, multipliers, self._own_gap())
-        last = self.finished or self._checks + 1 >= DEFAULTS.checks
+        last = self.finished or (self._stiffer and self._checks + 1 >= DEFAULTS.checks)
         return pair._replace(another=not last and self._provable(pair))
 
     def learn(self, rel_gap: float) -> None:
         """Aim at a smaller own gap before the next check, if there is one."""
         self._checks += 1
         self._share *= DEFAULTS.stricter
-        self.finished = self.finished or self._checks >= DEFAULTS.checks
+        if self._checks >= DEFAULTS.checks:
+            self._try_otherwise()
+
+    def _try_otherwise(self) -> None:
+        """Begin again with stiffer systems, once."""
+        self.finished = self.finished or self._stiffer
+        if self.finished:
+            return
+        self._stiffer, self._warm, self._begun = True, None, self.n_iter
+        self._share, self._checks = DEFAULTS.share, 0
+        with np.errstate(all="ignore"):
+            self._newton.start_stiffer()

@@ -29,8 +29,8 @@ from gtvcvx.solvers.interior_point._units import units_differ
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise, planned
 from gtvcvx.solvers.interior_point.blockwise._node_terms import CONSTRAINTS, SMOOTH
 
-# Rounds of Clarabel before the method that is careful: the second one, in other units, often proves
-# what the first has not, in a fraction of the time.
+# Rounds of Clarabel before the method that is careful: where it calls the first one solved, the
+# second one, in other units, often proves what that has not, in a fraction of the time.
 ROUNDS_BEFORE_CARE = 2
 
 
@@ -97,7 +97,10 @@ class Alternative:
 
     @cached_property
     def _method(self) -> InteriorPoint:
-        return InteriorPoint(self._within_reach, self._rtol, self._problem)
+        method = InteriorPoint(self._within_reach, self._rtol, self._problem)
+        written = missing(self._problem, Careful.requires) is None
+        method.gives_way = written and Careful.fits(method)
+        return method
 
     def methods(self) -> Iterator[Method]:
         """Yield the methods that fit: the next one is for where those before have failed.
@@ -121,8 +124,7 @@ class Alternative:
         """Yield Clarabel, and in between what knows its programs, too, where these are written."""
         first, problem = self._method, self._within_reach
         first.most_check = self._conic_price
-        careful = missing(self._problem, Careful.requires) is None and Careful.fits(first)
-        if not careful:
+        if not first.gives_way:
             yield first
             return
         first.most_rounds = ROUNDS_BEFORE_CARE

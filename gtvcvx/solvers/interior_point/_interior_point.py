@@ -53,6 +53,8 @@ class InteriorPointSettings:
         What is added to the diagonal of the matrix that Clarabel factors, lightly regularized.
     most_iterations : int
         Of Clarabel; some dozens are the rule.
+    fewer_iterations : int
+        Of Clarabel, where another method waits for where it is stuck.
     most_coordinates : int
         Of all nodes. Beyond that the factor may not fit in memory, and its ordering alone takes
         long.
@@ -65,6 +67,7 @@ class InteriorPointSettings:
     most: float = 1e-8
     light: float = 1e-12
     most_iterations: int = 150
+    fewer_iterations: int = 60
     most_coordinates: int = 30_000
     most_rows: int = 200_000
 
@@ -135,6 +138,8 @@ class InteriorPoint:
         What a check may take, see `gtvcvx._deadline.Allowance`: there may be another round.
     most_rounds : int
         It is finished when so many have begun, earlier ones of others counted.
+    gives_way : bool
+        Whether it is finished, too, by a round that Clarabel does not call solved.
     solved : tuple of ndarray, optional
         Point (N,), slacks and multipliers (M,) of the last round that Clarabel says it has solved.
     """
@@ -162,7 +167,7 @@ class InteriorPoint:
         self._flow: FloatArray | None = None  # of the last round
         self._round = self._begun = first
         self.most_check = np.inf
-        self.most_rounds = len(self._choices)
+        self.most_rounds, self.gives_way = len(self._choices), False
         self.solved: tuple[FloatArray, FloatArray, FloatArray] | None = None
         self.n_iter = 0
         self.finished = False
@@ -242,6 +247,8 @@ class InteriorPoint:
         x, multipliers = units.point(np.array(answer.x)), units.multipliers(np.array(answer.z))
         if str(answer.status) == "Solved":
             self.solved = x, np.array(answer.s), multipliers
+        elif self.gives_way:
+            self.most_rounds = self._round
         useful = str(answer.status) in USEFUL
         if not (useful and np.isfinite(x).all() and np.isfinite(multipliers).all()):
             return None
@@ -298,7 +305,8 @@ class InteriorPoint:
     def _solver(self, goal: float, units: Units | None = None) -> clarabel.DefaultSolver:
         settings = clarabel.DefaultSettings()
         settings.verbose, settings.max_threads = False, 1
-        settings.max_iter = self._settings.most_iterations
+        own = self._settings
+        settings.max_iter = own.fewer_iterations if self.gives_way else own.most_iterations
         settings.tol_gap_rel = settings.tol_feas = goal
         settings.tol_gap_abs = goal * (1.0 if units is None else min(units.cost, 1.0))
         if self._choices[self._round].light:

@@ -1,5 +1,7 @@
 """What CVXPY's rules describe: proved by the whole program's multipliers, solved carefully."""
 
+from types import SimpleNamespace
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._program import Units
 from gtvcvx.solvers.interior_point._proof import proved
+from gtvcvx.solvers.interior_point.careful._squares import SHIFTS
 
 SIZES = np.array([1.0, 2e3, 3e4, 0.05, 40.0, 2e5])
 
@@ -63,6 +66,41 @@ def test_the_default_solver_gives_way_to_it(monkeypatch):
     assert solution.status == "optimal"
     assert solution.info["method"].endswith("interior point")
     assert rounds == ["InteriorPoint"] * 2
+
+
+def test_where_clarabel_has_not_solved_a_round_another_method_goes_on(monkeypatch):
+    problem, begun = in_raw_units(), []
+
+    def stuck(self, solver):
+        begun.append(self._round)
+        nothing = np.full(self._program.size, np.nan), np.empty(0), np.full(1, np.nan)
+        return SimpleNamespace(
+            status="NumericalError", iterations=1, **dict(zip("xsz", nothing, strict=True))
+        )
+
+    monkeypatch.setattr(InteriorPoint, "_solved", stuck)
+    monkeypatch.setattr(Units, "multipliers", lambda self, z: z)
+    for gives_way, rounds in ((True, 1), (False, 5)):
+        method = InteriorPoint(problem, 1e-6)
+        method.gives_way = gives_way
+        method.begin(Limits(1e-6, 1000), np.inf)
+        method.run(1)
+        assert method.finished
+        assert begun == list(range(rounds))
+        begun.clear()
+
+
+def test_what_is_stuck_begins_again_with_stiffer_systems_once(monkeypatch):
+    monkeypatch.setattr(_careful, "DEFAULTS", _careful.CarefulSettings(most_iterations=3))
+    problem = in_raw_units()
+    method = Careful(problem, 1e-6)
+    method.begin(Limits(1e-6, 1000), np.inf)
+    method.run(3)
+    assert not method.finished
+    assert method._newton._squares.shift == SHIFTS[1]
+    method.run(100)
+    assert method.finished
+    assert method.n_iter == 6
 
 
 def test_programs_that_are_too_large_or_unknown_are_left_to_clarabel(monkeypatch):

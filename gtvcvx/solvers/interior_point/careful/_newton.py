@@ -22,7 +22,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
 from gtvcvx.conic._scaled import ConeProgram
-from gtvcvx.solvers.interior_point.careful._squares import Squares
+from gtvcvx.solvers.interior_point.careful._squares import SHIFTS, Squares
 from gtvcvx.solvers.interior_point.careful._symmetric import Scaling, SymmetricCones
 
 
@@ -114,8 +114,14 @@ class ConicNewton:
         self.x, self.s, self.z = x, self._cones.nudged(s), self._cones.nudged(z)
         self.s[self._cones.free] = 0.0
 
+    def start_stiffer(self) -> None:
+        """Start afresh with a larger share of the diagonal added to it."""
+        self._squares.shift = SHIFTS[1]
+        self.restart()
+
     def restart(self) -> None:
         """Start from least squares."""
+        self.length = 1.0
         _, q, _, b, _ = self._program
         cones = self._cones
         self._squares.factorize(Scaling(cones, cones.unit, cones.unit))

@@ -36,8 +36,10 @@ from gtvcvx.solvers.interior_point.careful._twofold import (
 HEAVY = 1e10
 # Solutions with such equations are refined so often: they bend by a share of one over that.
 REFINED = 2
-# Share of the diagonal that is added to it: a step is not far where nothing determines it.
-SHIFT = 3e-25
+# Shares of the diagonal that are added to it: a step is not far where nothing determines it. One
+# refinement takes out what the first one bends; of what the second one bends three leave too much,
+# but with it points in nearly free directions do not go for 1e7 and more.
+SHIFTS = (1e-28, 3e-25)
 
 
 class TooLarge(Exception):
@@ -55,6 +57,11 @@ class Squares:
     most : float
         Most multiplications of a factorization, about.
 
+    Attributes
+    ----------
+    shift : float
+        Share of the diagonal that is added to it.
+
     Raises
     ------
     TooLarge
@@ -62,7 +69,7 @@ class Squares:
     """
 
     def __init__(self, program: ConeProgram, cones: SymmetricCones, most: float = np.inf) -> None:
-        self._cones = cones
+        self._cones, self.shift = cones, SHIFTS[0]
         self._defined = defined = Defined.of(program, cones.free)
         P = sp.csc_array(program.P[defined.kept, :][:, defined.kept])
         self._layout = layout = Layout.of(P, defined.own, cones)
@@ -107,7 +114,7 @@ class Squares:
             add_rows(layout.rows, layout.pairs, some, inverse, total)
         self._inverse = inverse
         self._blocks[:, :, 0, 0] = total[:, layout.diagonal]
-        self._blocks[1] += SHIFT * self._blocks[0]
+        self._blocks[1] += self.shift * self._blocks[0]
         beside = -total[:, layout.beside].reshape(-1, 1, 1)
         room = self._rests, self._front, self._space[0], np.zeros(3, np.int64)
         while not twofold.factorize(self._plan, self._blocks, beside, self._panels, *room, A_LOOK):
@@ -152,7 +159,7 @@ class Squares:
         pulled[:, defined.rows] = -slopes
         add_transposed(rows, pulled, asked)
         x, y, z = self._solution(asked, aim)
-        for _ in range(REFINED if len(self._heavy) else 0):
+        for _ in range(REFINED if len(self._heavy) else 1):
             self._refine(asked, left, x, y, z)
         own = shift
         passed = y[:, defined.rows]
