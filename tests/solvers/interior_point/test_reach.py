@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx.conic._function import CvxpyFunction
 from gtvcvx.solvers.interior_point._reach import within_flow, within_reach
 
 
@@ -78,3 +79,20 @@ def test_losses_by_cvxpy_that_agree_are_proved_to_agree():
     solution = written(50.0).solve(rtol=1e-6)
     assert solution.status == "optimal"
     assert solution.n_iter <= 100
+
+
+def test_no_more_slopes_are_estimated_than_it_takes(monkeypatch):
+    asked = []
+    plain = CvxpyFunction.slope_far_out
+
+    def slope_far_out(self, direction):
+        asked.append(self)
+        return plain(self, direction)
+
+    monkeypatch.setattr(CvxpyFunction, "slope_far_out", slope_far_out)
+    problem = written(1e-8)
+    assert within_reach(problem) is problem
+    assert len(set(map(id, asked))) == 1
+    asked.clear()
+    assert within_reach(written(1e3)).capacities.max() < 1e3
+    assert len(set(map(id, asked))) == 16
