@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._deadline import look
 from gtvcvx._lazy import sp
 from gtvcvx.solvers.interior_point.careful._symmetric import SymmetricCones
 from gtvcvx.solvers.interior_point.careful._twofold import (
@@ -18,6 +20,9 @@ from gtvcvx.solvers.interior_point.careful._twofold import (
     locate_entries,
     square,
 )
+
+# Pairs of columns between two looks at the deadline: .1 s.
+A_LOOK = 3_000_000
 
 
 class Layout(NamedTuple):
@@ -65,7 +70,9 @@ class Layout(NamedTuple):
         pattern = _pattern(sets, upper)
         starts = _starts(lengths * (lengths + 1) // 2)
         places = np.empty(starts[-1], np.int64)
-        locate(sets, pattern, starts, places)
+        for first, end in pairwise(_portions(starts)):
+            look()
+            locate(sets, first, end, pattern, starts, places)
         S, all_of_rows = len(single), starts[len(single)]
         entries = by_rows(upper)
         hessian, diagonal = np.empty(upper.nnz, np.int64), pattern.starts[:-1].copy()
@@ -84,6 +91,12 @@ class Layout(NamedTuple):
             edges,
             len(row),
         )
+
+
+def _portions(starts: IntArray) -> list[int]:
+    """Return sets between which to look at the deadline."""
+    at = np.searchsorted(starts, np.arange(0, starts[-1], A_LOOK))
+    return sorted({0, *at.tolist(), len(starts) - 1})
 
 
 def by_rows(matrix: sp.csr_array) -> Rows:

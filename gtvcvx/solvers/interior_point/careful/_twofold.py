@@ -79,9 +79,11 @@ def _place(pattern: Rows, row: int, column: int) -> int:
 
 
 @compiled(small=True, allocates=False)
-def locate(sets: Rows, pattern: Rows, starts: IntArray, places: IntArray) -> None:
-    """Write the places of any two columns of each set, which ascend, in an upper triangle."""
-    for k in range(len(sets.starts) - 1):
+def locate(
+    sets: Rows, first: int, end: int, pattern: Rows, starts: IntArray, places: IntArray
+) -> None:
+    """Write the places of any two columns of some sets, which ascend, in an upper triangle."""
+    for k in range(first, end):
         at = starts[k]
         for i in range(sets.starts[k], sets.starts[k + 1]):
             for j in range(i, sets.starts[k + 1]):

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from gtvcvx.conic._form import Cone
 from gtvcvx.conic._scaled import ConeProgram
+from gtvcvx.solvers.interior_point.careful import _layout
 from gtvcvx.solvers.interior_point.careful._defined import Defined
 from gtvcvx.solvers.interior_point.careful._layout import by_rows
 from gtvcvx.solvers.interior_point.careful._newton import ConicNewton
@@ -102,3 +103,15 @@ def test_products_with_rows_have_thirty_digits(rng):
 def test_what_takes_too_many_multiplications_is_refused(rng):
     with pytest.raises(TooLarge):
         ConicNewton(with_definitions(rng), most=1.0)
+
+
+def test_the_deadline_is_looked_at_while_entries_are_located(rng, monkeypatch):
+    program, cones = with_definitions(rng), SymmetricCones(CONES)
+    whole = Squares(program, cones)._layout
+    looks = []
+    monkeypatch.setattr(_layout, "look", lambda: looks.append(1))
+    monkeypatch.setattr(_layout, "A_LOOK", 5)
+    pieces = Squares(program, cones)._layout
+    assert len(looks) > 5
+    np.testing.assert_array_equal(pieces.pairs.places, whole.pairs.places)
+    np.testing.assert_array_equal(pieces.cones.places, whole.cones.places)
