@@ -28,8 +28,8 @@ def row_norm_2(v: FloatArray) -> FloatArray:
     norms = np.sqrt(squares)
     if squares.size and squares.min() > _SAFE_LOW and squares.max() < _SAFE_HIGH:
         return norms
-    lost = ~((squares > _SAFE_LOW) & (squares < _SAFE_HIGH))
-    unsafe = np.flatnonzero(lost & (row_norm_inf(v) != 0.0))  # many rows are zero
+    unsafe = np.flatnonzero(~((squares > _SAFE_LOW) & (squares < _SAFE_HIGH)))
+    unsafe = unsafe[(v if len(unsafe) == len(v) else v[unsafe]).any(axis=1)]  # many are zero
     if unsafe.size:
         norms[unsafe] = _scaled_row_norm(v[unsafe], 2.0)
     return norms

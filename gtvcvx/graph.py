@@ -301,7 +301,9 @@ def checked_positions(positions: ArrayLike, n_nodes: int) -> FloatArray:
 
 def differences(edges: IntArray, w: FloatArray) -> FloatArray:
     """Differences (D w)_e = w_head - w_tail over edges (m, 2), shape (m, d)."""
-    return w.take(edges[:, 0], axis=0) - w.take(edges[:, 1], axis=0)
+    found = w.take(edges[:, 0], axis=0)
+    found -= w.take(edges[:, 1], axis=0)
+    return found
 
 
 def _checked_labels(nodes: Iterable[Hashable] | None, n_nodes: int) -> Sequence[Any]:

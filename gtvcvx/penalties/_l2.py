@@ -47,8 +47,16 @@ class L2Norm(Norm):
     def _feasible_gap(self, D: FloatArray, u: FloatArray, cap: FloatArray) -> FloatArray:
         # cap ||D|| - <u, D> = (cap - ||u||) ||D|| + ||u|| ||D|| (1 - cos of their angle), and
         # 1 - cos is half the squared distance of the directions: its error is of second order.
-        norm_D, norm_u = row_norm_2(D), row_norm_2(u)
-        turn = unit_rows(u, norm_u) - unit_rows(D, norm_D)
+        norm_D = row_norm_2(D)
+        apart = np.flatnonzero(norm_D)
+        if len(apart) < len(D):  # the gap of an edge inside a cluster is zero
+            whole = np.zeros(len(D))
+            if len(apart):
+                whole[apart] = self._feasible_gap(D[apart], u[apart], cap[apart])
+            return whole
+        norm_u = row_norm_2(u)
+        turn = unit_rows(u, norm_u)
+        turn -= unit_rows(D, norm_D)
         misalignment = norm_u * (0.5 * row_squares(turn)) * norm_D
         gap: FloatArray = np.maximum(cap - norm_u, 0.0) * norm_D + misalignment
         return gap
