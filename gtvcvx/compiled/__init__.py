@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from verify._compiled import compiled
 
-__all__ = ["FAST", "Dims", "compiled", "dims_of"]
+__all__ = ["FAST", "Dims", "compiled", "dims_of", "unrolled"]
 
 #: A dimension d, as the length of something: see `dims_of`.
 Dims = tuple[int, ...] | NDArray[np.int8]
@@ -21,7 +21,12 @@ def dims_of(d: int) -> Dims:
     The length of a tuple is a constant to the compiler: loops over it are unrolled, and a function
     is compiled once for each small d. One version, with an array, does for all others.
     """
-    return (0,) * d if d <= _UNROLLED else np.zeros(d, np.int8)
+    return (0,) * d if unrolled(d) else np.zeros(d, np.int8)
+
+
+def unrolled(d: int) -> bool:
+    """Say whether loops over d coordinates are unrolled."""
+    return d <= _UNROLLED
 
 
 #: Of floating-point arithmetic only the order of operations may change: NaN and infinity keep their

@@ -235,10 +235,15 @@ def _see(run: Run, method: Stalling | None) -> None:
 
 
 def _comes_first(interior: Alternative) -> bool:
-    """Say whether the interior-point method costs no more than the fewest iterations."""
+    """Say whether the interior-point method costs no more than the fewest iterations.
+
+    Or than what these compile is worth.
+    """
     if not interior.possible:
         return False
-    return interior.least_cost <= interior.fewest and interior.cost <= interior.fewest
+    if interior.least_cost <= interior.fewest and interior.cost <= interior.fewest:
+        return True
+    return interior.is_short
 
 
 def _iteration(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from gtvcvx.block_cholesky._plan import Plan
+from gtvcvx.compiled import unrolled
 from gtvcvx.losses.batched._terms import MULTINOMIAL
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Method, missing
@@ -32,6 +33,9 @@ from gtvcvx.solvers.interior_point.blockwise._node_terms import CONSTRAINTS, SMO
 # Rounds of Clarabel before the method that is careful: where it calls the first one solved, the
 # second one, in other units, often proves what that has not, in a fraction of the time.
 ROUNDS_BEFORE_CARE = 2
+# Nanoseconds that nobody waits for; with losses that are not quadratic and loops for all d, which
+# compile for 5 to 25 s, what takes no longer comes first. It compiles for 3 s.
+SHORT = 1e8
 
 
 class Alternative:
@@ -149,6 +153,15 @@ class Alternative:
         if self._plan is not None:
             return self._blockwise_price(self._plan) / self.iteration
         return self._conic_cost / self.iteration
+
+    @property
+    def is_short(self) -> bool:
+        """Whether our own method takes so little that iterations are not worth compiling."""
+        if not self._blockwise or self._problem.losses.is_quadratic or unrolled(self._problem.dim):
+            return False
+        if self._least_blockwise > SHORT or self._plan is None:
+            return False
+        return self._blockwise_price(self._plan) <= SHORT
 
     @property
     def _conic_price(self) -> float:

@@ -409,3 +409,23 @@ def test_no_factorization_of_a_dense_graph_is_ordered_to_learn_that_it_takes_lon
     problem = gtv.GTVProblem(gtv.EmpiricalGraph(n, edges), squares, "squared", 0.1)
     monkeypatch.setattr(Alternative, "_plan", property(lambda _: pytest.fail("it was ordered")))
     assert problem.solve().info["method"] == "primal-dual"
+
+
+@pytest.mark.parametrize("kind", ["hinge", "logistic"])
+def test_what_takes_a_moment_comes_first_where_iterations_compile_for_long(monkeypatch, kind):
+    """From 16 coordinates on, where loops are not unrolled; quadratic losses compile no more."""
+
+    def short(d, n=12, loss=None):
+        rng = np.random.default_rng(0)
+        X, signs = rng.standard_normal((n, 3, d)), np.sign(rng.standard_normal((n, 3)))
+        made = gtv.HingeLoss if kind == "hinge" else gtv.LogisticLoss
+        ends = signs if kind == "hinge" else signs > 0
+        losses = [(loss or made)(X[i], ends[i]) for i in range(n)]
+        graph = gtv.EmpiricalGraph(n, [(i, (i + 1) % n) for i in range(n)])
+        return Alternative(gtv.GTVProblem(graph, losses, "l2", 0.1), 1e-6, False).is_short
+
+    assert short(16)
+    assert not short(15)
+    assert not short(16, loss=gtv.SquaredLoss)
+    monkeypatch.setattr(Alternative, "_plan", property(lambda _: pytest.fail("it was ordered")))
+    assert not short(60, n=1_000)
