@@ -133,6 +133,11 @@ class Gathering:
         """Lower bound on the cost, in iterations over shards."""
         return self._prices[1] / self.iteration
 
+    @property
+    def bound(self) -> float:
+        """The same: what takes an ordering to know is asked with the cost."""
+        return self.least_cost
+
     @cached_property
     def cost(self) -> float:
         """The cost, in iterations over shards; infinite if no interior-point method fits."""

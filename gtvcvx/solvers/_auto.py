@@ -241,7 +241,8 @@ def _comes_first(interior: Alternative) -> bool:
     """
     if not interior.possible:
         return False
-    if interior.least_cost <= interior.fewest and interior.cost <= interior.fewest:
+    fewest = interior.fewest
+    if interior.least_cost <= fewest and interior.bound <= fewest and interior.cost <= fewest:
         return True
     return interior.is_short
 

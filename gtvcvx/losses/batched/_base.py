@@ -279,17 +279,19 @@ class BatchedLoss(ABC):
         """Work of `prox` so far beyond what a call takes as a rule, in such calls."""
         return 0.0
 
-    def shortest(self, w: FloatArray, s: FloatArray) -> FloatArray:
-        """Return shares (k,) of s (k, d) that losses take beside slopes at w (k, d); 0 for none.
+    def shortest(self, w: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return shares (k,) of s (k, d) that losses take beside rows' multipliers; 0 for none.
 
-        Those are cheap to tell; `short_gap` is what they cost.
+        And the multipliers (N,): those are cheap to tell, at w (k, d) and close to it.
         """
-        return np.zeros(len(w))
+        return np.zeros(len(w)), np.zeros(0)
 
-    def short_gap(self, w: FloatArray, s: FloatArray, share: float) -> tuple[FloatArray, float]:
-        """Return gaps (k,) of w (k, d) against a share of s and of the slopes, and leaks' sizes.
+    def short_gap(
+        self, w: FloatArray, s: FloatArray, share: float, a: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """Return gaps (k,) of w (k, d) against a share of s and multipliers, and leaks' sizes.
 
-        The share is at most what `shortest` returns, and not zero.
+        The share is at most what `shortest` returns with the multipliers, and not zero.
         """
         raise NotImplementedError(f"{type(self).__name__} takes no share")
 

@@ -291,18 +291,20 @@ class StackedLoss:
         return out, more
 
     def short_gap(self, w: FloatArray, s: FloatArray) -> tuple[float, FloatArray, float] | None:
-        """Return a share that all losses take of s (n, d), beside slopes at w (n, d), and its gaps.
+        """Return a share that all losses take of s (n, d), beside multipliers at w, and its gaps.
 
         The nodes' gaps (n,), and the sum of what rounding leaves of s, in sizes of its entries.
         None where there is no share above zero, of those that are cheap to tell.
         """
-        share, gaps, leaks = 1.0, np.zeros(len(w)), 0.0
+        share, gaps, leaks, multipliers = 1.0, np.zeros(len(w)), 0.0, list[FloatArray]()
         for nodes, batch in self.parts:
-            share = min(share, float(batch.shortest(w[nodes], s[nodes]).min(initial=1.0)))
+            shares, a = batch.shortest(w[nodes], s[nodes])
+            share = min(share, float(shares.min(initial=1.0)))
+            multipliers.append(a)
         if not share > 0.0 or len(self.nodes_with_loss) < len(w):
             return None
-        for nodes, batch in self.parts:
-            gaps[nodes], leak = batch.short_gap(w[nodes], s[nodes], share)
+        for (nodes, batch), a in zip(self.parts, multipliers, strict=True):
+            gaps[nodes], leak = batch.short_gap(w[nodes], s[nodes], share, a)
             leaks += leak
         return share, gaps, leaks
 

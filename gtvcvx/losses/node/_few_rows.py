@@ -40,7 +40,7 @@ def _products(X: FloatArray, r: int, z: FloatArray) -> float:
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
-def _coordinates(
+def coordinates_left(
     first: int,
     X: FloatArray,
     m: int,
@@ -116,10 +116,8 @@ def _step(first: int, X: FloatArray, m: int, room: Room) -> None:
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
-def _finish(
-    first: int, X: FloatArray, rows: Records, m: int, bounds: FloatArray, room: Room, most: float
-) -> bool:
-    """Move the coordinates along with the products, by a short step; say whether that is the end.
+def move_along(first: int, X: FloatArray, m: int, bounds: FloatArray, room: Room) -> bool:
+    """Move the coordinates along with multipliers that move by ``change``; say if all go on so.
 
     Points that are told by multipliers alone have products that are wrong by as many roundings as
     their slopes are large: their differences are not.
@@ -128,10 +126,8 @@ def _finish(
     for j in range(len(z)):
         room.size[j] = 0.0
     for r in range(m):
-        change = room.weight[r] * room.change[r]
         for j in range(len(z)):
-            room.size[j] -= change * X[first + r, j]
-        room.trial.a[r] = slope_and_curvature(rows[first + r], room.image[r])[0]
+            room.size[j] -= room.change[r] * X[first + r, j]
     for j in range(len(z)):
         left[j] += room.size[j]
         moved = z[j] + give[j] * room.size[j]
@@ -142,11 +138,23 @@ def _finish(
         elif bounds[0, j] > 0.0:
             ended = ended and moved * z[j] > 0.0
         z[j] = min(max(moved, bounds[1, j]), bounds[2, j])
+    return ended
+
+
+@compiled(fastmath=FAST, allocates=False, inner=True)
+def _finish(
+    first: int, X: FloatArray, rows: Records, m: int, bounds: FloatArray, room: Room, most: float
+) -> bool:
+    """Move the coordinates along with the products, by a short step; say if that is the end."""
+    for r in range(m):
+        room.change[r] *= room.weight[r]
+        room.trial.a[r] = slope_and_curvature(rows[first + r], room.image[r])[0]
+    ended = move_along(first, X, m, bounds, room)
     return bool(ended and _missing(first, X, rows, m, room) <= most)
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
-def _write(
+def write_point(
     i: int, first: int, m: int, room: Room, bounds: FloatArray, q: FloatArray,
     z: FloatArray, a: FloatArray, t: FloatArray,
 ) -> None:  # fmt: skip
@@ -200,10 +208,10 @@ def few_rows_points(
             for r in range(m):
                 zeta = room.image[r]
                 room.trial.a[r], room.weight[r] = slope_and_curvature(rows[first + r], zeta)
-            _coordinates(first, X, m, q, p, bounds, room)
+            coordinates_left(first, X, m, q, p, bounds, room)
             missing = _missing(first, X, rows, m, room)
             if missing <= tolerance:
-                _write(i, first, m, room, bounds, q, z, a, t)
+                write_point(i, first, m, room, bounds, q, z, a, t)
                 left[i] = False
                 break
             if not math.isfinite(missing):
@@ -211,7 +219,7 @@ def few_rows_points(
             if missing <= CLOSE:
                 _step(first, X, m, room)
                 if _finish(first, X, rows, m, bounds, room, tolerance):
-                    _write(i, first, m, room, bounds, q, z, a, t)
+                    write_point(i, first, m, room, bounds, q, z, a, t)
                     left[i] = False
                 break
             square = 0.0

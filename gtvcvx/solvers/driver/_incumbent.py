@@ -21,6 +21,8 @@ from gtvcvx.solvers.driver._best_pair import FUSED_SLACK, Against, BestPair
 # A repair beside so many numbers takes as long as some hundred iterations; a share of the flow as
 # long as ten. It is waited for from this multiple of what is enough on, and asked for so often.
 LARGE, SOON, MOST_ASKED = 100_000, 1_000.0, 6
+# And as long as gaps fall by that.
+FALLING = 0.9
 
 
 class Incumbent(BestPair[FloatArray, Gap]):
@@ -66,12 +68,13 @@ class Incumbent(BestPair[FloatArray, Gap]):
 
     def suffices_shortly(self, w: FloatArray, u: FloatArray, enough: float) -> bool:
         """Ask so a few times, where there are many coordinates: their repairs take long."""
-        large = w.shape[1] > MANY and w.size >= LARGE and self._asked < MOST_ASKED
-        if not (enough > 0.0 and large):
+        if not (enough > 0.0 and self._asked < MOST_ASKED and asked_shortly(self.problem)):
             return False
         self._asked += 1
+        before = self.gap
         self.update_shortly(w, u)
-        return self.rel_gap <= SOON * enough
+        # Where a share proves less than what is known, only a repair goes on.
+        return self.gap <= FALLING * before and self.rel_gap <= SOON * enough
 
     def _feasible(self, w: FloatArray) -> FloatArray:
         return self.problem.losses.project_domain(w)
@@ -171,6 +174,11 @@ class Incumbent(BestPair[FloatArray, Gap]):
         if penalty.written(problem.dim) is None:
             return slack(penalty, capacities, u)
         return lambda: slack(penalty, capacities, u)
+
+
+def asked_shortly(problem: GTVProblem) -> bool:
+    """Say whether a share of the flow is asked for before a repair: beside many coordinates."""
+    return problem.dim > MANY and problem.graph.n_nodes * problem.dim >= LARGE
 
 
 def rounding_of_value(problem: GTVProblem, w: FloatArray, value: float) -> float:

@@ -14,7 +14,7 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import Allowance
 from gtvcvx.duality._terms import Gap
 from gtvcvx.solvers.driver._limits import Limits
-from gtvcvx.solvers.driver._schedule import Schedule
+from gtvcvx.solvers.driver._schedule import DEFAULTS, Schedule
 
 # An iteration is short: decisions are taken every so many, so that they cost nothing.
 ITERATIONS_A_LOOK = 10
@@ -102,6 +102,7 @@ class Iteration(ABC):
     u: Any
     warm = False
     gap_ratio = float("nan")
+    checks = DEFAULTS
 
     @abstractmethod
     def run(self, n_iter: int) -> None:
@@ -135,7 +136,9 @@ class Iteration(ABC):
 
     def begin(self, limits: Limits, rel_gap: float) -> None:
         """Make the schedule of checks."""
-        self.schedule = Schedule(limits, rel_gap, warm=self.warm, ratio=self.gap_ratio)
+        self.schedule = Schedule(
+            limits, rel_gap, warm=self.warm, ratio=self.gap_ratio, settings=self.checks
+        )
 
     def due(self) -> bool:
         """Say whether the current point is worth a check."""

@@ -64,6 +64,8 @@ class ScheduleSettings:
 
 
 DEFAULTS = ScheduleSettings()
+#: Where a share of the flow is asked for: that takes ten iterations.
+CHEAP = ScheduleSettings(cost=10)
 
 
 class Schedule:

@@ -204,6 +204,16 @@ class Alternative:
             return (self._least_blockwise + asking) / self.iteration
         return self._least_conic / self.iteration if self._conic else math.inf
 
+    @cached_property
+    def bound(self) -> float:
+        """Lower bound on the cost that takes an ordering of the graph, but of no cone program.
+
+        Of a large one that alone takes as long as a thousand iterations.
+        """
+        if self._blockwise and self._plan is None:
+            return self._least_conic / self.iteration if self._conic else math.inf
+        return self.least_cost
+
     @property
     def _least_ordering(self) -> float:
         """What the ordering takes that would tell what is filled in."""

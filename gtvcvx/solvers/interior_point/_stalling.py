@@ -88,6 +88,10 @@ class Cost(Protocol):
         """Lower bound on the cost, which takes nothing to know."""
 
     @property
+    def bound(self) -> float:
+        """The same, which takes a little to know."""
+
+    @property
     def cost(self) -> float:
         """The cost; infinite if it does not fit the problem."""
 
@@ -202,9 +206,11 @@ class Stalling:
         left = max(self._left(self._residuals, missing), self._left(self._gaps, missing))
         if self._allowance.spent > self._allowance.most:
             left = math.inf  # nobody knows
-        # The cost itself takes some work to know.
-        return self._outpaced(left, self._other.least_cost) and self._outpaced(
-            left, self._other.cost
+        # The cost itself takes some work to know, and its bound a little.
+        return (
+            self._outpaced(left, self._other.least_cost)
+            and self._outpaced(left, self._other.bound)
+            and self._outpaced(left, self._other.cost)
         )
 
     def _outpaced(self, left: float, cost: float) -> bool:

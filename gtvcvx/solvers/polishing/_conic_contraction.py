@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
+from gtvcvx.losses.node._segments import MANY
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Requirement
 from gtvcvx.solvers.interior_point._interior_point import losses_known
@@ -60,6 +61,8 @@ class ConicContractionSettings:
     edge, row, variable : float
         Nanoseconds that it takes for each coordinate of an edge, row with a kink and variable;
         only their ratio to an iteration matters.
+    most_wide : int
+        Variables, of clusters with many coordinates.
     """
 
     clusters: ContractionSettings = STRICT
@@ -71,6 +74,7 @@ class ConicContractionSettings:
     edge: float = 20e3
     row: float = 10e3
     variable: float = 10e3
+    most_wide: int = 30_000
 
 
 DEFAULTS = ConicContractionSettings()
@@ -117,7 +121,7 @@ class ConicContraction:
             contracted = Contracted(self._problem, self._blocks, fused, settings.clusters.no_jump)
             most = (allowed - cost) * iteration(self._problem)
             cost += self._cost(contracted, near)
-            if cost > allowed:
+            if cost > allowed or self._too_wide(contracted):
                 break
             tolerance = settings.tolerance * self._rtol
             left = end - time.perf_counter()
@@ -153,6 +157,11 @@ class ConicContraction:
             + settings.variable * contracted.n_variables
         )
         return float(conic / iteration(self._problem))
+
+    def _too_wide(self, contracted: Contracted) -> bool:
+        """Say whether the ordering alone, which nothing stops, takes seconds to tens of them."""
+        wide = self._problem.dim > MANY
+        return wide and contracted.n_variables > self._settings.most_wide
 
     def _flows(
         self, contracted: Contracted, found: ClusterSolution, u: FloatArray, end: float

@@ -16,9 +16,11 @@ References
 from __future__ import annotations
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx.losses.batched._terms import ROW_KINDS, SMOOTH_KINDS
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
-from gtvcvx.solvers.driver._schedule import checked_ratio
+from gtvcvx.solvers.driver._incumbent import asked_shortly
+from gtvcvx.solvers.driver._schedule import CHEAP, checked_ratio
 from gtvcvx.solvers.primal_dual._coordinates import Coordinates, Weight, first_weight
 from gtvcvx.solvers.primal_dual._restarts import Restarted
 from gtvcvx.solvers.primal_dual._settings import DEFAULTS, PrimalDualSettings
@@ -51,6 +53,10 @@ class PrimalDual(Restarted[State]):
         averaged = problem.graph.n_edges * problem.dim <= settings.averaged_size
         super().__init__(State(problem, coordinates, settings, averaged), settings)
         self._problem = problem
+        kinks = {term["kind"] for term in problem.losses.plain} & {*ROW_KINDS} - {*SMOOTH_KINDS}
+        if kinks and asked_shortly(problem):
+            # Gaps fall faster than residuals there, and cost little to know.
+            self.checks = CHEAP
         self.warm = warm_start is not None
         self._detours = problem.losses.detours  # of others, before
         if weight is None and warm_start is not None:

@@ -108,7 +108,7 @@ def test_the_ground_is_given_by_rows(monkeypatch):
     np.testing.assert_allclose(of_rows, degrees, rtol=1e-14)
 
 
-@pytest.mark.parametrize("kind", ["logistic", "absolute", "multinomial"])
+@pytest.mark.parametrize("kind", ["logistic", "absolute", "hinge and l1", "multinomial"])
 def test_no_array_of_all_nodes_matrices(kind):
     """Bounds of 60 nodes with 240 coordinates stay below one array (n, d, d)."""
     rng, n, d = np.random.default_rng(4), 60, 240
@@ -123,6 +123,9 @@ def test_no_array_of_all_nodes_matrices(kind):
             if kind == "absolute"
             else gtv.LogisticLoss.stack(X, (y > 0.0) * 1.0)
         )
+        if kind == "hinge and l1":
+            term = {"kind": "l1", "node": np.arange(n), "kappa": np.full((n, d), 0.1)}
+            losses = gtv.HingeLoss.stack(X, np.sign(y)) + stacked_from_terms([term], d)
     graph = gtv.generators.nearest_neighbours(rng.random((n, 2)), 4)
     p = gtv.GTVProblem(graph, losses, "l2", 0.05)
     assert n * d * d > _thin.SMALL

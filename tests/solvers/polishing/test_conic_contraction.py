@@ -1,5 +1,7 @@
 """Contraction for losses with kinks and constraints: exact on right clusters, never wrong."""
 
+import dataclasses
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -187,3 +189,12 @@ def test_a_failing_clarabel_is_no_pair(monkeypatch):
     w, flow = showing(problem, optimum(problem))
     monkeypatch.setattr(_conic_contraction.ConicLosses, "solve", lambda *arguments: None)
     assert ConicContraction(problem, 1e-8).polish(w, flow) is None
+
+
+def test_clusters_with_many_coordinates_are_not_too_many(monkeypatch):
+    """Clarabel's ordering, which nothing stops, took 20 s of a polish at 500 x 1,500."""
+    problem = instance("hinge", "l2", d=40)
+    w, u = np.zeros((24, 40)), np.zeros((problem.graph.n_edges, 40))
+    monkeypatch.setattr(ConicLosses, "solve", pytest.fail)
+    few = dataclasses.replace(_conic_contraction.DEFAULTS, most_wide=39)
+    assert ConicContraction(problem, 1e-4, few).polish(w, u) is None

@@ -10,7 +10,7 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._lazy import cp
-from gtvcvx._norms import row_norm_2
+from gtvcvx._norms import norm, row_norm_2
 from gtvcvx.losses.batched._base import BatchedLoss, DualDomain, RangeRows
 from gtvcvx.losses.batched._doubt import Doubt
 from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
@@ -32,13 +32,15 @@ from gtvcvx.losses.batched.composite._thin_domain import fits, of_free_rows, thi
 from gtvcvx.losses.batched.composite._whitening import Whitened
 from gtvcvx.losses.node import _batch as compiled
 from gtvcvx.losses.node import _models as models
-from gtvcvx.losses.node._scalar import row_slope
+from gtvcvx.losses.node._scalar import KINK, row_slope
 from gtvcvx.losses.node._segments import images, weighted
 
 EPS = float(np.finfo(np.float64).eps)
 # Multipliers that miss s by less than this share of what adds up to s count as exact; the bound is
 # lowered by what the rest may cost.
 LEAK = 1e-10
+# Steps to where kinks' multipliers are told, in the length of w over that of s.
+LONG_STEP = 10.0
 
 
 class Multipliers(NamedTuple):
@@ -267,20 +269,38 @@ class BatchedComposite(BatchedLoss):
         slope = row_slope(parts.rows, images(parts.X, parts.indptr, np.ascontiguousarray(w)))
         return np.clip(slope, parts.rows["low"], parts.rows["high"])
 
-    def shortest(self, w: FloatArray, s: FloatArray) -> FloatArray:
-        """Return shares (k,) that coordinates' own terms take of what slopes leave of s."""
-        parts = self._parts
-        rest = s - weighted(parts.indptr, self._slopes(w), parts.X)
+    def _cheap_multipliers(self, w: FloatArray, s: FloatArray) -> FloatArray:
+        """Return slopes (N,) of rows at w (k, d); those of kinks at proximal points of w and s.
+
+        At a solution these points are w, however long the step is; and slopes at kinks are any.
+        """
+        slopes, kinks = self._slopes(w), self._parts.rows["kind"] == KINK
+        size, pull = norm(w), norm(s)
+        if not kinks.any() or not (0.0 < size < np.inf and 0.0 < pull < np.inf):
+            return slopes
+        tau = LONG_STEP * size / pull
+        self._proximal.of(w + tau * s, np.full(len(w), tau))
+        return np.where(kinks, self._proximal.multipliers()[0], slopes)
+
+    def shortest(self, w: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return shares (k,) that coordinates' own terms take of what multipliers leave of s.
+
+        And the multipliers (N,) of the rows.
+        """
+        parts, a = self._parts, self._cheap_multipliers(w, s)
+        rest = s - weighted(parts.indptr, a, parts.X)
         low, high = parts.intervals
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(rest > high, high / rest, np.where(rest < low, low / rest, 1.0))
         # A little less: what is scaled is rounded.
         share = (1.0 - 4.0 * EPS) * np.clip(share, 0.0, 1.0).min(axis=1, initial=1.0)
-        return np.where(np.isnan(parts.totals), share, 0.0)
+        return np.where(np.isnan(parts.totals), share, 0.0), a
 
-    def short_gap(self, w: FloatArray, s: FloatArray, share: float) -> tuple[FloatArray, float]:
+    def short_gap(
+        self, w: FloatArray, s: FloatArray, share: float, a: FloatArray
+    ) -> tuple[FloatArray, float]:
         """Return the gaps of these multipliers, as they are."""
-        parts, a = self._parts, share * self._slopes(w)
+        parts, a = self._parts, share * a
         t = np.clip(share * s - weighted(parts.indptr, a, parts.X), *parts.intervals)
         w = np.ascontiguousarray(w)
         gap = compiled.gaps(parts.X, parts.centred, parts.indptr, parts.coordinates, w, a, t)

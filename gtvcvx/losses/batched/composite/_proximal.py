@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +12,7 @@ from gtvcvx._deadline import pieces, spend
 from gtvcvx.losses.batched.composite._continuation import go_by_degrees
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._batch import proximal_points
+from gtvcvx.losses.node._few_kinks import few_kinks_points, kinked_and_free
 from gtvcvx.losses.node._few_rows import few_rows_points, smooth_and_free
 from gtvcvx.losses.node._following import follow_all
 from gtvcvx.losses.node._maps import Batch, Points, scratch_of, unmapped
@@ -28,7 +30,8 @@ SCRATCH = 10
 MAP = 5
 # And about so many nanoseconds for each coordinate, with a few rows.
 SCRATCH_PRICE = 2000.0
-# The same where rows are few and smooth: three to six passes of a few nanoseconds.
+# The same where rows are few, and all smooth or all with kinks: three to six passes of a few
+# nanoseconds.
 FEW_ROWS_PRICE = 40.0
 # To go by degrees takes about a millisecond of Python a call, which is little beside the pass over
 # so many numbers or more; the nodes that do are at most this share of them, others begin from
@@ -125,8 +128,9 @@ class ProximalPoints:
         self.follow(v, tau, left)
         if left.any() and self._few(left):
             self._by_degrees(v, tau, left)
-        if v.shape[1] > LARGEST_MAP and (left & self._few_rows).any():
-            self._by_rows(np.flatnonzero(left & self._few_rows), v, tau, left)
+        for reach, fits in self._few_rows if v.shape[1] > LARGEST_MAP else ():
+            if (left & fits).any():
+                self._by_rows(reach, np.flatnonzero(left & fits), v, tau, left)
         if left.any():
             self._from_scratch(np.flatnonzero(left), v, tau)
 
@@ -145,21 +149,31 @@ class ProximalPoints:
         left[nodes[there]] = False
 
     @cached_property
-    def _few_rows(self) -> BoolArray:
-        """Nodes (k,) whose rows are smooth, and fewer than half the coordinates."""
+    def _few_rows(self) -> list[tuple[Callable[..., None], BoolArray]]:
+        """Methods, and for which nodes (k,) with no more than half as many rows as coordinates."""
         indptr, d = self._batch.indptr, self.points.z.shape[1]
-        some = 2 * np.diff(indptr) <= d
-        return smooth_and_free(self._batch.rows, indptr, self._parts.totals) & some
+        some, of = 2 * np.diff(indptr) <= d, (self._batch.rows, indptr, self._parts.totals)
+        return [
+            (few_rows_points, some & smooth_and_free(*of)),
+            (few_kinks_points, some & kinked_and_free(*of)),
+        ]
 
-    def _by_rows(self, nodes: IntArray, v: FloatArray, tau: FloatArray, left: BoolArray) -> None:
-        """Go there by Newton's method on the rows; what is not reached is left."""
+    def _by_rows(
+        self,
+        reach: Callable[..., None],
+        nodes: IntArray,
+        v: FloatArray,
+        tau: FloatArray,
+        left: BoolArray,
+    ) -> None:
+        """Go there by a method that has no more unknowns than rows; what is not reached is left."""
         batch, points, d = self._batch, self.points, v.shape[1]
         room = room_of(d, int(np.diff(batch.indptr).max(initial=0)))
         own = np.empty(d), np.empty(d), np.empty((3, d)), room
         self.detours += SCRATCH * FEW_ROWS_PRICE / SCRATCH_PRICE * len(nodes) / len(v)
         for at in pieces(len(nodes), self._parts.nodes_a_look):
             spend(FEW_ROWS_PRICE * len(nodes[at]) * d)
-            few_rows_points(
+            reach(
                 nodes[at],
                 batch.X,
                 batch.rows,

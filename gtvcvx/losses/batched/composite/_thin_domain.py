@@ -26,11 +26,16 @@ CLOSE = 1e-4
 
 
 def fits(parts: Parts) -> bool:
-    """Say whether few rows, and nothing else, let s_i move freely, and matrices would be large."""
+    """Say whether few rows, and nothing else, let s_i move freely, and matrices would be large.
+
+    With none of those, but coordinates that are bounded: hinges with an l1 term.
+    """
     low, high = parts.intervals
     free = np.isinf(low) & np.isinf(high) | ~np.isnan(parts.totals)[:, None]
-    unbounded = int(np.count_nonzero(~bounded(parts)[0]))
-    return unbounded > 0 and not free.any() and pays(unbounded, *free.shape)
+    rows, coordinates = bounded(parts)
+    unbounded = int(np.count_nonzero(~rows))
+    some = unbounded > 0 or bool(coordinates.any())
+    return some and not free.any() and pays(unbounded, *free.shape)
 
 
 def thin_domain(parts: Parts) -> tuple[DualDomain, BoolArray] | None:
