@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import look
 
 #: Entries of a piece, 8 megabytes: NumPy is at least as fast on them as on larger arrays.
 PIECE = 2**20
 
 
 def rows_at_once(m: int, d: int) -> Iterator[slice]:
-    """Cut m rows of d entries into pieces."""
+    """Cut m rows of d entries into pieces, and look at the clock between them."""
     size = max(PIECE // max(d, 1), 1)
     for first in range(0, m, size):
+        if first:
+            look()
         yield slice(first, min(first + size, m))
 
 

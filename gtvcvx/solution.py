@@ -174,7 +174,7 @@ class Solution:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled, with what was still to be computed."""
-        return {**self.__dict__, "slack": self.slack}
+        return {**self.__dict__, "u": self.u, "slack": self.slack}
 
     @property
     def rel_gap(self) -> float:
@@ -276,3 +276,9 @@ class Solution:
             return Solution(**{item.name: data[item.name] for item in fields(Solution)})
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise ValueError(f"{os.fspath(path)}: not a complete solution ({error})") from error
+
+
+# What a field without a default does not get in the class: flows may take long to write down.
+_flow = _OnDemand()
+_flow.__set_name__(Solution, "u")
+type.__setattr__(Solution, "u", _flow)

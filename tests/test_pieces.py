@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from gtvcvx import _pieces
-from gtvcvx._pieces import gram
+from gtvcvx._deadline import Expired, until
+from gtvcvx._pieces import gram, rows_at_once
 
 
 class Watched(np.ndarray):
@@ -25,3 +26,13 @@ def test_products_of_rows_in_pieces_none_of_which_takes_threads(shape):
     np.testing.assert_allclose(found, np.einsum("ni,nj->ij", X, X), rtol=1e-11, atol=1e-9)
     assert np.array_equal(found, found.T)
     assert Watched.most <= _pieces.ONE_THREAD
+
+
+def test_the_clock_is_looked_at_between_pieces(monkeypatch):
+    """Jumps over a million edges of many coordinates take seconds."""
+    monkeypatch.setattr(_pieces, "PIECE", 8)
+    with until(0.0):
+        pieces = rows_at_once(5, 4)
+        assert next(pieces) == slice(0, 2)
+        with pytest.raises(Expired):
+            next(pieces)

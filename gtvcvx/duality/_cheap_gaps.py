@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
+from gtvcvx._deadline import look
 from gtvcvx._norms import EPS
 from gtvcvx.duality._terms import CREDIBLE, Gap, GapTerms
 from gtvcvx.graph import EmpiricalGraph
@@ -28,16 +29,24 @@ def short_gap(
     """Return a gap of w (n, d) against a share of u (m, d) that is feasible, and that flow.
 
     From above; None where no share is told by the slopes at w.
+
+    Raises
+    ------
+    Expired
+        The deadline has passed, see `gtvcvx._deadline`.
     """
     terms = GapTerms(graph, losses, penalty, capacities)
     u = terms.scale(u) * u
+    look()
     found = losses.short_gap(w, -(graph.divergence @ u))
     if found is None:
         return None
     share, node, leaks = found
     u *= share
+    look()
     gap = terms.gap_of_edges(w, u)
     # Leaks are roundings: beside solutions that are far larger than w, too, they cost nothing.
+    look()
     far = CREDIBLE * float(np.abs(w).max(initial=1.0))
     noise = terms.noise(w, u, near=False).total
     return Gap(node, gap, 2.0 * far * leaks + noise), u
@@ -54,3 +63,11 @@ def loose_gap(
     terms = GapTerms(graph, losses, penalty, capacities)
     size = abs(float(np.sum(losses.value(w))))
     return dataclasses.replace(terms.loose_gap(w), rounding=4.0 * EPS * size)
+
+
+def value_and_gap_at_zero(
+    graph: EmpiricalGraph, losses: StackedLoss, w: FloatArray
+) -> tuple[float, Gap]:
+    """Return the objective at w = 0 (n, d), without a jump, and its gap against the flow zero."""
+    value = float(np.sum(losses.value(w)))
+    return value, Gap(losses.loose_gap(w), np.zeros(graph.n_edges), 4.0 * EPS * abs(value))

@@ -348,6 +348,8 @@ def slack(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> FloatArray
     """Capacity that a flow u (m, d) leaves on each edge, (m,); zero without capacities."""
     if not penalty.is_norm:
         return np.zeros(len(u))
+    if not u.any():
+        return capacities.copy()
     left = rowwise(lambda rows: penalty.dual_norm(u[rows]), *u.shape)
     np.subtract(capacities, left, out=left)
     return np.maximum(left, 0.0, out=left)

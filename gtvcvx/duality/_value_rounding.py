@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._deadline import look
 from gtvcvx._norms import EPS
 from gtvcvx.losses.batched._doubt import uncertain
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, WEIGHT, Term
@@ -21,6 +22,8 @@ from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, WEIGHT, Term
 # A value and a gap each lose half a unit in the last place for each product of a row; of more than
 # so many, whose roundings cancel in part, no more. A difference of two doubles loses nothing.
 MOST_ULPS = 4.0
+# Columns of rows between two looks at the clock.
+COLUMNS_A_LOOK = 256
 #: Rows of slopes at most 2 sqrt(f) where their value is f.
 ROOTED = frozenset({"squared", "huber", "pseudohuber"})
 #: The largest slope of other rows, where that is known whatever the point.
@@ -126,5 +129,7 @@ def _sums(node: IntArray, values: FloatArray, n: int) -> FloatArray:
     columns = values.reshape(len(node), -1).T
     found = np.empty((n, len(columns)))
     for j, column in enumerate(columns):
+        if j % COLUMNS_A_LOOK == 0:
+            look()
         found[:, j] = np.bincount(node, column, minlength=n)
     return found.reshape((n, *values.shape[1:]))

@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from gtvcvx._callbacks import Progress, SolveCallback
+from gtvcvx._deadline import look
 from gtvcvx._logging import room_logger
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
@@ -79,7 +80,11 @@ def _solved(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solu
     if space is None:
         return _by_coordinates(problem, start, limits)
     begun = None if start is None else space.start(start)
-    inside = dataclasses.replace(limits, callback=space.watching(limits.callback))
+    inside = dataclasses.replace(
+        limits,
+        callback=space.watching(limits.callback),
+        time_limit=limits.time_limit - space.reserve(problem.graph.n_nodes),
+    )
     reduced = _by_coordinates(space.problem, begun, inside)
     found = space.restored(reduced, problem, limits)
     if found.status == "optimal" or reduced.status == "user_limit":
@@ -253,7 +258,9 @@ def _iteration(
     """Return the primal-dual method, polished or on models where that is known how to do."""
     if _second_order(problem, limits):
         return SecondOrder(problem, start)
+    look()
     method = PrimalDual(problem, start)
+    look()
     if limits.stop != "gap":
         return method
     if missing(problem, Contraction.requires) is None:

@@ -66,11 +66,14 @@ def warn_if_consensus(problem: GTVProblem, solution: Solution, stacklevel: int =
 
 def _used_share(problem: GTVProblem, solution: Solution) -> float:
     """Return the largest share of a capacity that the flow takes; 1 where it is not known."""
-    penalty, capacities, u = problem.penalty, problem.capacities, solution.u
+    penalty, capacities = problem.penalty, problem.capacities
     if not len(capacities):
         return 1.0
     # Dual norms of penalties that CVXPY describes are a cone program each.
-    if penalty.written(problem.dim) is not None and penalty.is_norm and len(u) == len(capacities):
+    if penalty.written(problem.dim) is not None and penalty.is_norm:
+        u = solution.u
+        if len(u) != len(capacities):
+            return 1.0
         if _FAR * _used_by_one(penalty, capacities, u) >= 1.0:
             return 1.0
         most = _used_at_most(penalty, capacities, u)

@@ -114,6 +114,10 @@ def _solve(
     """Let the backend solve the model, within the time that is left."""
     if start is not None:
         model.var_dict["w"].value = start.w
+    _backend_options(solver, options, limits)  # refuses what is not known, before anything is done
+    # CVXPY keeps the program: of the limit the backend has what is left when it is written.
+    model.get_problem_data(solver, solver_opts=dict(options.own))
+    look()
     with warnings.catch_warnings():
         # The status says so, and the gap says how much.
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._callbacks import Progress, SolveCallback
+from gtvcvx._deadline import now
 from gtvcvx._householder import householder
 from gtvcvx._norms import EPS, row_norm_2
 from gtvcvx.losses import stacked_from_terms
@@ -61,7 +62,9 @@ class RowSpace:
     """
 
     def __init__(self, problem: GTVProblem, vectors: FloatArray, groups: list[IntArray]) -> None:
+        before = now()
         self._dim, self._blocks = problem.dim, [_block(vectors, group) for group in groups]
+        self._seconds = now() - before
         sizes = [len(block.basis) for block in self._blocks]
         self._ends = np.cumsum([0, *sizes])
         reduced = np.concatenate([block.reduced for block in self._blocks], axis=1)
@@ -113,13 +116,22 @@ class RowSpace:
         return dataclasses.replace(
             found,
             w=w,
-            u=self.restore(found.u),
+            u=self._restored_later(found.u),
             value=value,
             dual_value=value - gap,
             gap=gap,
             status="optimal" if done else "user_limit",
             seconds=limits.seconds,
         )
+
+    def _restored_later(self, u: FloatArray) -> FloatArray:
+        """Return what u (m, r) stands for, when somebody asks: it takes as long as a basis."""
+        return cast(FloatArray, lambda: self.restore(u))
+
+    def reserve(self, n: int) -> float:
+        """Return in how many seconds parameters of n nodes lead back, by what the basis took."""
+        rows = sum(len(block.reduced) for block in self._blocks)
+        return self._seconds * min(n / max(rows, 1), 1.0)
 
     def watching(self, callback: SolveCallback | None) -> SolveCallback | None:
         """Return a callback for the reduced problem that shows the given one the whole."""

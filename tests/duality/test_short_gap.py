@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
-from gtvcvx._deadline import Expired
+from gtvcvx._deadline import Expired, now, until
 from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.duality._cheap_gaps import short_gap
 from gtvcvx.losses import stacked_from_terms
 from gtvcvx.losses.batched.composite._batch import BatchedComposite
-from gtvcvx.solvers.driver import Options, Run, _incumbent
+from gtvcvx.solvers.driver import Options, Run, _incumbent, _run
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 
 N, M, D = 6, 3, 40
@@ -136,3 +136,26 @@ def test_cheap_checks_come_oftener(monkeypatch):
     assert PrimalDual(problem_of("hinge")).checks.cost < PrimalDual(problem_of()).checks.cost
     monkeypatch.undo()
     assert PrimalDual(problem_of("hinge")).checks == PrimalDual(problem_of()).checks
+
+
+def test_a_share_looks_at_the_clock_on_its_way():
+    """Of 500 x 5,000 it took three seconds after the limit."""
+    p = problem_of()
+    w, u = np.ones((N, D)), np.ones((N, D))
+    with until(0.0), pytest.raises(Expired):
+        short_gap(p.graph, p.losses, p.penalty, p.capacities, w, u)
+
+
+def test_a_share_and_a_repair_have_one_moment_together(monkeypatch):
+    """After the limit, where each had its own."""
+    ends, inside = [], _run.until
+
+    def noted(end):
+        ends.append(end)
+        return inside(end)
+
+    run = Run(problem_of(), Options(time_limit=1e-9).limits(), "test")
+    monkeypatch.setattr(_run, "until", noted)
+    run.consider(np.zeros((N, D)), np.zeros((N, D)))
+    assert len(ends) == 2
+    assert ends[0] == ends[1] <= now() + _run.GRACE_SECONDS

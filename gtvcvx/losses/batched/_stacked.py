@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, integer_array
+from gtvcvx._deadline import look
 from gtvcvx._lazy import cp
 from gtvcvx.losses.batched._base import (
     AffineProx,
@@ -298,12 +299,14 @@ class StackedLoss:
         """
         share, gaps, leaks, multipliers = 1.0, np.zeros(len(w)), 0.0, list[FloatArray]()
         for nodes, batch in self.parts:
+            look()
             shares, a = batch.shortest(w[nodes], s[nodes])
             share = min(share, float(shares.min(initial=1.0)))
             multipliers.append(a)
         if not share > 0.0 or len(self.nodes_with_loss) < len(w):
             return None
         for (nodes, batch), a in zip(self.parts, multipliers, strict=True):
+            look()
             gaps[nodes], leak = batch.short_gap(w[nodes], s[nodes], share, a)
             leaks += leak
         return share, gaps, leaks

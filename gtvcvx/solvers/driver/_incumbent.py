@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from gtvcvx._arrays import FloatArray
 from gtvcvx._callbacks import Progress
 from gtvcvx._norms import EPS
-from gtvcvx.duality._cheap_gaps import loose_gap, short_gap
+from gtvcvx.duality._cheap_gaps import loose_gap, short_gap, value_and_gap_at_zero
 from gtvcvx.duality._terms import Gap, slack
 from gtvcvx.graph import connected_components
 from gtvcvx.losses.node._segments import MANY
@@ -52,6 +52,15 @@ class Incumbent(BestPair[FloatArray, Gap]):
             super().update(w, u, keep_last, a, enough, exact)
         else:
             self._begun()
+
+    def begin(self) -> None:
+        """Take w = 0 and u = 0, where the losses are finite: that is all that is looked at."""
+        w, u = self._nothing()
+        if self._feasible(w).any():
+            super().begin()
+        else:
+            value, gap = value_and_gap_at_zero(self.problem.graph, self.problem.losses, w)
+            self._take(w, value, Against(u), gap)
 
     def update_shortly(self, w: FloatArray, u: FloatArray) -> None:
         """Take w and a share of u that the losses take without a repair, if there is one."""

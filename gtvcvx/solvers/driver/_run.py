@@ -113,10 +113,14 @@ class Driver:
             self.stopped, self._deadline = True, now()
 
     @contextmanager
-    def _last_work(self) -> Iterator[None]:
-        """Give the block until the deadline, or a moment longer."""
-        with until(max(self._deadline, now() + GRACE_SECONDS)):
+    def _last_work(self, end: float = 0.0) -> Iterator[None]:
+        """Give the block until the deadline, or a moment longer; or until another end."""
+        with until(end or self._last_end()):
             yield
+
+    def _last_end(self) -> float:
+        """Return when what comes last must end, if it begins now."""
+        return max(self._deadline, now() + GRACE_SECONDS)
 
     def _take(self, pair: Proposal, keep_last: bool = False) -> None:
         """Offer a pair to the incumbent; w alone where it takes too long to repair u."""
@@ -131,12 +135,14 @@ class Driver:
         ended = limits.expired or self.n_iter >= limits.max_iter
         if not ended and self.incumbent.suffices_shortly(pair.w, pair.u, enough):
             return
+        # Both together have no more than a moment.
+        end = self._last_end()
         if self._deadline < np.inf and np.isnan(self._check_seconds):
             # The first check may take longer than there is time: something is to be known then.
-            with suppress(Expired), self._last_work():
+            with suppress(Expired), self._last_work(end):
                 self.incumbent.update_shortly(pair.w, pair.u)
         try:
-            with self._last_work(), allowing(pair.allowance or Allowance()):
+            with self._last_work(end), allowing(pair.allowance or Allowance()):
                 self.incumbent.update(pair.w, pair.u, keep_last, pair.a, enough, pair.exact)
         except Unaffordable:
             self._take_point(pair.w, keep_last)

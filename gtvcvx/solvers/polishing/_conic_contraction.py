@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -98,8 +99,12 @@ class ConicContraction:
         self, problem: GTVProblem, rtol: float, settings: ConicContractionSettings = DEFAULTS
     ) -> None:
         self._problem, self._rtol, self._settings = problem, rtol, settings
-        self._losses = ConicLosses(problem)
         self._blocks = blocks(problem)
+
+    @cached_property
+    def _losses(self) -> ConicLosses:
+        """Copies of the rows, made for the first polish."""
+        return ConicLosses(self._problem)
 
     def polish(
         self,
@@ -116,12 +121,15 @@ class ConicContraction:
         """
         end = time.perf_counter() + seconds
         settings, pair, cost = self._settings, None, 0.0
-        fused, near = fused_edges(self._problem, w, u, settings.clusters), self._near(w)
+        fused, near = fused_edges(self._problem, w, u, settings.clusters), None
         for _ in range(settings.rounds):
             contracted = Contracted(self._problem, self._blocks, fused, settings.clusters.no_jump)
+            if self._too_wide(contracted):
+                break
+            near = self._near(w) if near is None else near
             most = (allowed - cost) * iteration(self._problem)
             cost += self._cost(contracted, near)
-            if cost > allowed or self._too_wide(contracted):
+            if cost > allowed:
                 break
             tolerance = settings.tolerance * self._rtol
             left = end - time.perf_counter()

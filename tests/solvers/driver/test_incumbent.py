@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx.solvers.driver._best_pair import BestPair
 from gtvcvx.solvers.driver._incumbent import Incumbent
 
 
@@ -56,3 +57,23 @@ def test_a_better_flow_is_left_where_it_tells_nothing_of_the_point(problem, sile
     np.testing.assert_array_equal(best.w, solved.w)
     assert best.dual_value == before
     bounded(problem, best, solved.value)
+
+
+@pytest.mark.parametrize("lower", [-np.inf, 0.5])
+def test_zero_costs_no_look_at_the_edges(problem, monkeypatch, lower):
+    """What it begins with where time is over: the same as by all terms."""
+    losses = problem.losses
+    if lower > 0.0:
+        box = {"kind": "box", "node": np.arange(6)}
+        box |= {"lower": np.full((6, 2), lower), "upper": np.full((6, 2), np.inf)}
+        losses = losses + gtv.losses.stacked_from_terms([box], 2)
+    problem = gtv.GTVProblem(problem.graph, losses, "l2", 0.1)
+    fast, full = Incumbent(problem), Incumbent(problem)
+    BestPair.begin(full)
+    if lower < 0.0:
+        monkeypatch.setattr(type(problem.penalty), "value", pytest.fail)
+    fast.begin()
+    assert fast.value == pytest.approx(full.value, rel=1e-14)
+    assert fast.gap == pytest.approx(full.gap, rel=1e-12)
+    np.testing.assert_array_equal(fast.w, full.w)
+    np.testing.assert_array_equal(fast.u, full.u)

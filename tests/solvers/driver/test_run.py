@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import time
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -248,3 +249,22 @@ def test_overflow_in_a_run_is_no_warning_but_in_a_callback_it_is(problem, monkey
         solution = problem.solve(rtol=1e-6, callback=callback)
         assert np.geterr() == seen[0]
     assert solution.status == "optimal"
+
+
+def test_what_the_program_takes_to_write_is_no_time_for_the_backend(problem, monkeypatch):
+    """CVXPY's canonicalization of 20,000 nodes took most of a limit, and then came all of that."""
+    given, solve, write = [], cp.Problem.solve, cp.Problem.get_problem_data
+
+    def written(self, *arguments, **options):
+        if not given:
+            time.sleep(0.2)
+        return write(self, *arguments, **options)
+
+    def solved(self, *arguments, **options):
+        given.append(options["time_limit"])
+        return solve(self, *arguments, **options)
+
+    monkeypatch.setattr(cp.Problem, "get_problem_data", written)
+    monkeypatch.setattr(cp.Problem, "solve", solved)
+    problem.solve(solver="CLARABEL", time_limit=60.0)
+    assert given[0] < 59.8

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
+from gtvcvx._deadline import look
 from gtvcvx._lazy import cp
 from gtvcvx._norms import norm, row_norm_2
 from gtvcvx.losses.batched._base import BatchedLoss, DualDomain, RangeRows
@@ -288,6 +289,7 @@ class BatchedComposite(BatchedLoss):
         And the multipliers (N,) of the rows.
         """
         parts, a = self._parts, self._cheap_multipliers(w, s)
+        look()
         rest = s - weighted(parts.indptr, a, parts.X)
         low, high = parts.intervals
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -302,6 +304,7 @@ class BatchedComposite(BatchedLoss):
         """Return the gaps of these multipliers, as they are."""
         parts, a = self._parts, share * a
         t = np.clip(share * s - weighted(parts.indptr, a, parts.X), *parts.intervals)
+        look()
         w = np.ascontiguousarray(w)
         gap = compiled.gaps(parts.X, parts.centred, parts.indptr, parts.coordinates, w, a, t)
         return gap, float(np.sum(doubts(parts, s, a, t)))
