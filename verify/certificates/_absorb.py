@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg as la
 
 from verify._arrays import BoolArray, FloatArray, IntArray
+from verify.certificates._coordinates import FEWEST
 from verify.certificates._exact_point import ExactPoint
 from verify.certificates._forest import Forest, spanning_forest
 from verify.instance import _integers as integers
@@ -18,6 +19,7 @@ from verify.kernel.numbers import whole
 ATTEMPTS = 20  # to find blocks that can take a load and stay in their domains
 ROOM = 4.0  # times all that may arrive, so that a block with ends is none that is filled by it
 WELL = 1e-4  # condition of blocks that need no better ones; excludes multipliers at an end
+MOST_EXACT = 320  # unknowns of a rational system: 300 take 14 s, and time grows with their cube
 Load = list[int | Fraction]
 BlockIndex = tuple[int, int]  # (term, number of the block: a data row, or a coordinate of a node)
 
@@ -35,6 +37,8 @@ class Absorber:
     ) -> None:
         self.point, self.inst, self.component = point, point.inst, component
         self.slack, self.active = slack, active
+        self.ease: FloatArray = np.zeros((self.inst.n, self.inst.d))
+        self.some: IntArray = np.full((self.inst.n, self.inst.d), -1)
         self.block = self._blocks()
         self.absorbing: BoolArray = np.asarray(np.all(self.block >= 0, axis=1))
 
@@ -79,8 +83,12 @@ class Absorber:
                     best[easier], block[easier] = ease[easier], t
             # A vanishing ridge pays r^2 / (2 mu), and an l1 block at its end has no room.
             enough = best > (1e-6 if limited else 1e-12) * best.max(initial=0.0)
-            if limited:
-                enough &= best > ROOM * self._arriving()
+            if limited and (block >= 0).any():
+                arriving = ROOM * self._arriving()
+                enough &= best > arriving
+                best = np.where(best > arriving, best, 0.0)
+            better = best > self.ease
+            self.ease[better], self.some[better] = best[better], block[better]
             out = np.where((out < 0) & enough, block, out)
         return out
 
@@ -140,7 +148,7 @@ class Absorber:
             return
         members = self.forest.members[self.component[root]]
         avoided: set[BlockIndex] = set()
-        for _ in range(ATTEMPTS):
+        for _ in range(ATTEMPTS if self._solvable(members, load) else 0):
             if self.point.free:
                 found = self._solve_stacked(root, members, load, self.point.pivots, avoided)
             else:
@@ -162,6 +170,16 @@ class Absorber:
                 load = [x - y for x, y in zip(load, image, strict=True)]
             avoided |= set(crossed)
         self._zero_component(members)
+
+    def _solvable(self, members: IntArray, load: Load) -> bool:
+        """Whether blocks of a component may take a load, in a time worth waiting for."""
+        d = self.inst.d
+        if d < FEWEST or self.point.free:
+            return True
+        count = sum(
+            int(t.rows[members].sum()) * (1 if t.x is not None else d) for t in self.inst.terms
+        )
+        return d <= MOST_EXACT and count >= sum(1 for x in load if x)
 
     def _add_to_identity_blocks(self, node: int, load: Load) -> None:
         """Add a load to the multipliers of the identity blocks at a node."""

@@ -17,11 +17,21 @@ from verify.instance._functions import Function
 
 # Below, matrices cost little, and what is typical is so for all coordinates of a node.
 FEWEST = 32
+# Rows of one node, as a share of its coordinates: above, factors (d, d) are as good.
+MOST_ROWS = 0.25
 
 
 def diagonal(blocks: Sequence[Blocks], d: int) -> bool:
     """Say whether nodes fall apart into coordinates, and are to: dimensions are many."""
     return d >= FEWEST and all(b.x is None for b in blocks)
+
+
+def few_rows(blocks: Sequence[Blocks], d: int) -> bool:
+    """Say whether dimensions are many, and no node has more than few rows."""
+    if d < FEWEST or not blocks:
+        return False
+    count = sum((b.rows for b in blocks if b.x is not None), 0 * blocks[0].rows)
+    return bool(count.max(initial=0) <= MOST_ROWS * d)
 
 
 def coordinate_part(part: Part) -> Part:

@@ -24,6 +24,8 @@ from verify.instance._constraints import Constraints
 from verify.instance._instance import Instance, as_table
 from verify.instance._integers import Exact
 
+MOST_IN_CONES = 4_000_000  # numbers in w and u, each of which takes a kilobyte there and more
+
 
 def overflowing() -> np.errstate:
     """Return a context for float estimates that may overflow: the kernel judges, not they."""
@@ -243,6 +245,9 @@ class DualSearch:
             yield as_table(solution.u, (len(inst.edges), inst.d), "problem.solve().u"), point
             if self.clock.expired() or self.ended:
                 return
+        if self.clock.entries > MOST_IN_CONES:
+            self.notes.append(f"the problem is too large for a cone solver: {self.wanted}")
+            return
         from verify.certificates._dual_problem import (  # CVXPY takes a second to import
             consensus,
             solve_dual,

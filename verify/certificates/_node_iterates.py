@@ -67,8 +67,8 @@ class Iterate:
     Parameters
     ----------
     plain : Part
-    frame : ndarray, shape (n, d, d)
-        Coordinates of displacements, T_i.
+    part : Part
+        The same in coordinates of displacements.
     z : ndarray
         Images of the point.
     size : ndarray
@@ -78,17 +78,15 @@ class Iterate:
 
     Attributes
     ----------
-    part : WhitePart
-        The part in those coordinates.
     at : ndarray of int
         Which blocks of the part that there was to begin with are left.
     """
 
     def __init__(
-        self, plain: Part, frame: FloatArray, z: FloatArray, size: FloatArray, reach: FloatArray
+        self, plain: Part, part: Part, z: FloatArray, size: FloatArray, reach: FloatArray
     ) -> None:
         self.plain, self.at = plain, np.arange(len(plain.node))
-        self.part = part = WhitePart(plain, frame)
+        self.part = part
         self.z = self.origin = z
         self.size = size
         self.anchor = EPS * np.square(size) / part.of_nodes(reach)
@@ -167,10 +165,12 @@ class Iterate:
         self.theta = np.where(self.free, 1 / (stiff + self.soft), smooth)
         self.offset = np.where(self.free, self.slope_left(v) - up.central + down.central, 0.0)
 
-    def set_direction(self, step: FloatArray) -> None:
-        """Set the directions that belong to a displacement of w."""
+    def set_direction(self, step: FloatArray, dr: FloatArray | None = None) -> None:
+        """Set the directions that belong to a displacement of w; dr, where it is known."""
         self.image = self.part.push(step)
-        self.dr = np.where(self.free, self.theta * (self.image + self.offset), 0.0)
+        if dr is None:
+            dr = self.theta * (self.image + self.offset)
+        self.dr = np.where(self.free, dr, 0.0)
         for end in self.ends:
             end.set_direction(self.dr)
 

@@ -22,6 +22,7 @@ from verify.certificates._factor_work import factor_seconds
 from verify.certificates._limits import Clock
 from verify.certificates._node_multipliers import node_multipliers
 from verify.certificates._step import DualPoint, Step, balance
+from verify.certificates._thin_rounds import is_thin
 from verify.instance._blocks import Part
 from verify.instance._functions import Piecewise
 from verify.instance._instance import Instance
@@ -147,7 +148,7 @@ class Repair:
         if not all(np.isfinite(diagonal).all() for diagonal in diagonals):
             raise OverflowError("the data are too large for floats")
         self.large = inst.n * inst.d**2 > MOST_ENTRIES
-        if self.large and not diagonal(self.parts, inst.d):
+        if self.large and not (diagonal(self.parts, inst.d) or is_thin(self.parts, inst.d)):
             raise MemoryError("a matrix (d, d) for each node takes too much memory")
 
     @property

@@ -9,10 +9,13 @@ from copy import copy
 from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from verify._arrays import BoolArray, FloatArray, IntArray
 from verify._deadline import look
 from verify.instance._functions import Function
+
+WIDE = 32  # columns from which on sums go row by row
 
 
 class Blocks:
@@ -65,6 +68,10 @@ class Blocks:
             out = np.zeros((self.n, self.d))
             out[self.node] = r if self.units is None else r / self.units
             return out
+        if self.d >= WIDE:
+            ends = np.concatenate([[0], np.cumsum(self.rows)])
+            sums = sp.csr_array((r, np.arange(len(r)), ends), shape=(self.n, len(r)))
+            return np.asarray(sums @ self.x)
         out = np.empty((self.n, self.d))
         for j in range(self.d):
             out[:, j] = np.bincount(self.node, weights=self.x[:, j] * r, minlength=self.n)

@@ -111,7 +111,11 @@ class _Gradient(Term):
     """A term c (B w - y) of multipliers: squared, point and ridge with mu > 0."""
 
     def __init__(
-        self, blocks: Blocks, parts: tuple[Part, ...], domain: Domain | None, c: Exact
+        self,
+        blocks: Blocks,
+        parts: tuple[Part, ...],
+        domain: Domain | None,
+        c: Exact | FloatArray,
     ) -> None:
         super().__init__(blocks, parts, domain)
         self.c = c
@@ -120,7 +124,8 @@ class _Gradient(Term):
         """Return c (B w - y) without rounding."""
         at = w[self.node]
         image = at if self.x is None else (_rational(self.x) * at).sum(axis=1)
-        return np.asarray(self.c * (image - _rational(self.parts[0].function.y)))
+        c = self.c if self.c.dtype == object else _rational(self.c)
+        return np.asarray(c * (image - _rational(self.parts[0].function.y)))
 
 
 class BoxTerm(Term):
@@ -261,7 +266,7 @@ def _identity(blocks: Blocks, y: FloatArray, c: FloatArray) -> Term:
     end = np.where(empty, 0.0, INF)
     parts = (Part(blocks, Piecewise(y.reshape(blocks.shape), c, -end, end)),)
     if not empty.any():
-        return _Gradient(blocks, parts, None, _rational(c))
+        return _Gradient(blocks, parts, None, c)
     zero = np.zeros(blocks.shape, dtype=object)
     return Term(blocks, parts, Domain(zero, zero, 0, empty, empty, zero + 1))
 

@@ -18,7 +18,7 @@ from verify.instance._instance import load
 N, D = 9, 40
 
 
-def problem(penalty: str = "l2", rows: bool = False) -> gtv.GTVProblem:
+def problem(penalty: str = "l2", rows: int = 0) -> gtv.GTVProblem:
     """Points in unlike units, some with l1 and ridge terms or bounds, some nodes without any."""
     rng = np.random.default_rng(0)
     points = 10.0 ** rng.uniform(-3, 3, D) * rng.standard_normal((N, D))
@@ -27,7 +27,7 @@ def problem(penalty: str = "l2", rows: bool = False) -> gtv.GTVProblem:
     losses[2] = losses[2] + gtv.Box(-1.0, 1.0)
     losses[3] = gtv.ZeroLoss()
     if rows:
-        losses[4] = gtv.LassoLoss(rng.standard_normal((3, D)), np.ones(3), 0.1)
+        losses[4] = gtv.LassoLoss(rng.standard_normal((rows, D)), np.ones(rows), 0.1)
     return gtv.GTVProblem(gtv.generators.grid(3, 3), losses, penalty, 0.5)
 
 
@@ -51,8 +51,8 @@ def test_points_are_certified_without_a_matrix(
     assert found.status == "CERTIFIED", found.reason
 
 
-def test_rows_in_too_many_dimensions_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = problem(rows=True)
+def test_many_rows_in_too_many_dimensions_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = problem(rows=D // 2)
     solution = model.solve(rtol=1e-8)
     assert verify.certify(model, solution.w, solution.u, search=False).status == "CERTIFIED"
     monkeypatch.setattr(_repair, "MOST_ENTRIES", N * D**2 - 1)

@@ -41,6 +41,15 @@ def test_what_is_not_a_number_is_refused(value: object) -> None:
         numbers.scaled([value])
 
 
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_doubles_in_bulk_are_read_as_one_by_one(values: list[float]) -> None:
+    """Products with powers of two are exact; texts of the same numbers go the other way."""
+    found, k = numbers.scaled(values)
+    (*slowly, _), own = numbers.scaled([*values, 0])  # an int among them
+    assert (found, k) == (slowly, own)
+    assert [Fraction(v) / 2**k for v in found] == list(map(Fraction, values))
+
+
 @given(FRACTIONS)
 def test_rounding_is_outward_and_tight(x: Fraction) -> None:
     up, down = numbers.round_up(x), numbers.round_down(x)

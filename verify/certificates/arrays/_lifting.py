@@ -12,6 +12,7 @@ from math import isqrt
 import numpy as np
 
 from verify._arrays import IntArray
+from verify._deadline import look
 from verify.instance._integers import Exact
 
 PRIME = (1 << 31) - 1  # products of two residues fit into 62 bits
@@ -26,6 +27,7 @@ def solve(a: Exact, b: Exact) -> list[Fraction] | None:
     bound = _determinants(a, b)
     modulus, digits, rest = 1, list[IntArray](), b.copy()
     while modulus <= 2 * bound * bound:
+        look()
         digit = _times(inverse, (rest % PRIME).astype(np.int64))
         rest = (rest - a @ digit.astype(object)) // PRIME
         digits.append(digit)
@@ -38,6 +40,7 @@ def _inverse(a: Exact) -> IntArray | None:
     d = len(a)
     rows = np.concatenate([(a % PRIME).astype(np.int64), np.eye(d, dtype=np.int64)], axis=1)
     for k in range(d):
+        look()
         pivots = np.flatnonzero(rows[k:, k])
         if len(pivots) == 0:
             return None

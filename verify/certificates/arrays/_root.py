@@ -10,10 +10,12 @@ import scipy.linalg as la
 
 from verify._arrays import BoolArray, FloatArray, IntArray
 from verify.certificates._absorb import Absorber, BlockIndex, Load
+from verify.certificates._coordinates import FEWEST
 from verify.certificates.arrays import _lifting
 from verify.certificates.arrays import _limbs as limbs
 from verify.certificates.arrays._archive import Array
 from verify.certificates.arrays._grid_point import GridPoint
+from verify.certificates.arrays._takers import hand_out
 
 #: Condition of blocks that take a load: residuals are far below anything that this enlarges.
 WELL = 1e-6
@@ -124,6 +126,8 @@ class GridAbsorber(Absorber):
         view: Any = _View(point)
         super().__init__(view, slack, active, component)
         self.view: _View = view
+        # The term that takes what is in a coordinate of a node, -1: none.
+        self.taking = np.where(self.absorbing[:, None], self.block, -1)
 
     def _arriving(self) -> FloatArray:
         size = np.abs(limbs.doubles(self.rho, self.grid.k))
@@ -134,7 +138,18 @@ class GridAbsorber(Absorber):
     def run(self) -> None:
         """Make the residual of the point exactly zero."""
         self._carry()
+        self._hand_out()
         self._absorb_all()
+
+    def _hand_out(self) -> None:
+        """Let other nodes take what roots have no room for, where dimensions are many."""
+        if self.inst.d < FEWEST:
+            return
+        far = self.roots & ~self.absorbing & self.rho.any(axis=(1, 2))
+        for i in np.flatnonzero(far).tolist():
+            members = self.forest.members[self.component[i]]
+            nodes, there = hand_out(self.rho, self.flow, i, members, self.ease, self.forest)
+            self.taking[nodes, there] = self.some[nodes, there]
 
     def _carry(self) -> None:
         """Carry what is at the nodes to the roots."""
@@ -216,9 +231,8 @@ class GridAbsorber(Absorber):
     def _take(self) -> list[tuple[IntArray, Array]]:
         """Let identity blocks take what is at their nodes, all at once."""
         out = []
-        there = self.absorbing & self.roots
         for t, term in enumerate(self.inst.terms):
-            chosen = (self.block == t) & there[:, None] if term.x is None else None
+            chosen = self.taking == t if term.x is None else None
             if chosen is None or not chosen.any():
                 out.append((np.zeros(0, dtype=np.int64), self.rho[:0]))
                 continue

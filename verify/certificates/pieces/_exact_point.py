@@ -91,11 +91,7 @@ class PieceAbsorber(GridAbsorber):
         out = np.zeros(len(self.tied), dtype=np.int64)
         np.maximum.at(out, self.label[self.one.piece.own], of_node[self.one.piece.own])
         for c in tied[out[tied] == 1].tolist():
-            at = self.label == c
-            vectors = (
-                curvature.vectors[at] * np.sqrt(np.maximum(curvature.eigenvalues[at], 0))[:, None]
-            )
-            values = np.linalg.eigvalsh(np.einsum("nij,nkj->ik", vectors, vectors))
+            values = np.linalg.eigvalsh(curvature.total(self.label == c))
             out[c] = 2 if values[0] > WELL * values[-1] else 1
         return out[tied]
 

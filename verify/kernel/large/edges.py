@@ -34,6 +34,7 @@ from verify.kernel.powers import PowerNorm
 from verify.kernel.verdict import Verdict
 
 PIECE = 1 << 17  # numbers looked at together
+AT_LEAST = 32  # edges, unless their numbers are more
 
 
 class Edges:
@@ -59,7 +60,8 @@ class Edges:
         """Yield all edges."""
         fields = list(self.head.fields())[:3]
         streams = [self.content.stream(field.name) for field in fields]
-        size = max(1, PIECE // (8 * self.head.d))
+        # Columns cost something by themselves: in many dimensions some edges share that.
+        size = max(1, PIECE // (8 * self.head.d), min(AT_LEAST, PIECE // self.head.d))
         for start in range(0, self.head.m, size):
             count = min(size, self.head.m - start)
             work.charge(24 * count)

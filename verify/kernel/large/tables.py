@@ -10,6 +10,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import repeat
+from typing import Any
 
 from verify.kernel import work
 from verify.kernel.large.content import Content, Scale, numbers_of
@@ -176,16 +177,18 @@ class _LayerReader:
             doubles = numbers_of(raw, "d")
             return [integers(doubles[c::width], self.scale, self.k) for c in range(width)]
         shift = self.k - self.layer.exponent
-        return [shifted(_words(raw, words, width, c), shift) for c in range(width)]
+        # Read once for all columns, of which there may be more than rows.
+        signed, unsigned = numbers_of(raw, "q"), numbers_of(raw, "Q")
+        columns = (_words(signed, unsigned, words, width, c) for c in range(width))
+        return [shifted(column, shift) for column in columns]
 
 
-def _words(raw: bytes, words: int, width: int, column: int) -> list[Number]:
+def _words(
+    signed: array[Any], unsigned: array[Any], words: int, width: int, column: int
+) -> list[Number]:
     """Return a column of integers of so many words each, the most significant one being last."""
     step = words * width
-    top = list(numbers_of(raw, "q")[column * words + words - 1 :: step])
-    if words == 1:
-        return top
-    unsigned = numbers_of(raw, "Q")
+    top = list(signed[column * words + words - 1 :: step])
     for word in reversed(range(words - 1)):
         lower = unsigned[column * words + word :: step]
         top = [(high << 64) | low for high, low in zip(top, lower, strict=True)]

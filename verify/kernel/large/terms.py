@@ -25,6 +25,7 @@ from verify.kernel.numbers import Bounds
 from verify.kernel.verdict import Verdict
 
 ROWS_AT_ONCE = 1 << 12  # data rows or nodes looked at together, more where one node has more
+AT_LEAST, NUMBERS = 32, 1 << 17  # at least so many, unless their numbers are more
 #: Sums of more ratios than that are enclosed within 2^-FINE each, as `numbers.quotients` does it.
 EXACT, FINE = 64, 256
 
@@ -60,7 +61,8 @@ class LargeTerm:
         streams = [self.content.stream(field.name) for field in self.head.fields[1:]]
         start, rows = 0, self.head.rows
         while start < rows:
-            stop = min(rows, start + max(1, ROWS_AT_ONCE // self.d))
+            some = max(1, ROWS_AT_ONCE // self.d, min(AT_LEAST, NUMBERS // self.d))
+            stop = min(rows, start + some)
             at = bisect_left(alone, start)
             if at < len(alone):
                 first = bisect_left(self.node, self.node[alone[at]])
@@ -148,6 +150,11 @@ class LargeTerm:
         if self.head.kind in ("point", "ridge"):
             for part in self.parts():
                 yield from part.term.lower_moduli()
+
+    def least_moduli(self) -> Iterator[tuple[int, Fraction]]:
+        """Yield (node, the least of its moduli) where the kind proves some."""
+        for part in self.parts():
+            yield from part.term.least_moduli()
 
 
 def _rounded_up(x: Fraction) -> Fraction:
