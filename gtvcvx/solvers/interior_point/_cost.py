@@ -23,6 +23,7 @@ from gtvcvx.solvers.interior_point._prices import (
     iteration,
     quadratic_iteration,
     row_entries,
+    weighting,
 )
 from gtvcvx.solvers.interior_point._reach import within_reach
 from gtvcvx.solvers.interior_point._stalling import DEFAULTS as STALLING
@@ -275,5 +276,7 @@ class Alternative:
     def iteration(self) -> float:
         """What a primal-dual iteration takes, in nanoseconds."""
         if self._modelled:
-            return self._prices.models * quadratic_iteration(self._problem, self._prices)
-        return iteration(self._problem, self._prices)
+            own = self._prices.models * quadratic_iteration(self._problem, self._prices)
+        else:
+            own = iteration(self._problem, self._prices)
+        return own + (weighting(self._problem, self._prices) if self._raw else 0.0)

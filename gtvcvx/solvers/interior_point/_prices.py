@@ -78,6 +78,10 @@ class Prices:
         matrix.
     models : float
         With quadratic models of the losses it takes so many times as long: they are renewed.
+    weighted : float
+        With features in different units edges under l2 and linf take so many times as long: each
+        projection in coordinates of several weights is an iteration. Of 15 such problems, 500 to
+        10,000 nodes, d = 2 to 16, all took .8 to 9 times the price of others.
     prox, row : float
         With losses that are neither, for each node, and for each entry of its rows.
     written : float
@@ -107,6 +111,7 @@ class Prices:
     edge: float = 2.0
     node: float = 1.2
     models: float = 1.8
+    weighted: float = 5.0
     prox: float = 700.0
     row: float = 4.0
     written: float = 1e5
@@ -167,6 +172,13 @@ def quadratic_iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float
     graph, d = problem.graph, problem.dim
     edges = prices.edge * graph.n_edges * d + _edge_price(problem, prices)
     return prices.call + edges + prices.node * _node_entries(problem)
+
+
+def weighting(problem: GTVProblem, prices: Prices = DEFAULTS) -> float:
+    """Return what an iteration takes more where features have different units."""
+    if problem.penalty.to_data()["kind"] not in ("l2", "linf"):
+        return 0.0
+    return (prices.weighted - 1.0) * prices.edge * problem.graph.n_edges * problem.dim
 
 
 def iteration(problem: GTVProblem, prices: Prices = DEFAULTS) -> float:
