@@ -26,6 +26,8 @@ from gtvcvx.penalties import Penalty
 
 #: Penalties of a jump that are at least the size of each coordinate.
 ABOVE_COORDINATES = frozenset({"l1", "l2", "linf", "pnorm"})
+#: Kinds of terms that say how large solutions are.
+HOLDING = frozenset({"ridge", "l1", "point", "box", "simplex"})
 #: Edges up to which paths are looked for.
 MOST_EDGES = 300_000
 # What rounding makes of levels and lengths is far less.
@@ -57,7 +59,7 @@ class HeldSizes:
         self._terms, self._graph, self._capacities = list(terms), graph, capacities
         self._shape = graph.n_nodes, dim
         self._known = all(term["kind"] in FIELDS for term in self._terms)
-        self._kept = {term["kind"] for term in self._terms} & {"ridge", "l1", "point", "box"}
+        self._kept = not {term["kind"] for term in self._terms}.isdisjoint(HOLDING)
         self._paths = penalty.to_data()["kind"] in ABOVE_COORDINATES
         self._least = -sum(_least_of_poisson(t) for t in self._terms if t["kind"] == "poisson")
 
@@ -84,7 +86,9 @@ class HeldSizes:
         sizes = np.full(self._shape, np.inf)
         for term in self._terms:
             node, kind = term["node"], term["kind"]
-            with np.errstate(divide="ignore"):
+            if kind not in HOLDING:
+                continue
+            with np.errstate(divide="ignore", invalid="ignore"):  # factors may be zero
                 if kind == "ridge":
                     size = np.sqrt(2.0 * level / term["mu"].reshape(len(node), -1))
                 elif kind == "l1":
@@ -95,7 +99,8 @@ class HeldSizes:
                 elif kind == "box":
                     size = np.maximum(np.abs(term["lower"]), np.abs(term["upper"]))
                 else:
-                    continue
+                    size = np.reshape(term["total"], (-1, 1))
+            size = np.where(np.isnan(size), np.inf, size)
             np.minimum.at(sizes, node, np.broadcast_to(size, (len(node), self._shape[1])))
         return sizes
 

@@ -10,7 +10,7 @@ from gtvcvx.losses import stacked_from_terms
 
 N, D = 9, 3
 ROWS = ("squared", "poisson", "absolute")
-HOLDING = ("ridge", "l1", "point", "box")
+HOLDING = ("ridge", "l1", "point", "box", "simplex")
 
 
 def problem(rows, holding, penalty, seed):
@@ -27,6 +27,7 @@ def problem(rows, holding, penalty, seed):
         "l1": {"kappa": rng.uniform(0.01, 1.0, 5)},
         "point": {"a": 5.0 * rng.standard_normal((5, D))},
         "box": {"lower": np.full((5, D), -2.0), "upper": np.full((5, D), 3.0)},
+        "simplex": {"total": np.full(5, 2.0)},
     }
     terms = [
         {"kind": rows, "node": node, "X": X, "y": y},
@@ -85,6 +86,16 @@ def test_values_below_zero_count_from_the_least_one():
     p = gtv.GTVProblem(graph, stacked_from_terms(terms, 1), "l2", 1.0)
     least = 9.0 - 9.0 * np.log(9.0)
     np.testing.assert_allclose(held(p).of(-9.0)[0], np.sqrt((-9.0 - least) / 1e-3), rtol=1e-6)
+
+
+def test_factors_of_zero_hold_nothing():
+    graph = gtv.EmpiricalGraph(2, [[0, 1]])
+    terms = [
+        {"kind": "ridge", "node": np.array([0]), "mu": np.zeros(1)},
+        {"kind": "l1", "node": np.array([0]), "kappa": np.zeros(1)},
+    ]
+    p = gtv.GTVProblem(graph, gtv.PointLoss.stack(np.zeros((2, 1))), "l2", 1.0)
+    assert np.isinf(HeldSizes(terms, graph, p.penalty, p.capacities, 1).of(0.0)).all()
 
 
 def test_rows_alone_hold_nothing():
