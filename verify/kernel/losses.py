@@ -83,13 +83,6 @@ class Term:
         pairs = zip(self.node, rows, strict=bool(rows))
         return [(i, [v * numbers.unit(k) for v in row]) for i, row in pairs]
 
-    def least_moduli(self) -> list[tuple[int, Fraction]]:
-        """Return (node, the least of them) where the kind proves some."""
-        rows, k = self.modulus
-        work.operations(4 * self.d * len(rows))
-        pairs = zip(self.node, rows, strict=bool(rows))
-        return [(i, min(row) * numbers.unit(k)) for i, row in pairs]
-
 
 class RuleTerm(Term):
     """Blocks of one number each, with a `Rule`: here the coordinates of w_i, with m = 1.

@@ -3,13 +3,12 @@
 Every double is a dyadic rational, so tables of doubles become integers over one power of two.
 Square roots come from `math.isqrt`, widened outwards, the few logarithms and exponentials of which
 `grid_powers` makes tables from `decimal`, whose results are correctly rounded. Standard library
-only, no floating-point arithmetic but products with powers of two, which are exact.
+only, no floating-point arithmetic.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +23,6 @@ from decimal import (
     Overflow,
 )
 from fractions import Fraction
-from itertools import repeat
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from verify.kernel import work
@@ -65,7 +62,6 @@ _HEX = re.compile(r"(-?0x[0-9a-f]+)(?:\.([0-9a-f]+))?p([+-]?[0-9]{1,5})")
 _RATIO = re.compile(r"(-?0x[0-9a-f]+)/(0x[0-9a-f]+)")
 _MAX_EXPONENT = 20000  # products of a few doubles and a margin; keeps hostile files cheap
 _MAX_DIGITS = 1 << 16  # of a numerator or a denominator
-_MOST_DOUBLE, _FINEST = 2.0**300, 600  # of doubles that are multiplied by powers of two
 
 
 def _number(value: object) -> tuple[int, int] | Fraction:
@@ -92,34 +88,12 @@ def _number(value: object) -> tuple[int, int] | Fraction:
 
 def scaled(values: Sequence[object]) -> tuple[list[Number], int]:
     """Return (v, k): the numbers are v_i 2^-k, v_i an int wherever that is possible."""
-    if (found := _scaled_doubles(values)) is not None:
-        return found
     read = [_number(v) for v in values]
     k = max((x[1] for x in read if isinstance(x, tuple)), default=0)
     rationals = [x for x in read if not isinstance(x, tuple)]
     bits = max((x[0].bit_length() + k - x[1] for x in read if isinstance(x, tuple)), default=0)
     work.read(len(read), bits, rationals, k)
     return [x[0] << (k - x[1]) if isinstance(x, tuple) else whole(x * (1 << k)) for x in read], k
-
-
-def _scaled_doubles(values: Sequence[Any]) -> tuple[list[Number], int] | None:
-    """Do the same for doubles alone, in a tenth of the time; None where products may overflow.
-
-    A double times a power of two is exact, if neither of them nor the product overflows.
-    """
-    if set(map(type, values)) != {float}:
-        return None
-    largest = max(map(abs, values))
-    if not largest < _MOST_DOUBLE:  # infinite, perhaps; NaN has no integer ratio
-        return None
-    try:
-        k = max(map(itemgetter(1), map(float.as_integer_ratio, values))).bit_length() - 1
-    except ValueError:
-        return None
-    if k > _FINEST:
-        return None
-    work.read(len(values), int(math.ldexp(largest, k)).bit_length(), [], k)
-    return list(map(int, map(operator.mul, values, repeat(2.0**k)))), k
 
 
 def whole(x: Number) -> Number:

@@ -138,14 +138,9 @@ class LargeProblem:
 
     def upper_distance_squared(self, gap: Fraction) -> Fraction | None:
         """Bound ||w - w_hat||^2 by 2 gap / mu, mu the least modulus proved at a coordinate."""
-        some = [t for t in self.terms if t.head.kind in ("point", "ridge")]
-        if gap < 0 or not some:
+        if gap < 0 or not {t.head.kind for t in self.terms} & {"point", "ridge"}:
             return None
         work.charge(20 * self.n * self.d)
-        if len(some) == 1:  # nothing is added up
-            lows = dict(some[0].least_moduli())
-            lowest = min(lows.values()) if lows and len(lows) == self.n else 0
-            return 2 * gap / lowest if lowest > 0 else None
         modulus: dict[int, list[Fraction]] = {}
         for term in self.terms:
             for i, row in term.lower_moduli():

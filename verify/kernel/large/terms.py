@@ -151,11 +151,6 @@ class LargeTerm:
             for part in self.parts():
                 yield from part.term.lower_moduli()
 
-    def least_moduli(self) -> Iterator[tuple[int, Fraction]]:
-        """Yield (node, the least of its moduli) where the kind proves some."""
-        for part in self.parts():
-            yield from part.term.least_moduli()
-
 
 def _rounded_up(x: Fraction) -> Fraction:
     return Fraction(-(-(x.numerator << FINE) // x.denominator), 1 << FINE)
