@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx._lazy import sp
+from gtvcvx.duality._loose_clusters import widest_forest
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses.batched._terms import FIELDS, WEIGHT, Term, coefficients
 from gtvcvx.penalties import Penalty
@@ -77,8 +77,9 @@ class HeldSizes:
         component, weakest = np.asarray(self._graph.components), self._weakest
         nearest = np.full((len(weakest), self._shape[1]), np.inf)
         np.minimum.at(nearest, component, sizes)
-        with np.errstate(divide="ignore"):
-            away = nearest + (level / weakest)[:, None]
+        across = np.full(len(weakest), np.inf)
+        np.divide(level, weakest, out=across, where=weakest > 0.0)
+        away = nearest + across[:, None]
         return np.asarray(ROUNDED_UP * np.minimum(sizes, away[component]))
 
     def _at_nodes(self, level: float) -> FloatArray:
@@ -110,15 +111,10 @@ class HeldSizes:
         graph, capacities = self._graph, self._capacities
         component = np.asarray(graph.components)
         weakest = np.full(int(component.max()) + 1, np.inf)
-        if not len(capacities):
-            return weakest
-        # Ranks, the strongest first: weights of zero would be no edges for SciPy.
-        rank = np.empty(len(capacities))
-        rank[np.argsort(-capacities, kind="stable")] = np.arange(1.0, len(capacities) + 1.0)
-        n = graph.n_nodes
-        tree = sp.csgraph.minimum_spanning_tree(sp.csr_array((rank, graph.edges.T), shape=(n, n)))
-        used = np.flatnonzero(np.isin(rank, tree.data))
-        np.minimum.at(weakest, component[graph.edges[used, 0]], capacities[used])
+        head = component[graph.edges[:, 0]]
+        used = widest_forest(graph.n_nodes, graph.edges, capacities)
+        np.minimum.at(weakest, head[used], capacities[used])
+        weakest[head[capacities == 0.0]] = 0.0  # which the forest does without
         return weakest
 
 

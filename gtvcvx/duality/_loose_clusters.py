@@ -48,7 +48,7 @@ class LooseClusters:
         edges, d = graph.edges, parts.X.shape[1]
         self._shape, self._room = (graph.n_edges, d), room
         self.overloaded = np.zeros(graph.n_edges, bool)
-        tree = _widest_forest(graph.n_nodes, edges, room)
+        tree = widest_forest(graph.n_nodes, edges, room)
         self.labels = connected_components(graph.n_nodes, edges[tree]).astype(np.int64)
         self._levels = list(_levels(self.labels, tree, edges))
         self._count = int(self.labels.max()) + 1
@@ -128,7 +128,7 @@ def quotient(labels: IntArray, edges: IntArray) -> tuple[IntArray, IntArray, Int
     return between, np.stack(np.divmod(keys, count), axis=1), joined
 
 
-def _widest_forest(n: int, edges: IntArray, room: FloatArray) -> IntArray:
+def widest_forest(n: int, edges: IntArray, room: FloatArray) -> IntArray:
     """Return the edges with room of a spanning forest that has as much of it as possible."""
     order = np.argsort(-room, kind="stable")
     order = order[room[order] > 0.0]

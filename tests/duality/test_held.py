@@ -75,6 +75,16 @@ def test_the_stronger_of_two_ways_counts():
     np.testing.assert_allclose(held(p).of(16.0)[:, 0], [4.0, 12.0, 12.0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("objective", [0.0, 16.0])
+def test_nothing_is_held_across_edges_that_cost_nothing(objective):
+    graph = gtv.EmpiricalGraph(3, [[0, 1], [1, 2]])
+    terms = [{"kind": "ridge", "node": np.array([0]), "mu": np.array([8.0])}]
+    capacities = np.array([2.0, 0.0])
+    sizes = HeldSizes(terms, graph, gtv.L2Norm(), capacities, 1).of(objective)
+    assert sizes[0, 0] == pytest.approx(np.sqrt(objective) / 2.0)
+    assert np.isinf(sizes[2, 0])
+
+
 def test_values_below_zero_count_from_the_least_one():
     """``exp(z) - 9 z`` is 9 - 9 log 9 at least, about -10.8."""
     graph = gtv.EmpiricalGraph(2, [[0, 1]])
