@@ -351,7 +351,7 @@ class Newton:
         return best
 
     def _settled(self, tries: int, left: FloatArray, size: float) -> bool:
-        """Say whether a step misses little enough: all nodes together, if no better factor fits."""
+        """Say whether a step misses little enough: all nodes together, before a dear factor."""
         if tries >= self._settings.rough and not self._system.twofold:
             return size <= self._enough
         return not self._missed(left)

@@ -41,6 +41,11 @@ class NewtonSystem:
     plan : Plan
     X : ndarray, shape (N, d)
     node : ndarray, shape (N,)
+
+    Attributes
+    ----------
+    dear : bool
+        Whether twice the digits take long.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class NewtonSystem:
         self._X, self._node = sums.within(X), node
         self._rows = rows_matrix(X, node, problem.graph.n_nodes)
         self._columns = self._rows.T.tocsr()
+        self.dear = plan.multiplications(X.shape[1]) > DEAR
         self._factor: BlockCholesky | TwofoldCholesky
         self._factor = BlockCholesky(plan, problem.graph.edges, node, self._X)
 
@@ -63,11 +69,6 @@ class NewtonSystem:
     def twofold(self) -> bool:
         """Whether it is factored in twice the digits."""
         return isinstance(self._factor, TwofoldCholesky)
-
-    @property
-    def dear(self) -> bool:
-        """Whether twice the digits take long."""
-        return self._plan.multiplications(self._X.shape[1]) > DEAR
 
     def shift(self, share: float) -> None:
         """Add a share of the diagonal to it in the factor, which is rough from now on."""
