@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
@@ -12,6 +14,21 @@ from gtvcvx.block_cholesky._plan import Plan
 
 # Multiplications between two looks at the clock, with doubles and in twice the digits: .1 s.
 A_LOOK, A_TWOFOLD_LOOK = 3e8, 6e7
+
+
+def in_pieces(
+    factorization: Callable[..., bool], most: float, found: Plan, *arrays: FloatArray
+) -> None:
+    """Factor in pieces of `most` multiplications, and look at the deadline between them.
+
+    Raises
+    ------
+    Expired
+        The deadline has passed, see `gtvcvx._deadline`.
+    """
+    at = np.zeros(3, np.int64)
+    while not factorization(found, *arrays, at, most):
+        look()
 
 
 class BlockCholesky:
@@ -47,9 +64,8 @@ class BlockCholesky:
         blocks = P.copy()
         assemble(blocks, self._node, self._X, row_weights, self._edges, edge_weights)
         np.einsum("nii->ni", blocks)[:] *= 1.0 + self.shift
-        room = self._rests, self._front, self._space, np.zeros(3, np.int64)
-        while not factorize(self._plan, blocks, edge_weights, self._panels, *room, A_LOOK):
-            look()
+        room = self._rests, self._front, self._space
+        in_pieces(factorize, A_LOOK, self._plan, blocks, edge_weights, self._panels, *room)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the solution (n, d) for a right-hand side."""
@@ -92,10 +108,9 @@ class TwofoldCholesky:
         twofold.assemble(blocks, self._node, self._X, row_weights, self._edges, edge_weights)
         high, low = (np.einsum("nii->ni", part) for part in blocks)
         low[:] += self._shift * high
-        room = self._rests, self._front, self._space[0], np.zeros(3, np.int64)
-        rest = edge_weights, self._panels, *room, A_TWOFOLD_LOOK
-        while not twofold.factorize(self._plan, blocks, *rest):
-            look()
+        room = self._rests, self._front, self._space[0]
+        rest = blocks, edge_weights, self._panels, *room
+        in_pieces(twofold.factorize, A_TWOFOLD_LOOK, self._plan, *rest)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the solution (n, d) for a right-hand side."""

@@ -20,7 +20,13 @@ import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
 from gtvcvx.compiled import FAST, compiled
-from gtvcvx.losses.node._few_rows import CLOSE, coordinates_left, move_along, write_point
+from gtvcvx.losses.node._few_rows import (
+    CLOSE,
+    coordinates_left,
+    move_along,
+    take_coordinates,
+    write_point,
+)
 from gtvcvx.losses.node._newton_systems import DEPENDENT, factorize, substitute
 from gtvcvx.losses.node._problem import EPS, Room
 from gtvcvx.losses.node._scalar import KINK
@@ -188,15 +194,10 @@ def few_kinks_points(
     left: BoolArray,
 ) -> None:
     """Do what `gtvcvx.losses.node._few_rows.few_rows_points` does, where all rows have kinks."""
-    d = v.shape[1]
     for i in nodes:
         first = indptr[i]
         m = indptr[i + 1] - first
-        for j in range(d):
-            c = coordinates[i, j]
-            q[j] = c.mu + 1.0 / tau[i]
-            p[j] = c.linear + v[i, j] / tau[i]
-            bounds[0, j], bounds[1, j], bounds[2, j] = c.kappa, c.lower, c.upper
+        take_coordinates(coordinates[i], v[i], tau[i], q, p, bounds)
         for r in range(m):
             room.trial.a[r] = min(max(a[first + r], rows[first + r].low), rows[first + r].high)
         tolerance = EPS * (16.0 + 2.0 * math.sqrt(m))

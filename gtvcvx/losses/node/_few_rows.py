@@ -40,6 +40,18 @@ def _products(X: FloatArray, r: int, z: FloatArray) -> float:
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
+def take_coordinates(
+    own: Records, v: FloatArray, tau: float, q: FloatArray, p: FloatArray, bounds: FloatArray
+) -> None:
+    """Write what a node's coordinates have with ``||z - v||^2 / (2 tau)``; kinks and ends apart."""
+    for j in range(len(v)):
+        c = own[j]
+        q[j] = c.mu + 1.0 / tau
+        p[j] = c.linear + v[j] / tau
+        bounds[0, j], bounds[1, j], bounds[2, j] = c.kappa, c.lower, c.upper
+
+
+@compiled(fastmath=FAST, allocates=False, inner=True)
 def coordinates_left(
     first: int,
     X: FloatArray,
@@ -191,15 +203,10 @@ def few_rows_points(
 
     Others are left (k,), as they were. There is room for q and p (d,) and bounds (3, d).
     """
-    d = v.shape[1]
     for i in nodes:
         first = indptr[i]
         m = indptr[i + 1] - first
-        for j in range(d):
-            c = coordinates[i, j]
-            q[j] = c.mu + 1.0 / tau[i]
-            p[j] = c.linear + v[i, j] / tau[i]
-            bounds[0, j], bounds[1, j], bounds[2, j] = c.kappa, c.lower, c.upper
+        take_coordinates(coordinates[i], v[i], tau[i], q, p, bounds)
         for r in range(m):
             room.image[r] = _products(X, first + r, z[i])
         tolerance = EPS * (16.0 + 2.0 * math.sqrt(m))

@@ -13,10 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx._deadline import look
 from gtvcvx._lazy import sp
 from gtvcvx.block_cholesky import _twofold as twofold
-from gtvcvx.block_cholesky._factor import A_TWOFOLD_LOOK
+from gtvcvx.block_cholesky._factor import A_TWOFOLD_LOOK, in_pieces
 from gtvcvx.block_cholesky._plan import Plan, plan
 from gtvcvx.conic._scaled import ConeProgram
 from gtvcvx.solvers.interior_point.careful._defined import Defined
@@ -116,11 +115,8 @@ class Squares:
         self._blocks[:, :, 0, 0] = total[:, layout.diagonal]
         self._blocks[1] += self.shift * self._blocks[0]
         beside = -total[:, layout.beside].reshape(-1, 1, 1)
-        room = self._rests, self._front, self._space[0], np.zeros(3, np.int64)
-        while not twofold.factorize(
-            self._plan, self._blocks, beside, self._panels, *room, A_TWOFOLD_LOOK
-        ):
-            look()
+        arrays = self._blocks, beside, self._panels, self._rests, self._front, self._space[0]
+        in_pieces(twofold.factorize, A_TWOFOLD_LOOK, self._plan, *arrays)
 
     def _weights(self, diagonal: FloatArray) -> FloatArray:
         """Return the weights of equations, from what other rows make of the diagonal."""
