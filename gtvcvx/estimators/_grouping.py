@@ -41,6 +41,20 @@ class Counts:
         return cls(clusters, outside, above, int((sizes // least).sum()), len(sizes))
 
 
+def most_between(coarse: IntArray, fine: IntArray, least: int) -> int:
+    """Return the most clusters of at least a size that partitions between two can have.
+
+    Each part of the coarse one (n,) is a union of parts of the fine one (n,). Those that are large
+    enough are a cluster each; the others may have become one for every ``least`` points.
+    """
+    sizes = np.bincount(fine)
+    large = sizes >= least
+    inside = np.zeros(len(sizes), dtype=np.int64)
+    inside[fine] = coarse
+    rest = np.bincount(inside[~large], sizes[~large])
+    return int(large.sum() + (rest // least).sum())
+
+
 @dataclass(frozen=True)
 class Grouping:
     """Clusters of points.

@@ -11,7 +11,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx.estimators._clusterpath import all_apart, cluster_labels
-from gtvcvx.estimators._grouping import Counts, Grouping
+from gtvcvx.estimators._grouping import Counts, Grouping, most_between
 from gtvcvx.estimators._necks import Necks
 from gtvcvx.estimators._solving import Solving
 from gtvcvx.problem import GTVProblem
@@ -327,7 +327,11 @@ class Search:
             stride = min(2 * stride, LONGEST_STRIDE) if same else 1
 
     def _place_between(self, counts: list[Counts], k: int, least: int, finest: float) -> int | None:
-        """Where to bisect for k clusters: where they are passed by, else where they may be."""
+        """Where to bisect for k clusters: where they are passed by, else where they may be.
+
+        Of those places it is the longest. If clusters are larger than a point their number may
+        rise and fall again on a step, from which both ends know nothing.
+        """
         if not self._may_go_on:
             return None
         ratios = self._ratios()
@@ -340,8 +344,9 @@ class Search:
                 return i
             if least == 1:  # the number of clusters only grows
                 continue
-            if ratios[i] > 1.0 / RATIO**0.5 and (best is None or ratios[i] > ratios[best]):
-                best = i
+            if best is None or ratios[i] > ratios[best]:
+                most = most_between(self.partitions[i], self.partitions[i + 1], least)
+                best = i if most >= k else best
         return best
 
     def _fill(self, least: int) -> None:

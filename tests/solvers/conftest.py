@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from gtvcvx.solvers.interior_point import _cost
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise
 
@@ -33,3 +34,9 @@ def iterations_alone(monkeypatch):
     """Keep interior-point methods from problems that are small enough for them."""
     for method in (InteriorPoint, Blockwise):
         monkeypatch.setattr(method, "requires", (lambda problem: "nothing",))
+
+
+@pytest.fixture
+def iterations_first(monkeypatch):
+    """Let iterations begin although small problems in raw units go to another method at once."""
+    monkeypatch.setattr(_cost, "STALLING", dataclasses.replace(_cost.STALLING, fewest_raw=1))

@@ -63,7 +63,7 @@ class StallingSettings:
     fewest_linear: int = 200
     fewest_shrunk: int = 300
     fewest_modelled: int = 1000
-    fewest_raw: int = 10
+    fewest_raw: int = 30
     share: float = 0.5
     factor: float = 0.7
     past: float = 0.5
