@@ -63,7 +63,7 @@ class BlockwiseSettings:
         Some dozens are the rule. Counts of features of 1e5, whose exponentials overflow for most
         of them, took 138.
     most_multiplications : float
-        Of a factorization: this takes a second or two, and four times that in twice the digits.
+        Of a factorization: this takes five seconds, and four times that in twice the digits.
     most_entries : int
         Of the rows and of all nodes' blocks.
     """
@@ -78,7 +78,7 @@ class BlockwiseSettings:
     factor: float = 0.5
     recovering: int = 2
     most_iterations: int = 200
-    most_multiplications: float = 4e9
+    most_multiplications: float = 1e10
     most_entries: int = 12_000_000
 
 
