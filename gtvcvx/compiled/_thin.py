@@ -2,7 +2,9 @@
 
 ``(I + tau Q)^-1`` for ``Q = diag(h) + R^T R`` is ``diag(s) - A^T A`` with ``s = 1 / (1 + tau h)``
 and as many rows A as R has: with ``B = sqrt(tau) R diag(s)^(1/2)`` and the Cholesky factor L of
-``I + B B^T``, A is ``L^-1 B diag(s)^(1/2)`` (Woodbury).
+``I + B B^T``, A is ``L^-1 B diag(s)^(1/2)`` (Woodbury). It takes ``tau R^T t`` to
+``sqrt(tau) A^T L^-1 t``: rounded as a point, tau times its rounding would be left in directions
+without rows.
 """
 
 from __future__ import annotations
@@ -46,9 +48,14 @@ class ThinStep(NamedTuple):
 
 @compiled(fastmath=FAST)
 def thin_resolvents(
-    diagonal: FloatArray, tau: FloatArray, indptr: IntArray, rows: FloatArray, shrink: FloatArray
+    diagonal: FloatArray,
+    tau: FloatArray,
+    indptr: IntArray,
+    rows: FloatArray,
+    targets: FloatArray,
+    shrink: FloatArray,
 ) -> None:
-    """Write s (n, d) to shrink, and A over the rows R (N, d)."""
+    """Write s (n, d) to shrink, A over the rows R (N, d), and sqrt(tau) L^-1 t over t (N,)."""
     n, d = diagonal.shape
     most = 0
     for i in range(n):
@@ -77,11 +84,14 @@ def thin_resolvents(
             for q in range(p):
                 for k in range(d):
                     rows[first + p, k] -= L[p, q] * rows[first + q, k]
+                targets[first + p] -= L[p, q] * targets[first + q]
             for k in range(d):
                 rows[first + p, k] /= L[p, p]
+            targets[first + p] /= L[p, p]
         for p in range(r):
             for k in range(d):
                 rows[first + p, k] *= np.sqrt(shrink[i, k])
+            targets[first + p] *= np.sqrt(tau[i])
 
 
 @compiled(fastmath=FAST, allocates=False, inner=True)

@@ -203,10 +203,19 @@ class BatchedSquared(BatchedLoss):
 
     def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
         """Solutions of (I + tau_i Q_i) z = v_i + tau_i b_i."""
-        x = v + tau[:, None] * self._linear
-        curvature = self._per_vector(tau) * self._spectrum.curvature
-        shrunk = curvature / (1.0 + curvature) * self._along(x)
-        return x - self._sums(shrunk[:, None] * self._spectrum.vectors)
+        factor, aims = self._shortened(tau)
+        return v + self._sums((aims - factor * self._along(v))[:, None] * self._spectrum.vectors)
+
+    def _shortened(self, tau: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What proximal maps take off along each singular vector, (M,), and where they aim.
+
+        b_i is a sum of these vectors, and stays one: rounded as a point, tau_i times its rounding
+        would be left where nothing holds it, in directions without data.
+        """
+        spectrum, step = self._spectrum, self._per_vector(tau)
+        curvature = step * spectrum.curvature
+        aims = step * np.sqrt(spectrum.curvature) * spectrum.targets
+        return curvature / (1.0 + curvature), aims / (1.0 + curvature)
 
     def _per_vector(self, x: FloatArray) -> FloatArray:
         """Give each singular vector its node's number of x (k,)."""
@@ -218,10 +227,9 @@ class BatchedSquared(BatchedLoss):
         With the eigenvectors v of Q_i and their eigenvalues c, the inverse is the identity less
         the sum of ``tau c / (1 + tau c) v v^T``: no factorization is repeated for a new tau.
         """
-        curvature = self._per_vector(tau) * self._spectrum.curvature
-        matrix = self._less_products(curvature / (1.0 + curvature))
-        offset = np.einsum("kij,kj->ki", matrix, tau[:, None] * self._linear)
-        return AffineProx(matrix, offset)
+        factor, aims = self._shortened(tau)
+        offset = self._sums(aims[:, None] * self._spectrum.vectors)
+        return AffineProx(self._less_products(factor), offset)
 
     def _less_products(self, factor: FloatArray) -> FloatArray:
         """Return the identities less the sums of factors (M,) times ``v v^T``, (k, d, d)."""

@@ -51,7 +51,7 @@ class CoordinateSettings:
         much take as many iterations, a tenth up to a fifth more.
     kept : float
         That weight is more than 1 only as far as it times a typical curvature is at most this:
-        proximal maps let tau times a rounding error through in directions without data.
+        of 10 random problems with larger ones 4 took 6 to 75% more iterations, one less.
     widest : int
         In higher dimension that weight is 1: finding common parameters takes d^3 operations, 5 ms
         at d = 100.
@@ -78,6 +78,7 @@ class _Basis:
     curvature: FloatArray  # (d,), of the mean loss along them
     size: float  # of the labels
     losses: QuadraticForm | ThinForm  # of the part, in these coordinates
+    least: FloatArray  # (n, d), their minimizers there; (0, d) beside a thin form
 
 
 class Coordinates:
@@ -150,10 +151,11 @@ class Coordinates:
         s, losses = self.scales, self._basis.losses
         if isinstance(losses, ThinForm):
             return thin_prox(losses, tau, s)
-        hessian, linear = losses
-        scaled = tau[:, None, None] * (s[:, None] * hessian * s)
-        matrix = _resolvents(scaled)
-        return AffineProx(matrix, np.einsum("kij,kj->ki", matrix, tau[:, None] * s * linear))
+        matrix = _resolvents(tau[:, None, None] * (s[:, None] * losses.hessian * s))
+        # It moves minimizers nowhere. Of the image of tau S b_i, tau times its rounding would be left
+        # in directions without data.
+        least = self._basis.least / s
+        return AffineProx(matrix, least - np.einsum("kij,kj->ki", matrix, least))
 
 
 def _resolvents(P: FloatArray) -> FloatArray:
@@ -232,10 +234,17 @@ def _bases(whole: Whole, settings: CoordinateSettings) -> list[_Basis] | None:
     value = whole.sum(lambda part: np.sum(part.losses.value(_constant(part))))
     size = float(np.sqrt(value / labelled))
     return [
-        _Basis(rotation, curvature, size if size > 0.0 else 1.0, form)
-        for form in forms
+        _Basis(rotation, curvature, size if size > 0.0 else 1.0, form, _least(part, form, rotation))
+        for part, form in zip(whole.parts, forms, strict=True)
         if form is not None
     ]
+
+
+def _least(part: GTVProblem, form: QuadraticForm | ThinForm, rotation: FloatArray) -> FloatArray:
+    """Return minimizers of the losses of a part in rotated coordinates, where there are matrices."""
+    if isinstance(form, ThinForm):
+        return np.zeros((0, part.dim))
+    return np.asarray(part.losses.minimizer(part.graph.n_nodes) @ rotation)
 
 
 def _form(part: GTVProblem, rotation: FloatArray) -> QuadraticForm | ThinForm | None:

@@ -14,7 +14,7 @@ from gtvcvx.compiled._thin import (
 )
 from gtvcvx.losses import AffineProx
 from gtvcvx.losses.batched._base import ThinForm
-from gtvcvx.losses.batched._thin import linear_of
+from gtvcvx.losses.batched._thin import sums
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver._scalar import scalar_form
 
@@ -56,15 +56,17 @@ def proximal_map(problem: GTVProblem, tau: FloatArray) -> AffineProx | ThinProx 
 
 def thin_prox(form: ThinForm, tau: FloatArray, scales: FloatArray | None = None) -> ThinProx:
     """Return the proximal map of ``x -> L_i(scales x)`` for step sizes tau (n,)."""
-    linear, diagonal, rows = linear_of(form), form.diagonal, form.rows.copy()
+    own, diagonal, rows, targets = form.own, form.diagonal, form.rows.copy(), form.targets.copy()
     if scales is not None:
-        linear, diagonal = linear * scales, diagonal * scales**2
+        own, diagonal = own * scales, diagonal * scales**2
         rows *= scales
     shrink = np.empty_like(diagonal)
-    thin_resolvents(diagonal, tau, form.indptr, rows, shrink)
-    linear *= tau[:, None]
-    offset = np.empty_like(linear)
-    thin_images(dims_of(linear.shape[1]), shrink, rows, form.indptr, linear, offset)
+    thin_resolvents(diagonal, tau, form.indptr, rows, targets, shrink)
+    offset = sums(targets[:, None] * rows, form.indptr)
+    if own.any():
+        pulled, linear = np.empty_like(own), tau[:, None] * own
+        thin_images(dims_of(own.shape[1]), shrink, rows, form.indptr, linear, pulled)
+        offset += pulled
     return ThinProx(shrink, rows, form.indptr, offset)
 
 
