@@ -38,5 +38,6 @@ def iterations_alone(monkeypatch):
 
 @pytest.fixture
 def iterations_first(monkeypatch):
-    """Let iterations begin although small problems in raw units go to another method at once."""
-    monkeypatch.setattr(_cost, "STALLING", dataclasses.replace(_cost.STALLING, fewest_raw=1))
+    """Let iterations begin although small problems go to another method at once."""
+    changes = {"fewest_raw": 1, "models": 0.0, "multipliers": 0.0}
+    monkeypatch.setattr(_cost, "STALLING", dataclasses.replace(_cost.STALLING, **changes))

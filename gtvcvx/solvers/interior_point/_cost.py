@@ -238,12 +238,23 @@ class Alternative:
         return {term["kind"] for term in self._problem.losses.plain}
 
     @property
-    def fewest(self) -> int:
+    def fewest(self) -> float:
         """Iterations that most problems take: what costs no more comes first.
 
-        They are many more where features have different units, and take longer.
+        They are many more where features have different units, and take longer. What is not
+        iterations counts as such.
         """
-        return self._fewest * (STALLING.fewest_raw if self._raw else 1)
+        own = self._fewest * (STALLING.fewest_raw if self._raw else 1)
+        return own + self._beside / self.iteration
+
+    @property
+    def _beside(self) -> float:
+        """What checks and models take whatever the size, in nanoseconds."""
+        if self._modelled:
+            return STALLING.models
+        quadratic = self._kinds <= {"squared", "point", "ridge", *CONSTRAINTS}
+        constrained = not self._kinds.isdisjoint(CONSTRAINTS)
+        return STALLING.multipliers if quadratic and constrained else 0.0
 
     @cached_property
     def _raw(self) -> bool:

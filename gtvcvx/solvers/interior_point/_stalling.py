@@ -43,6 +43,10 @@ class StallingSettings:
         half as many; but models and checks took as long as twice the iterations.
     fewest_raw : int
         Where features have different units losses take so many times as many iterations.
+    models, multipliers : float
+        What problems take whatever their size, in nanoseconds: smooth rows, for models and their
+        checks, and boxes and simplices, for the multipliers of checks. 14 random ones whose other
+        method costs less took .4 to .95 times as long with that one first.
     share : float
         An iteration has time for this share of what the other method costs.
     factor : float
@@ -64,6 +68,8 @@ class StallingSettings:
     fewest_shrunk: int = 300
     fewest_modelled: int = 1000
     fewest_raw: int = 30
+    models: float = 2.5e7
+    multipliers: float = 1e7
     share: float = 0.5
     factor: float = 0.7
     past: float = 0.5

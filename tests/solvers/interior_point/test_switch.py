@@ -215,6 +215,17 @@ def test_small_tables_in_raw_units_do_not_iterate():
     assert solution.info["method"] == "interior point"
 
 
+def test_what_takes_models_or_multipliers_whatever_its_size_goes_to_the_other_method_first():
+    """Their fixed work is more than the whole of the other method takes for a few nodes."""
+    rng, graph = np.random.default_rng(5), gtv.EmpiricalGraph(20, [(i, i + 1) for i in range(19)])
+    X = rng.standard_normal((20, 3, 2))
+    logistic = gtv.LogisticLoss.stack(X, (rng.random((20, 3)) < 0.5).astype(float))
+    boxed = [gtv.SquaredLoss(x, x.sum(axis=1)) + gtv.Box(0.0, 1.0) for x in X]
+    for losses in (logistic, boxed):
+        solution = gtv.GTVProblem(graph, losses, "l2", 0.1).solve()
+        assert (solution.status, solution.info["method"]) == ("optimal", "interior point")
+
+
 def test_other_stopping_rules_never_switch():
     solution = raw_units().solve(stop="iterations", max_iter=9000)
     assert solution.n_iter == 9000
