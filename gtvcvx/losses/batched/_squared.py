@@ -207,7 +207,7 @@ class BatchedSquared(BatchedLoss):
         return v + self._sums((aims - factor * self._along(v))[:, None] * self._spectrum.vectors)
 
     def _shortened(self, tau: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What proximal maps take off along each singular vector, (M,), and where they aim.
+        """Return what proximal maps take off along each singular vector, (M,), and their aims.
 
         b_i is a sum of these vectors, and stays one: rounded as a point, tau_i times its rounding
         would be left where nothing holds it, in directions without data.

@@ -152,8 +152,8 @@ class Coordinates:
         if isinstance(losses, ThinForm):
             return thin_prox(losses, tau, s)
         matrix = _resolvents(tau[:, None, None] * (s[:, None] * losses.hessian * s))
-        # It moves minimizers nowhere. Of the image of tau S b_i, tau times its rounding would be left
-        # in directions without data.
+        # It moves minimizers nowhere. Of the image of tau S b_i, tau times the rounding of that
+        # would be left in directions without data.
         least = self._basis.least / s
         return AffineProx(matrix, least - np.einsum("kij,kj->ki", matrix, least))
 
@@ -241,7 +241,7 @@ def _bases(whole: Whole, settings: CoordinateSettings) -> list[_Basis] | None:
 
 
 def _least(part: GTVProblem, form: QuadraticForm | ThinForm, rotation: FloatArray) -> FloatArray:
-    """Return minimizers of the losses of a part in rotated coordinates, where there are matrices."""
+    """Return minimizers of the losses of a part in rotated coordinates, beside matrices."""
     if isinstance(form, ThinForm):
         return np.zeros((0, part.dim))
     return np.asarray(part.losses.minimizer(part.graph.n_nodes) @ rotation)

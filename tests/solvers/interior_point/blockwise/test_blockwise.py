@@ -178,9 +178,9 @@ def test_simplices_beside_data_in_large_units(penalty):
 
 def test_squares_in_boxes_are_iterated_first_where_features_have_one_unit():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((300, 8, 3)), rng.standard_normal((300, 8))
-    graph = gtv.generators.nearest_neighbours(rng.random((300, 2)), 4)
-    boxed = [gtv.SquaredLoss(X[i], y[i]) + gtv.Box(0.0, 1.0) for i in range(300)]
+    X, y = rng.standard_normal((1000, 8, 3)), rng.standard_normal((1000, 8))
+    graph = gtv.generators.nearest_neighbours(rng.random((1000, 2)), 4)
+    boxed = [gtv.SquaredLoss(X[i], y[i]) + gtv.Box(0.0, 1.0) for i in range(1000)]
     problem = gtv.GTVProblem(graph, boxed, "l2", 0.1)
     assert Alternative(problem, 1e-6, False).cost > Alternative(problem, 1e-6, False).fewest
     assert problem.solve().info["method"].startswith("primal-dual")
