@@ -176,14 +176,13 @@ def test_simplices_beside_data_in_large_units(penalty):
     assert run.n_iter < 50
 
 
-def test_squares_in_boxes_are_iterated_first_where_features_have_one_unit():
+def test_squares_in_boxes_are_iterated_first_where_features_have_one_unit(iterations_first):
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((1000, 8, 3)), rng.standard_normal((1000, 8))
-    graph = gtv.generators.nearest_neighbours(rng.random((1000, 2)), 4)
-    boxed = [gtv.SquaredLoss(X[i], y[i]) + gtv.Box(0.0, 1.0) for i in range(1000)]
+    X, y = rng.standard_normal((100, 8, 3)), rng.standard_normal((100, 8))
+    graph = gtv.generators.nearest_neighbours(rng.random((100, 2)), 4)
+    boxed = [gtv.SquaredLoss(X[i], y[i]) + gtv.Box(0.0, 1.0) for i in range(100)]
     problem = gtv.GTVProblem(graph, boxed, "l2", 0.1)
-    assert Alternative(problem, 1e-6, False).cost > Alternative(problem, 1e-6, False).fewest
-    assert problem.solve(max_iter=10).info["method"].startswith("primal-dual")
+    assert problem.solve().info["method"].startswith("primal-dual")
     assert type(next(Alternative(problem, 1e-6, False).methods())) is Blockwise
 
 
