@@ -31,6 +31,8 @@ Weight = float | list[float]
 
 # Share by which entries of an inverse may exceed the largest that they can have.
 LOST = 1e-6
+# Minimizers miss their equations by no more than this share of the terms: all that is rounding.
+ROUNDED = 1e-13
 
 
 @dataclass(frozen=True)
@@ -152,10 +154,14 @@ class Coordinates:
         if isinstance(losses, ThinForm):
             return thin_prox(losses, tau, s)
         matrix = _resolvents(tau[:, None, None] * (s[:, None] * losses.hessian * s))
-        # It moves minimizers nowhere. Of the image of tau S b_i, tau times the rounding of that
-        # would be left in directions without data.
+        steps = tau[:, None] * s * losses.linear
+        # Maps move minimizers nowhere, where these are known. Of the image of tau S b_i, tau times
+        # the rounding of that would be left in directions without data.
         least = self._basis.least / s
-        return AffineProx(matrix, least - np.einsum("kij,kj->ki", matrix, least))
+        known = np.isfinite(least).all(axis=1)[:, None]
+        least = np.where(known, least, 0.0)
+        image = np.einsum("kij,kj->ki", matrix, np.where(known, least, steps))
+        return AffineProx(matrix, np.where(known, least - image, image))
 
 
 def _resolvents(P: FloatArray) -> FloatArray:
@@ -241,10 +247,18 @@ def _bases(whole: Whole, settings: CoordinateSettings) -> list[_Basis] | None:
 
 
 def _least(part: GTVProblem, form: QuadraticForm | ThinForm, rotation: FloatArray) -> FloatArray:
-    """Return minimizers of the losses of a part in rotated coordinates, beside matrices."""
+    """Return minimizers of the losses of a part in rotated coordinates, beside matrices.
+
+    No numbers where they are not known to the last digits: those of models are not.
+    """
     if isinstance(form, ThinForm):
         return np.zeros((0, part.dim))
-    return np.asarray(part.losses.minimizer(part.graph.n_nodes) @ rotation)
+    least = np.asarray(part.losses.minimizer(part.graph.n_nodes) @ rotation)
+    image = np.einsum("kij,kj->ki", form.hessian, least)
+    size = np.einsum("kij,kj->ki", np.abs(form.hessian), np.abs(least)).max(axis=1)
+    missed = np.abs(image - form.linear).max(axis=1)
+    least[missed > ROUNDED * size] = np.nan
+    return least
 
 
 def _form(part: GTVProblem, rotation: FloatArray) -> QuadraticForm | ThinForm | None:
