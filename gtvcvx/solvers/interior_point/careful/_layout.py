@@ -11,6 +11,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._lazy import sp
+from gtvcvx.solvers.interior_point.careful._asymmetric import AsymmetricCones
 from gtvcvx.solvers.interior_point.careful._symmetric import SymmetricCones
 from gtvcvx.solvers.interior_point.careful._twofold import (
     Cones,
@@ -33,7 +34,8 @@ class Layout(NamedTuple):
     rows : Rows
         A.
     pairs : Pairs
-    cones : Cones
+    cones, triples : Cones
+        Second-order cones in the order of their rows, and exponential and power cones in theirs.
     hessian, values : ndarray
         Where the entries of P go, and what they are.
     diagonal : ndarray, shape (N,)
@@ -49,6 +51,7 @@ class Layout(NamedTuple):
     rows: Rows
     pairs: Pairs
     cones: Cones
+    triples: Cones
     hessian: IntArray
     values: FloatArray
     diagonal: IntArray
@@ -57,11 +60,14 @@ class Layout(NamedTuple):
     size: int
 
     @staticmethod
-    def of(P: sp.csc_array, A: sp.csr_array, cones: SymmetricCones) -> Layout:
+    def of(
+        P: sp.csc_array, A: sp.csr_array, cones: SymmetricCones, others: AsymmetricCones
+    ) -> Layout:
         """Lay out the squares of rows A, with P beside them."""
         rows = by_rows(A)
         single = np.sort(np.concatenate([cones.free, cones.signs]))
-        blocks = [_block(A, first, count) for first, count in _in_order(cones)]
+        seconds, triples = _in_order(cones), [(int(first), 3) for first in others.at[:, 0]]
+        blocks = [_block(A, first, count) for first, count in seconds + triples]
         own = A[single, :]
         lengths = np.concatenate([np.diff(own.indptr), [len(columns) for columns, _ in blocks]])
         columns = np.concatenate([own.indices, *(columns for columns, _ in blocks)])
@@ -74,6 +80,9 @@ class Layout(NamedTuple):
             look()
             locate(sets, first, end, pattern, starts, places)
         S, all_of_rows = len(single), starts[len(single)]
+        all_of_cones, K = starts[len(single) + len(seconds)], len(seconds)
+        second_order = _laid_out(seconds, blocks[:K], places[all_of_rows:all_of_cones])
+        square(second_order)
         entries = by_rows(upper)
         hessian, diagonal = np.empty(upper.nnz, np.int64), pattern.starts[:-1].copy()
         locate_entries(entries, pattern, hessian)
@@ -83,7 +92,8 @@ class Layout(NamedTuple):
         return Layout(
             rows,
             Pairs(single, starts[: S + 1], places[:all_of_rows]),
-            _laid_out(cones, blocks, places[all_of_rows:]),
+            second_order,
+            _laid_out(triples, blocks[K:], places[all_of_cones:]),
             hessian,
             upper.data,
             diagonal,
@@ -136,12 +146,15 @@ def _starts(lengths: IntArray | Sequence[int]) -> IntArray:
 
 
 def _laid_out(
-    cones: SymmetricCones, blocks: Sequence[tuple[IntArray, FloatArray]], places: IntArray
+    cones: Sequence[tuple[int, int]],
+    blocks: Sequence[tuple[IntArray, FloatArray]],
+    places: IntArray,
 ) -> Cones:
-    each = np.array(_in_order(cones), np.int64).reshape(-1, 2)
+    """Lay out cones, given by first rows and how many they have; their squares are none yet."""
+    each = np.array(cones, np.int64).reshape(-1, 2)
     columns = np.array([len(own) for own, _ in blocks], np.int64)
     dense = np.concatenate([np.empty(0), *(block.ravel() for _, block in blocks)])
-    laid = Cones(
+    return Cones(
         each[:, 0].copy(),
         each[:, 1].copy(),
         columns,
@@ -152,5 +165,3 @@ def _laid_out(
         np.empty(len(places)),
         places,
     )
-    square(laid)
-    return laid
