@@ -98,7 +98,10 @@ class Careful(InteriorPoint):
 
     @staticmethod
     def fits(method: InteriorPoint) -> bool:
-        """Say whether the program of a method has cones that are known, and is small enough."""
+        """Say whether the program of a method has cones that are known, and is small enough.
+
+        Symmetric ones, exponential ones and power cones of three rows.
+        """
         cones = method.cones
         known = all(cone.kind in SYMMETRIC or asymmetric(cone) for cone in cones)
         inside = any(cone.kind != "zero" for cone in cones)
@@ -184,7 +187,7 @@ class Careful(InteriorPoint):
         self.finished = self.finished or self._stiffer
         if self.finished:
             return
-        self._stiffer, self._warm, self._begun = True, None, self.n_iter
+        self._stiffer, self._begun = True, self.n_iter
         self._share, self._checks = DEFAULTS.share, 0
         with np.errstate(all="ignore"):
             self._newton.start_stiffer()
