@@ -17,6 +17,7 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Proposal, Requirement
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._proof import written
+from gtvcvx.solvers.interior_point.careful._asymmetric import known as asymmetric
 from gtvcvx.solvers.interior_point.careful._newton import ConicNewton
 from gtvcvx.solvers.interior_point.careful._squares import TooLarge
 from gtvcvx.solvers.interior_point.careful._symmetric import SYMMETRIC
@@ -97,9 +98,12 @@ class Careful(InteriorPoint):
 
     @staticmethod
     def fits(method: InteriorPoint) -> bool:
-        """Say whether the program of a method has cones that are known, and is small enough."""
+        """Say whether the program of a method has cones that are known, and is small enough.
+
+        Symmetric ones, exponential ones and power cones of three rows.
+        """
         cones = method.cones
-        known = all(cone.kind in SYMMETRIC for cone in cones)
+        known = all(cone.kind in SYMMETRIC or asymmetric(cone) for cone in cones)
         inside = any(cone.kind != "zero" for cone in cones)
         return known and inside and method.size <= DEFAULTS.most_size
 
@@ -136,8 +140,7 @@ class Careful(InteriorPoint):
     def _iterate(self) -> None:
         """Do one iteration; start afresh where Clarabel's point leads nowhere."""
         self._newton.iterate()
-        if self._warm is not None and not self._newton.length >= DEFAULTS.long:
-            self._warm = None
+        if self._newton.warm and not self._newton.length >= DEFAULTS.long:
             self._newton.restart()
             self._newton.iterate()
 
@@ -184,7 +187,7 @@ class Careful(InteriorPoint):
         self.finished = self.finished or self._stiffer
         if self.finished:
             return
-        self._stiffer, self._warm, self._begun = True, None, self.n_iter
+        self._stiffer, self._begun = True, self.n_iter
         self._share, self._checks = DEFAULTS.share, 0
         with np.errstate(all="ignore"):
             self._newton.start_stiffer()

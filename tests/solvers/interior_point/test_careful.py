@@ -51,6 +51,30 @@ def test_norms_of_residuals_in_raw_units_are_solved(penalty):
     assert found.incumbent.dual_value <= others.incumbent.value * (1.0 + 1e-12)
 
 
+def logistic_in_raw_units():
+    """Beside a custom penalty: exponential cones, in units that differ by 1e7."""
+    problem, rng = in_raw_units(), np.random.default_rng(5)
+    X = SIZES * (1.0 + 0.3 * rng.standard_normal((12, 2, len(SIZES))))
+    X[..., 0] = 1.0
+    labels = rng.integers(0, 2, (12, 2))
+    losses = [gtv.LogisticLoss(*each) for each in zip(X, labels, strict=True)]
+    custom = gtv.CvxpyPenalty(lambda v: cp.norm(v) + 0.5 * cp.norm1(v), norm=True)
+    return gtv.GTVProblem(problem.graph, losses, custom, 0.01)
+
+
+@pytest.mark.parametrize("name", ["power", "exponential"])
+def test_clarabel_gives_way_beside_cones_that_are_not_symmetric(name):
+    """Where it is stuck, all that was left did not solve these in ten seconds."""
+    problem = in_raw_units(gtv.PNorm(1.5)) if name == "power" else logistic_in_raw_units()
+    names = [type(each).__name__ for each in Alternative(problem, 1e-6, False).methods()]
+    assert names[:2] == ["InteriorPoint", "Careful"]
+    solution = problem.solve(rtol=1e-6, max_iter=400)
+    assert solution.status == "optimal"
+    found = run_of(Careful(problem, 1e-6), problem)
+    assert found.satisfied
+    assert found.incumbent.dual_value <= solution.value * (1.0 + 1e-12)
+
+
 def test_the_default_solver_gives_way_to_it(monkeypatch):
     """Clarabel is held to be stuck from the first round on; the second one has other units."""
     problem, rounds = in_raw_units(), []
@@ -117,8 +141,8 @@ def test_programs_that_are_too_large_or_unknown_are_left_to_clarabel(monkeypatch
     assert method.finished
     assert method.proposal() is None
     monkeypatch.undo()
-    exponential = gtv.CvxpyLoss(lambda w: cp.sum(cp.exp(w)) - cp.sum(w), 2)
-    problem = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), [exponential] * 2, "l1", 1.0)
+    eigenvalues = gtv.CvxpyLoss(lambda w: cp.lambda_max(cp.diag(w)) + cp.sum_squares(w), 2)
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), [eigenvalues] * 2, "l1", 1.0)
     names = [type(each).__name__ for each in Alternative(problem, 1e-6, False).methods()]
     assert names == ["InteriorPoint"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._lazy import sp
+from gtvcvx.solvers.interior_point.careful._asymmetric import AsymmetricCones
 from gtvcvx.solvers.interior_point.careful._symmetric import SymmetricCones
 from gtvcvx.solvers.interior_point.careful._twofold import (
     Cones,
@@ -33,7 +33,8 @@ class Layout(NamedTuple):
     rows : Rows
         A.
     pairs : Pairs
-    cones : Cones
+    cones, triples : Cones
+        Second-order cones in the order of their rows, and exponential and power cones in theirs.
     hessian, values : ndarray
         Where the entries of P go, and what they are.
     diagonal : ndarray, shape (N,)
@@ -49,6 +50,7 @@ class Layout(NamedTuple):
     rows: Rows
     pairs: Pairs
     cones: Cones
+    triples: Cones
     hessian: IntArray
     values: FloatArray
     diagonal: IntArray
@@ -57,14 +59,17 @@ class Layout(NamedTuple):
     size: int
 
     @staticmethod
-    def of(P: sp.csc_array, A: sp.csr_array, cones: SymmetricCones) -> Layout:
+    def of(
+        P: sp.csc_array, A: sp.csr_array, cones: SymmetricCones, others: AsymmetricCones
+    ) -> Layout:
         """Lay out the squares of rows A, with P beside them."""
         rows = by_rows(A)
         single = np.sort(np.concatenate([cones.free, cones.signs]))
-        blocks = [_block(A, first, count) for first, count in _in_order(cones)]
+        seconds = Blocks.of(A, _in_order(cones))
+        triples = Blocks.of(A, np.stack([others.at[:, 0], np.full(len(others), 3)], axis=1))
         own = A[single, :]
-        lengths = np.concatenate([np.diff(own.indptr), [len(columns) for columns, _ in blocks]])
-        columns = np.concatenate([own.indices, *(columns for columns, _ in blocks)])
+        lengths = np.concatenate([np.diff(own.indptr), seconds.lengths, triples.lengths])
+        columns = np.concatenate([own.indices, seconds.columns, triples.columns])
         sets = Rows(_starts(lengths), columns.astype(np.int64), np.empty(0))
         upper = sp.triu(P, format="csr")
         pattern = _pattern(sets, upper)
@@ -74,6 +79,10 @@ class Layout(NamedTuple):
             look()
             locate(sets, first, end, pattern, starts, places)
         S, all_of_rows = len(single), starts[len(single)]
+        all_of_cones = starts[len(single) + len(seconds.lengths)]
+        second_order = seconds.laid_out(places[all_of_rows:all_of_cones])
+        look()
+        square(second_order)
         entries = by_rows(upper)
         hessian, diagonal = np.empty(upper.nnz, np.int64), pattern.starts[:-1].copy()
         locate_entries(entries, pattern, hessian)
@@ -83,13 +92,65 @@ class Layout(NamedTuple):
         return Layout(
             rows,
             Pairs(single, starts[: S + 1], places[:all_of_rows]),
-            _laid_out(cones, blocks, places[all_of_rows:]),
+            second_order,
+            triples.laid_out(places[all_of_cones:]),
             hessian,
             upper.data,
             diagonal,
             beside,
             edges,
             len(row),
+        )
+
+
+class Blocks(NamedTuple):
+    """Cones of several rows with all columns that are in one of these.
+
+    Attributes
+    ----------
+    each : ndarray, shape (K, 2)
+        First row of each cone, and how many it has.
+    lengths : ndarray, shape (K,)
+        Of how many columns.
+    columns : ndarray
+        These, one cone's after the other's.
+    starts, dense : ndarray
+        Their rows.
+    """
+
+    each: IntArray
+    lengths: IntArray
+    columns: IntArray
+    starts: IntArray
+    dense: FloatArray
+
+    @staticmethod
+    def of(A: sp.csr_array, each: IntArray) -> Blocks:
+        """Take cones out of a matrix."""
+        N, counts = A.shape[1], each[:, 1]
+        cone = np.repeat(np.arange(len(each)), counts)
+        local = np.arange(len(cone)) - np.repeat(_starts(counts)[:-1], counts)
+        part = A[each[cone, 0] + local, :].tocoo()
+        found, at = np.unique(cone[part.row] * N + part.col, return_inverse=True)
+        lengths = np.bincount(found // N, minlength=len(each))
+        starts, own = _starts(counts * lengths), cone[part.row]
+        dense = np.zeros(starts[-1])
+        place = at - _starts(lengths)[own]
+        dense[starts[own] + local[part.row] * lengths[own] + place] = part.data
+        return Blocks(each, lengths, found % N, starts, dense)
+
+    def laid_out(self, places: IntArray) -> Cones:
+        """Lay them out, with the places of their squares, which are none yet."""
+        return Cones(
+            self.each[:, 0].copy(),
+            self.each[:, 1].copy(),
+            self.lengths,
+            self.starts,
+            self.dense,
+            _starts(self.lengths * (self.lengths + 1) // 2),
+            np.empty(len(places)),
+            np.empty(len(places)),
+            places,
         )
 
 
@@ -116,41 +177,11 @@ def _pattern(sets: Rows, upper: sp.csr_array) -> Rows:
     return by_rows(found)
 
 
-def _in_order(cones: SymmetricCones) -> list[tuple[int, int]]:
-    """Return the first row of each second-order cone, and how many it has."""
+def _in_order(cones: SymmetricCones) -> IntArray:
+    """Return the first row of each second-order cone, and how many it has, (K, 2)."""
     each = [(int(first), rows) for rows, at in cones.lengths.items() for first in at[:, 0]]
-    return sorted(each)
+    return np.array(sorted(each), np.int64).reshape(-1, 2)
 
 
-def _block(A: sp.csr_array, first: int, count: int) -> tuple[IntArray, FloatArray]:
-    """Return the columns that are in some rows, and the rows with all of these."""
-    starts = A.indptr[first : first + count + 1]
-    columns, at = np.unique(A.indices[starts[0] : starts[-1]], return_inverse=True)
-    block = np.zeros((count, len(columns)))
-    block[np.repeat(np.arange(count), np.diff(starts)), at] = A.data[starts[0] : starts[-1]]
-    return columns.astype(np.int64), block
-
-
-def _starts(lengths: IntArray | Sequence[int]) -> IntArray:
+def _starts(lengths: IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _laid_out(
-    cones: SymmetricCones, blocks: Sequence[tuple[IntArray, FloatArray]], places: IntArray
-) -> Cones:
-    each = np.array(_in_order(cones), np.int64).reshape(-1, 2)
-    columns = np.array([len(own) for own, _ in blocks], np.int64)
-    dense = np.concatenate([np.empty(0), *(block.ravel() for _, block in blocks)])
-    laid = Cones(
-        each[:, 0].copy(),
-        each[:, 1].copy(),
-        columns,
-        _starts(each[:, 1] * columns),
-        dense,
-        _starts(columns * (columns + 1) // 2),
-        np.empty(len(places)),
-        np.empty(len(places)),
-        places,
-    )
-    square(laid)
-    return laid

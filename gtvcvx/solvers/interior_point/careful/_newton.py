@@ -2,12 +2,13 @@
 
     minimize (1/2) x^T P x + q^T x   subject to   A x + s = b,   s in K,
 
-for symmetric cones K. Clarabel adds to the diagonal of its matrix and factors it without pivoting,
-which ends early where columns are nearly dependent, or of units that differ by many orders of
-magnitude, and only small multipliers tell their coefficients apart. Here the system of a step,
+for products K of symmetric, exponential and three-dimensional power cones. Clarabel adds to the
+diagonal of its matrix and factors it without pivoting, which ends early where columns are nearly
+dependent, or of units that differ by many orders of magnitude, and only small multipliers tell
+their coefficients apart. Here the system of a step,
 
-    [P   A^T inverse(W)] [ dx  ]
-    [inverse(W) A    -I] [W dz ],
+    [P   A^T M^T] [     dx      ]
+    [M A    -I  ] [inverse(M^T) dz],   M = inverse(W),
 
 is solved in twice the digits, and read off in all of them
 (`gtvcvx.solvers.interior_point.careful._squares`).
@@ -22,6 +23,12 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import look
 from gtvcvx.conic._scaled import ConeProgram
+from gtvcvx.solvers.interior_point.careful._asymmetric import (
+    MOST,
+    SHORTER,
+    AsymmetricCones,
+    AsymmetricScaling,
+)
 from gtvcvx.solvers.interior_point.careful._squares import SHIFTS, Squares
 from gtvcvx.solvers.interior_point.careful._symmetric import Scaling, SymmetricCones
 
@@ -51,7 +58,7 @@ class ConicNewton:
     Parameters
     ----------
     program : ConeProgram
-        With symmetric cones, one at least that is not zero.
+        With such cones, one at least that is not zero.
     settings : NewtonSettings
     start : tuple of ndarray, optional
         x, s and z to go on from, as in `go_on_from`; otherwise it starts from least squares.
@@ -65,6 +72,8 @@ class ConicNewton:
         Slacks and multipliers, inside the cones.
     length : float
         Of the last step.
+    warm : bool
+        Whether it has gone on from a point that was given.
 
     Raises
     ------
@@ -80,8 +89,9 @@ class ConicNewton:
         most: float = np.inf,
     ) -> None:
         self._program, self._settings = program, settings
-        self._cones = SymmetricCones(program.cones)
-        self._squares, self.length = Squares(program, self._cones, most), 1.0
+        self._cones, self._others = SymmetricCones(program.cones), AsymmetricCones(program.cones)
+        self._degree = self._cones.degree + self._others.degree
+        self._squares, self.length = Squares(program, self._cones, self._others, most), 1.0
         if start is None:
             self.restart()
         else:
@@ -110,9 +120,15 @@ class ConicNewton:
         return A @ self.x + self.s - b, P @ self.x + q + A.T @ self.z
 
     def go_on_from(self, x: FloatArray, s: FloatArray, z: FloatArray) -> None:
-        """Go on from a point whose slacks and multipliers are inside the cones, or nearly."""
+        """Go on from a point whose slacks and multipliers are inside the cones, or nearly.
+
+        Those of exponential and power cones have to be inside; else it starts from least squares.
+        """
         self.x, self.s, self.z = x, self._cones.nudged(s), self._cones.nudged(z)
         self.s[self._cones.free] = 0.0
+        self.warm = self._near(self.s, self.z)
+        if not self.warm:
+            self.restart()
 
     def start_stiffer(self) -> None:
         """Start afresh with a larger share of the diagonal added to it."""
@@ -120,12 +136,17 @@ class ConicNewton:
         self.restart()
 
     def restart(self) -> None:
-        """Start from least squares."""
-        self.length = 1.0
+        """Start from least squares; in the middle of all cones where some are not symmetric."""
+        self.length, self.warm = 1.0, False
         _, q, _, b, _ = self._program
-        cones = self._cones
-        self._squares.factorize(Scaling(cones, cones.unit, cones.unit))
+        cones, others = self._cones, self._others
+        roots = np.broadcast_to(np.eye(3), (len(others), 3, 3))
+        self._squares.factorize(Scaling(cones, cones.unit, cones.unit), roots)
         self.x, _, z = self._squares.solve(-q, b)
+        if len(others):
+            size = float(np.abs(np.delete(z, cones.free)).max())
+            self._start_in_the_middle(max(1.0, size))
+            return
         self.s, self.z = cones.inside(-z), cones.inside(z)
         self.s[cones.free] = 0.0
 
@@ -133,36 +154,67 @@ class ConicNewton:
         """Do one iteration."""
         look()
         scaling = Scaling(self._cones, self.s, self.z)
-        self._squares.factorize(scaling)
+        roots = self._others.scaling(self.s, self.z)
+        self._squares.factorize(scaling, roots.roots)
         look()
-        dx, ds, dz = self._step(scaling)
+        dx, ds, dz = self._step(scaling, roots)
         self.length = min(1.0, self._settings.inside * self._longest(ds, dz))
+        self.length = self._shortened(self.length, ds, dz)
         self.x = self.x + self.length * dx
         self.s = self._cones.kept(self.s + self.length * ds)
         self.z = self._cones.kept(self.z + self.length * dz)
 
-    def _step(self, scaling: Scaling) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _step(
+        self, scaling: Scaling, roots: AsymmetricScaling
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the steps of x, s and z."""
-        cones, settings = self._cones, self._settings
+        cones, settings, at = self._cones, self._settings, self._others.at
         both = scaling.times(self.z)
         both[cones.free] = 0.0
         square = cones.product(both, both)
-        _, ds, dz = self._towards(square, both, scaling)
+        aim = cones.quotient(both, square)
+        aim[at] = roots.aim()
+        _, ds, dz = self._towards(aim, scaling, roots)
         left = 1.0 - min(1.0, self._longest(ds, dz))
-        mu = left**settings.power * self.gap / cones.degree
+        mu = left**settings.power * self.gap / self._degree
         second = cones.product(scaling.divided(ds), scaling.times(dz))
-        return self._towards(square + second - mu * cones.unit, both, scaling)
+        aim = cones.quotient(both, square + second - mu * cones.unit)
+        aim[at] = roots.aim(mu, ds, dz)
+        return self._towards(aim, scaling, roots)
 
     def _towards(
-        self, excess: FloatArray, both: FloatArray, scaling: Scaling
+        self, aim: FloatArray, scaling: Scaling, roots: AsymmetricScaling
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the steps that remove an excess (M,) of products."""
+        """Return the steps with ``M ds + inverse(M^T) dz = -aim``, which fit the equations."""
         cones, (primal, dual) = self._cones, self._missing
-        aim = cones.quotient(both, excess) - scaling.divided(primal)
+        fitting = scaling.divided(primal)
+        fitting[self._others.at] = roots.times(primal)
+        aim = aim - fitting
         dx, dy, dz = self._squares.solve(-dual, aim)
         ds = -primal - dy
         ds[cones.free] = 0.0
         return dx, ds, dz
 
+    def _start_in_the_middle(self, size: float) -> None:
+        """Take slacks and multipliers of a size in the middle of all cones."""
+        self.s = size * self._cones.unit
+        self.s[self._others.at] = size * self._others.unit
+        self.z = self.s.copy()
+
+    def _near(self, s: FloatArray, z: FloatArray) -> bool:
+        """Say whether slacks and multipliers are not far from the middle of the other cones."""
+        return self._others.near(s, z, float(s @ z) / self._degree)
+
     def _longest(self, ds: FloatArray, dz: FloatArray) -> float:
-        return min(self._cones.longest(self.s, ds), self._cones.longest(self.z, dz))
+        """Return the longest step of s and z that leads nowhere outside."""
+        own = min(self._cones.longest(self.s, ds), self._cones.longest(self.z, dz))
+        return self._others.longest(self.s, self.z, ds, dz, own)
+
+    def _shortened(self, length: float, ds: FloatArray, dz: FloatArray) -> float:
+        """Return a length, or one that leads not far from the middle of the other cones."""
+        for _ in range(MOST if len(self._others) else 0):
+            look()
+            if self._near(self.s + length * ds, self.z + length * dz):
+                return length
+            length *= SHORTER
+        return length

@@ -3,7 +3,7 @@
 Without the variables that equations define, and with a large weight for the equations that are
 left, the system of a step is that of least squares,
 
-    (P + A^T inverse(W)^2 A) dx = right,
+    (P + A^T M^T M A) dx = right,   M = inverse(W),
 
 whose condition is the square of that of its rows. Sums of two numbers have the digits for that.
 """
@@ -18,6 +18,7 @@ from gtvcvx.block_cholesky import _twofold as twofold
 from gtvcvx.block_cholesky._factor import A_TWOFOLD_LOOK, in_pieces
 from gtvcvx.block_cholesky._plan import Plan, plan
 from gtvcvx.conic._scaled import ConeProgram
+from gtvcvx.solvers.interior_point.careful._asymmetric import AsymmetricCones
 from gtvcvx.solvers.interior_point.careful._defined import Defined
 from gtvcvx.solvers.interior_point.careful._layout import Layout, by_rows
 from gtvcvx.solvers.interior_point.careful._symmetric import Scaling, SymmetricCones
@@ -27,8 +28,10 @@ from gtvcvx.solvers.interior_point.careful._twofold import (
     add_products,
     add_rows,
     add_transposed,
+    add_triples,
     divide,
     scale,
+    scale_triples,
 )
 
 # The squared weight of an equation, over what the other rows leave of its variables.
@@ -52,6 +55,7 @@ class Squares:
     ----------
     program : ConeProgram
     cones : SymmetricCones
+    others : AsymmetricCones
         Its cones.
     most : float
         Most multiplications of a factorization, about.
@@ -67,11 +71,17 @@ class Squares:
         It would take more.
     """
 
-    def __init__(self, program: ConeProgram, cones: SymmetricCones, most: float = np.inf) -> None:
-        self._cones, self.shift = cones, SHIFTS[0]
+    def __init__(
+        self,
+        program: ConeProgram,
+        cones: SymmetricCones,
+        others: AsymmetricCones,
+        most: float = np.inf,
+    ) -> None:
+        self.shift = SHIFTS[0]
         self._defined = defined = Defined.of(program, cones.free)
         P = sp.csc_array(program.P[defined.kept, :][:, defined.kept])
-        self._layout = layout = Layout.of(P, defined.own, cones)
+        self._layout = layout = Layout.of(P, defined.own, cones, others)
         self._hessian = by_rows(sp.csr_array(P))
         self._into = by_rows(defined.into)
         size, found = len(defined.kept), plan(len(defined.kept), layout.edges, 1, most)
@@ -89,14 +99,15 @@ class Squares:
         self._front = np.empty((2, found.largest, found.largest))
         self._space = np.empty((4, found.largest))
         self._room = np.empty((4, layout.cones.columns.max(initial=0)))
+        self._triple = np.empty((6, layout.triples.columns.max(initial=0)))
 
     @property
     def multiplications(self) -> float:
         """How many a factorization takes, about."""
         return self._plan.multiplications(1)
 
-    def factorize(self, scaling: Scaling) -> None:
-        """Factor the system with a scaling of the cones."""
+    def factorize(self, scaling: Scaling, roots: FloatArray) -> None:
+        """Factor the system with scalings of the cones, and of the others (K, 3, 3)."""
         layout = self._layout
         inverse, self._u, self._sizes = scaling.reflections()
         total = np.zeros((2, layout.size))
@@ -106,6 +117,9 @@ class Squares:
         add_rows(layout.rows, layout.pairs, ~self._equation, inverse, total)
         add_rows(layout.rows, layout.pairs, self._equation, inverse, total)
         add_cones(layout.cones, self._u, self._sizes, total, self._room)
+        self._roots = roots
+        if len(roots):
+            add_triples(layout.triples, roots, total, self._triple)
         if len(self._heavy):
             inverse[self._heavy] = self._weights(total[0, layout.diagonal])
             some = np.zeros(len(inverse), np.bool_)
@@ -129,7 +143,7 @@ class Squares:
     def solve(
         self, top: FloatArray, bottom: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Solve ``P dx + A^T dz = top`` with ``inverse(W) A dx - W dz = bottom``.
+        """Solve ``P dx + A^T dz = top`` with ``dz = M^T (M A dx - bottom)``.
 
         Equations have no dz there: ``A dx = bottom``.
 
@@ -176,9 +190,13 @@ class Squares:
         y[:, defined.rows] = left[:, defined.rows]
         return dx, y.sum(axis=0), z.sum(axis=0)
 
-    def _scale(self, y: FloatArray) -> None:
+    def _scale(self, y: FloatArray, transposed: bool = False) -> None:
+        """Multiply y (2, M) by M, or by its transpose: it is symmetric but for the roots."""
         layout = self._layout
         scale(layout.pairs, layout.cones, self._inverse, self._u, self._sizes, y)
+        if len(self._roots):
+            roots = self._roots.transpose(0, 2, 1) if transposed else self._roots
+            scale_triples(layout.triples.first, np.ascontiguousarray(roots), y)
 
     def _refine(
         self, top: FloatArray, bottom: FloatArray, x: FloatArray, y: FloatArray, z: FloatArray
@@ -199,7 +217,7 @@ class Squares:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return x, A x and z of the squares, for right-hand sides that are scaled."""
         rows, y, x = self._layout.rows, bottom.copy(), top.copy()
-        self._scale(y)
+        self._scale(y, transposed=True)
         add_transposed(rows, y, x)
         solution = x[:, :, None]
         twofold.solve(self._plan, self._panels, solution, self._space)
@@ -208,7 +226,7 @@ class Squares:
         z = y.copy()
         self._scale(z)
         add(z, bottom, -1.0)
-        self._scale(z)
+        self._scale(z, transposed=True)
         return x, y, z
 
 

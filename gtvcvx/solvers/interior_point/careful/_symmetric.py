@@ -28,7 +28,7 @@ class SymmetricCones:
     Parameters
     ----------
     cones : sequence of Cone
-        In the order of the rows, of `SYMMETRIC` kinds.
+        In the order of the rows; what is not of a `SYMMETRIC` kind is left alone.
 
     Attributes
     ----------
@@ -36,6 +36,8 @@ class SymmetricCones:
         Number M of rows.
     free, signs : ndarray of int
         Rows of zero cones, and of nonnegative numbers.
+    others : ndarray of int
+        Rows of no symmetric cone; the unit, products and quotients are zero there.
     lengths : dict of int to ndarray of int
         For each number of rows, which rows second-order cones of so many have, (K, rows).
     degree : int
@@ -45,7 +47,7 @@ class SymmetricCones:
     """
 
     def __init__(self, cones: Sequence[Cone]) -> None:
-        free, signs = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        free, signs, others = ([np.empty(0, np.int64)] for _ in range(3))
         lengths: dict[int, list[IntArray]] = {}
         start = 0
         for cone in cones:
@@ -53,12 +55,15 @@ class SymmetricCones:
             start += cone.rows
             if cone.kind == "zero":
                 free.append(rows)
+            elif cone.kind not in SYMMETRIC:
+                others.append(rows)
             elif cone.kind == "nonneg" or cone.rows == 1:
                 signs.append(rows)
             else:
                 lengths.setdefault(cone.rows, []).append(rows)
         self.size = start
         self.free, self.signs = np.concatenate(free), np.concatenate(signs)
+        self.others = np.concatenate(others)
         self.lengths = {rows: np.array(places) for rows, places in lengths.items()}
         self.degree = len(self.signs) + sum(len(at) for at in self.lengths.values())
         self.unit = np.zeros(start)

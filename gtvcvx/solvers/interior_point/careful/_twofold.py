@@ -42,7 +42,7 @@ class Pairs(NamedTuple):
 
 
 class Cones(NamedTuple):
-    """Second-order cones: their rows with all columns that are in one of them, and the squares.
+    """Cones of more rows: these with all columns that are in one of them, and the squares.
 
     Attributes
     ----------
@@ -51,7 +51,8 @@ class Cones(NamedTuple):
     dense_starts, dense : ndarray
         Its rows.
     starts, squares, rests, places : ndarray
-        Products of any two of its columns, which do not change, and where they go.
+        Products of any two of its columns, which do not change, and where they go; `square` writes
+        those of second-order cones, which alone need them.
     """
 
     first: IntArray
@@ -177,6 +178,47 @@ def add_cones(
                 e = cones.places[at]
                 out[0, e], out[1, e] = plus(out[0, e], out[1, e], a, a_rest)
                 at += 1
+
+
+@compiled(allocates=False)
+def add_triples(cones: Cones, roots: FloatArray, out: FloatArray, space: FloatArray) -> None:
+    """Add the squares of the rows of cones with three of them, times `roots` (K, 3, 3)."""
+    for k in range(len(cones.first)):
+        columns, dense = cones.columns[k], cones.dense_starts[k]
+        for r in range(3):
+            for i in range(columns):
+                total, rest = 0.0, 0.0
+                for j in range(3):
+                    b = cones.dense[dense + j * columns + i]
+                    if b != 0.0:
+                        a, a_rest = product_of(roots[k, r, j], b)
+                        total, rest = plus(total, rest, a, a_rest)
+                space[r, i], space[3 + r, i] = total, rest
+        at = cones.starts[k]
+        for i in range(columns):
+            for j in range(i, columns):
+                e = cones.places[at]
+                total, rest = out[0, e], out[1, e]
+                for r in range(3):
+                    a, a_rest = times(space[r, i], space[3 + r, i], space[r, j], space[3 + r, j])
+                    total, rest = plus(total, rest, a, a_rest)
+                out[0, e], out[1, e] = total, rest
+                at += 1
+
+
+@compiled(small=True, allocates=False)
+def scale_triples(first: IntArray, roots: FloatArray, y: FloatArray) -> None:
+    """Multiply three rows of y (2, M) each, from `first` (K,) on, by `roots` (K, 3, 3)."""
+    for k in range(len(first)):
+        at = first[k]
+        x, x_rest, v, v_rest = y[0, at], y[1, at], y[0, at + 1], y[1, at + 1]
+        t, t_rest = y[0, at + 2], y[1, at + 2]
+        for i in range(3):
+            total, rest = times(x, x_rest, roots[k, i, 0], 0.0)
+            a, a_rest = times(v, v_rest, roots[k, i, 1], 0.0)
+            total, rest = plus(total, rest, a, a_rest)
+            a, a_rest = times(t, t_rest, roots[k, i, 2], 0.0)
+            y[0, at + i], y[1, at + i] = plus(total, rest, a, a_rest)
 
 
 @compiled(small=True, allocates=False)

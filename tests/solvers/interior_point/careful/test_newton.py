@@ -7,7 +7,25 @@ import scipy.sparse as sp
 
 from gtvcvx.conic._form import Cone
 from gtvcvx.conic._scaled import ConeProgram, clarabel_cone
+from gtvcvx.solvers.interior_point.careful._asymmetric import AsymmetricCones
 from gtvcvx.solvers.interior_point.careful._newton import ConicNewton
+
+# Beside the symmetric cones of `with_solution`, their rows after those.
+OTHERS = [
+    *(Cone("exp", 3), Cone("power", 3, (0.3, 0.7)), Cone("exp", 3), Cone("power", 3, (0.5, 0.5))),
+    Cone("power", 3, (0.9, 0.1)),
+]
+
+
+def with_others(rng):
+    """A program with exponential and power cones as well, inside of which there are points."""
+    program, rows = with_solution(rng), 3 * len(OTHERS)
+    P, q, A, b, cones = program
+    known = AsymmetricCones(OTHERS)
+    more, middle = rng.standard_normal((rows, 7)), np.zeros(rows)
+    middle[known.at] = known.unit
+    q, b = q - more.T @ middle, np.append(b, more @ np.ones(7) + middle)
+    return ConeProgram(P, q, sp.vstack([A, more], format="csc"), b, [*cones, *OTHERS])
 
 
 def with_solution(rng, units=None):
@@ -32,9 +50,11 @@ def solved(program):
     return newton
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_optimum_is_that_of_clarabel(seed):
-    program = with_solution(np.random.default_rng(seed))
+@pytest.mark.parametrize(
+    ("make", "seed"), [*((with_solution, k) for k in range(5)), *((with_others, k) for k in (1, 2))]
+)
+def test_the_optimum_is_that_of_clarabel(make, seed):
+    program = make(np.random.default_rng(seed))
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     P, q, A, b, cones = program
@@ -82,3 +102,39 @@ def test_from_a_point_it_goes_on_without_the_factor_of_a_start(monkeypatch):
     newton = ConicNewton(program, start=(end.x, end.s.copy(), end.z))
     newton.iterate()
     assert newton.value == pytest.approx(end.value, rel=1e-8)
+
+
+def test_optima_that_are_known():
+    """Least of e^x - 2 x, and of |x|^3 - 3 x by a power cone, in one program."""
+    # x, its exponential t; v, its power r.
+    q = np.array([-2.0, 1.0, -3.0, 1.0])
+    A = np.zeros((6, 4))
+    A[0, 0] = A[2, 1] = A[3, 3] = A[5, 2] = -1.0
+    b = np.array([0.0, 1.0, 0.0, 0.0, 1.0, 0.0])
+    cones = [Cone("exp", 3), Cone("power", 3, (1.0 / 3.0, 2.0 / 3.0))]
+    newton = ConicNewton(ConeProgram(sp.csc_array((4, 4)), q, sp.csc_array(A), b, cones))
+    steps = 0
+    while newton.gap + newton.unfit > 1e-10:
+        newton.iterate()
+        steps += 1
+    assert steps <= 15
+    np.testing.assert_allclose(newton.x, [np.log(2.0), 2.0, 1.0, 1.0], atol=1e-4)
+    assert newton.value == pytest.approx(2.0 - 2.0 * np.log(2.0) - 2.0, abs=1e-9)
+
+
+def test_starts_outside_other_cones_or_far_from_their_middle_are_left():
+    program = with_others(np.random.default_rng(2))
+    newton = ConicNewton(program)
+    for _ in range(6):
+        newton.iterate()
+    x, s, z = newton.x, newton.s.copy(), newton.z.copy()
+    assert ConicNewton(program, start=(x, s, z)).warm
+    assert np.array_equal(ConicNewton(program, start=(x, s, z)).s, s)
+    at = newton._others.at[0]
+    for bad in (-z[at], np.array([-1e-9, 1.0, 1.0])):
+        z[at] = bad
+        newton = ConicNewton(program, start=(x, s, z))
+        assert not newton.warm
+        while newton.gap + newton.unfit > 1e-10 and newton.length > 1e-8:
+            newton.iterate()
+        assert newton.gap + newton.unfit <= 1e-10

@@ -9,15 +9,26 @@ import scipy.sparse as sp
 from gtvcvx.conic._form import Cone
 from gtvcvx.conic._scaled import ConeProgram
 from gtvcvx.solvers.interior_point.careful import _layout
+from gtvcvx.solvers.interior_point.careful._asymmetric import AsymmetricCones
 from gtvcvx.solvers.interior_point.careful._defined import Defined
-from gtvcvx.solvers.interior_point.careful._layout import by_rows
+from gtvcvx.solvers.interior_point.careful._layout import Layout, by_rows
 from gtvcvx.solvers.interior_point.careful._newton import ConicNewton
 from gtvcvx.solvers.interior_point.careful._squares import Squares, TooLarge
 from gtvcvx.solvers.interior_point.careful._symmetric import Scaling, SymmetricCones
-from gtvcvx.solvers.interior_point.careful._twofold import add_products, add_transposed, divide
+from gtvcvx.solvers.interior_point.careful._twofold import (
+    add_products,
+    add_transposed,
+    add_triples,
+    divide,
+    scale_triples,
+)
 
-CONES = [Cone("zero", 4), Cone("nonneg", 5), Cone("soc", 4), Cone("soc", 3), Cone("soc", 4)]
-M, N = 20, 9
+CONES = [
+    *(Cone("zero", 4), Cone("nonneg", 5), Cone("soc", 4), Cone("soc", 3), Cone("soc", 4)),
+    *(Cone("power", 3, (0.3, 0.7)), Cone("exp", 3), Cone("exp", 3)),
+]
+OTHERS = AsymmetricCones(CONES)
+M, N = 29, 9
 
 
 def with_definitions(rng):
@@ -40,8 +51,9 @@ def test_steps_are_those_of_dense_algebra(rng):
     program, cones = with_definitions(rng), SymmetricCones(CONES)
     free, rest = cones.free, np.arange(4, M)
     s, z = (cones.inside(3.0 * rng.standard_normal(M)) for _ in range(2))
-    scaling, squares = Scaling(cones, s, z), Squares(program, cones)
-    squares.factorize(scaling)
+    scaling, squares = Scaling(cones, s, z), Squares(program, cones, OTHERS)
+    roots = rng.standard_normal((3, 3, 3))
+    squares.factorize(scaling, roots)
     top, bottom = rng.standard_normal(N), rng.standard_normal(M)
     dx, dy, dz = squares.solve(top, bottom)
     P, A = program.P.toarray(), program.A.toarray()
@@ -49,7 +61,39 @@ def test_steps_are_those_of_dense_algebra(rng):
     np.testing.assert_allclose(A @ dx, dy, atol=1e-12)
     np.testing.assert_allclose(dy[free], bottom[free], atol=1e-12)
     left = scaling.divided(dy) - scaling.times(dz) - bottom
+    at = OTHERS.at
+    inverse = np.linalg.inv(roots.transpose(0, 2, 1))
+    left[at] = times(roots, dy[at]) - times(inverse, dz[at]) - bottom[at]
     np.testing.assert_allclose(left[rest], 0.0, atol=1e-10)
+
+
+def times(matrices, x):
+    return np.einsum("kij,kj->ki", matrices, x)
+
+
+def test_rows_of_three_are_scaled_as_by_dense_algebra(rng):
+    """The twins of what is compiled, and digits beyond those of one number."""
+    A = sp.csr_array(sp.random_array((M, N), density=0.6, rng=rng))
+    layout = Layout.of(sp.csc_array((N, N)), A, SymmetricCones(CONES), OTHERS)
+    roots = rng.standard_normal((3, 3, 3)) * 10.0 ** rng.uniform(-6, 6, (3, 3, 1))
+    total, room = np.zeros((2, layout.size)), np.empty((6, N))
+    add_triples(layout.triples, roots, total, room)
+    found = np.zeros((N, N))
+    found[*layout.edges.T] = total[0, layout.beside]
+    found[np.diag_indices(N)] = total[0, layout.diagonal]
+    scaled = [M @ A.toarray()[at] for M, at in zip(roots, OTHERS.at, strict=True)]
+    wanted = sum(rows.T @ rows for rows in scaled)
+    np.testing.assert_allclose(found, np.triu(wanted), rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
+    y = rng.standard_normal((2, M))
+    y[1] *= 1e-17
+    moved = y.copy()
+    scale_triples(layout.triples.first, roots, moved)
+    for rows, matrix in zip(OTHERS.at, roots, strict=True):
+        for row, number in zip(matrix, exact(moved[:, rows]), strict=True):
+            products = (Fraction(float(a)) * b for a, b in zip(row, exact(y[:, rows]), strict=True))
+            assert abs(number - sum(products)) < Fraction(float(np.abs(row).max())) / 10**29
+    others = np.setdiff1d(np.arange(M), OTHERS.at)
+    np.testing.assert_array_equal(moved[:, others], y[:, others])
 
 
 def test_variables_that_equations_define_are_in_no_system(rng):
@@ -65,8 +109,8 @@ def test_weights_that_differ_by_more_than_sixteen_digits_are_kept(rng):
     program = ConeProgram(none, np.zeros(3), sp.csc_array(A), np.zeros(4), cones)
     known = SymmetricCones(cones)
     s, z = np.array([1e-5, 1e-5, 1e5, 1e5]), np.array([1e5, 1e5, 1e-5, 1e-5])
-    squares = Squares(program, known)
-    squares.factorize(Scaling(known, s, z))
+    squares = Squares(program, known, AsymmetricCones(cones))
+    squares.factorize(Scaling(known, s, z), np.empty((0, 3, 3)))
     right = np.array([1e5, -2e5, 3e-5, 5e-5])
     dx, _, _ = squares.solve(np.zeros(3), right)
     # The first two rows hold; in the direction that is left the others fit.
@@ -107,11 +151,12 @@ def test_what_takes_too_many_multiplications_is_refused(rng):
 
 def test_the_deadline_is_looked_at_while_entries_are_located(rng, monkeypatch):
     program, cones = with_definitions(rng), SymmetricCones(CONES)
-    whole = Squares(program, cones)._layout
+    whole = Squares(program, cones, OTHERS)._layout
     looks = []
     monkeypatch.setattr(_layout, "look", lambda: looks.append(1))
     monkeypatch.setattr(_layout, "A_LOOK", 5)
-    pieces = Squares(program, cones)._layout
+    pieces = Squares(program, cones, OTHERS)._layout
     assert len(looks) > 5
     np.testing.assert_array_equal(pieces.pairs.places, whole.pairs.places)
     np.testing.assert_array_equal(pieces.cones.places, whole.cones.places)
+    np.testing.assert_array_equal(pieces.triples.places, whole.triples.places)
