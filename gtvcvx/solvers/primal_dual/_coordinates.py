@@ -158,7 +158,7 @@ class Coordinates:
         # Maps move minimizers nowhere, where these are known. Of the image of tau S b_i, tau times
         # the rounding of that would be left in directions without data.
         least = self._basis.least / s
-        known = np.isfinite(least).all(axis=1)[:, None]
+        known = np.isfinite(least).all(axis=1, keepdims=True)
         least = np.where(known, least, 0.0)
         image = np.einsum("kij,kj->ki", matrix, np.where(known, least, steps))
         return AffineProx(matrix, np.where(known, least - image, image))
