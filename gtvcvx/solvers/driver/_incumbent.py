@@ -48,10 +48,10 @@ class Incumbent(BestPair[FloatArray, Gap]):
         exact: bool = False,
     ) -> None:
         """Do what `BestPair.update` does, but for a pair that has overflowed."""
-        if np.isfinite(w).all() and np.isfinite(u).all():
-            super().update(w, u, keep_last, a, enough, exact)
-        else:
+        if not (np.isfinite(w).all() and np.isfinite(u).all()):
             self._begun()
+        elif keep_last or not self._negligible(self._feasible(w), enough):
+            super().update(w, u, keep_last, a, enough, exact)
 
     def begin(self) -> None:
         """Take w = 0 and u = 0, where the losses are finite: that is all that is looked at."""
@@ -61,6 +61,20 @@ class Incumbent(BestPair[FloatArray, Gap]):
         else:
             value, gap = value_and_gap_at_zero(self.problem.graph, self.problem.losses, w)
             self._take(w, value, Against(u), gap)
+
+    def _negligible(self, w: FloatArray, enough: float) -> bool:
+        """Take w and no flow where the bounds of the losses themselves are enough.
+
+        Objectives as small as the gap that is asked for are; repairs may take a thousand times as
+        long, and in vain.
+        """
+        if not (enough > 0.0 and 0.0 <= (value := self._value(w)) <= enough):
+            return False
+        gap = self._loose_gap(w)
+        if not gap.total <= enough:
+            return False
+        self._offer(w, value, Against(self._nothing()[1]), gap, False)
+        return self.rel_gap <= enough
 
     def update_shortly(self, w: FloatArray, u: FloatArray) -> None:
         """Take w and a share of u that the losses take without a repair, if there is one."""
