@@ -36,13 +36,16 @@ def short_gap(
         The deadline has passed, see `gtvcvx._deadline`.
     """
     terms = GapTerms(graph, losses, penalty, capacities)
-    u = terms.scale(u) * u
+    scale = terms.scale(u)
     look()
-    found = losses.short_gap(w, -(graph.divergence @ u))
+    s = graph.divergence @ u
+    s *= -scale
+    found = losses.short_gap(w, s)
     if found is None:
         return None
     share, node, leaks = found
-    u *= share
+    del s  # as large as w
+    u = (scale * share) * u
     look()
     gap = terms.gap_of_edges(w, u)
     # Leaks are roundings: beside solutions that are far larger than w, too, they cost nothing.

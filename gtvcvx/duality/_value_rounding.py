@@ -8,22 +8,20 @@ residuals are sums in twice the precision, next to nothing is left of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
-from gtvcvx._deadline import look
 from gtvcvx._norms import EPS
+from gtvcvx._pieces import rows_at_once
 from gtvcvx.losses.batched._doubt import uncertain
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, WEIGHT, Term
 
 # A value and a gap each lose half a unit in the last place for each product of a row; of more than
 # so many, whose roundings cancel in part, no more. A difference of two doubles loses nothing.
 MOST_ULPS = 4.0
-# Columns of rows between two looks at the clock.
-COLUMNS_A_LOOK = 256
 #: Rows of slopes at most 2 sqrt(f) where their value is f.
 ROOTED = frozenset({"squared", "huber", "pseudohuber"})
 #: The largest slope of other rows, where that is known whatever the point.
@@ -88,27 +86,33 @@ class ValueRounding:
         return total
 
     def _add_rows(self, kind: str, term: Term) -> None:
-        node, x = term["node"], np.abs(term["X"])
-        n, d = self._shape
+        node, X = term["node"], term["X"]
+        (n, d), width = self._shape, X.shape[1]
         given = term.get(WEIGHT)
         c: FloatArray = 1.0 / np.bincount(node, minlength=n)[node] if given is None else given
         if kind in ROOTED:
-            self._squares.append(np.sqrt(_sums(node, c[:, None] * x**2, n)))
+            self._squares.append(
+                np.sqrt(_of_nodes(node, lambda r: c[r, None] * X[r] ** 2, n, width))
+            )
         elif kind == "poisson":
             precise = self._precise[node]
             if precise.any():
                 rows = {"X": term["X"], "y": term["y"], "c": c, "node": node}
                 self._rates.append({name: each[precise] for name, each in rows.items()})
-            most = np.zeros((n, d))
-            np.maximum.at(most, node, x)
-            self._counts.append((most, _sums(node, (c * term["y"])[:, None] * x, n)))
+            most = _of_nodes(node, lambda r: np.abs(X[r]), n, width, np.maximum)
+            counts = c * term["y"]
+            counted = _of_nodes(node, lambda r: counts[r, None] * np.abs(X[r]), n, width)
+            self._counts.append((most, counted))
         elif kind == MULTINOMIAL:  # slopes are differences of chances
-            mean = np.repeat(_sums(node, c[:, None] * x, n), d // x.shape[1], axis=1)
-            self._steep.append(mean)
+            mean = _of_nodes(node, lambda r: c[r, None] * np.abs(X[r]), n, width)
+            self._steep.append(np.repeat(mean, d // width, axis=1))
         else:
             if kind == "logistic":  # far on the right side slopes fall sooner than residuals grow
                 self._odds += float(np.sum(c[self._precise[node]]))
-            self._steep.append(_sums(node, STEEPEST[kind] * c[:, None] * x, n))
+            steepest = STEEPEST[kind] * c
+            self._steep.append(
+                _of_nodes(node, lambda r: steepest[r, None] * np.abs(X[r]), n, width)
+            )
 
 
 def _of_rates(rows: Term, w: FloatArray) -> float:
@@ -124,12 +128,19 @@ def _products(x: FloatArray, size: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", x, size))
 
 
-def _sums(node: IntArray, values: FloatArray, n: int) -> FloatArray:
-    """Return the sums of the values (N,) or (N, d) of each node."""
-    columns = values.reshape(len(node), -1).T
-    found = np.empty((n, len(columns)))
-    for j, column in enumerate(columns):
-        if j % COLUMNS_A_LOOK == 0:
-            look()
-        found[:, j] = np.bincount(node, column, minlength=n)
-    return found.reshape((n, *values.shape[1:]))
+def _of_nodes(
+    node: IntArray,
+    of_rows: Callable[[IntArray], FloatArray],
+    n: int,
+    width: int,
+    joined: np.ufunc = np.add,
+) -> FloatArray:
+    """Return what rows (N,) of each node say together, (n, width), of what they say in pieces."""
+    order, out = np.argsort(node, kind="stable"), np.zeros((n, width))
+    for piece in rows_at_once(len(node), width):
+        rows = order[piece]
+        owner = node[rows]
+        first = np.flatnonzero(np.concatenate([[True], owner[1:] != owner[:-1]]))
+        at = owner[first]
+        out[at] = joined(out[at], joined.reduceat(of_rows(rows), first, axis=0))
+    return out

@@ -42,7 +42,7 @@ def _found(problem: GTVProblem) -> FloatArray | None:
     terms = losses.plain
     if not terms or any(term["kind"] not in ROW_KINDS for term in terms):
         return None
-    X = np.concatenate([term["X"] for term in terms])
+    X = terms[0]["X"] if len(terms) == 1 else np.concatenate([term["X"] for term in terms])
     node = np.concatenate([term["node"] for term in terms])
     rows = np.bincount(components[node])
     if rows.max() > d or len(X) ** 2 > MOST * graph.n_edges:

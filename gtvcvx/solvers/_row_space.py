@@ -49,7 +49,6 @@ class Block(NamedTuple):
 
     coordinates: IntArray  # (k,), increasing
     basis: FloatArray  # (r, k), orthonormal rows
-    reduced: FloatArray  # (N, r), what the vectors are in it
 
 
 class RowSpace:
@@ -63,11 +62,14 @@ class RowSpace:
 
     def __init__(self, problem: GTVProblem, vectors: FloatArray, groups: list[IntArray]) -> None:
         before = now()
-        self._dim, self._blocks = problem.dim, [_block(vectors, group) for group in groups]
+        made = [_block(vectors, group) for group in groups]
+        self._dim, self._blocks = problem.dim, [block for block, _ in made]
+        self._rows = len(vectors) * len(groups)
         self._seconds = now() - before
         sizes = [len(block.basis) for block in self._blocks]
         self._ends = np.cumsum([0, *sizes])
-        reduced = np.concatenate([block.reduced for block in self._blocks], axis=1)
+        reduced = np.concatenate([vectors for _, vectors in made], axis=1)
+        del made
         terms, first = [], 0
         for term in problem.losses.plain:
             if term["kind"] == "ridge":
@@ -130,8 +132,7 @@ class RowSpace:
 
     def reserve(self, n: int) -> float:
         """Return in how many seconds parameters of n nodes lead back, by what the basis took."""
-        rows = sum(len(block.reduced) for block in self._blocks)
-        return self._seconds * min(n / max(rows, 1), 1.0)
+        return self._seconds * min(n / max(self._rows, 1), 1.0)
 
     def watching(self, callback: SolveCallback | None) -> SolveCallback | None:
         """Return a callback for the reduced problem that shows the given one the whole."""
@@ -218,7 +219,9 @@ def _vectors(problem: GTVProblem) -> tuple[FloatArray, list[IntArray]] | None:
         return None
     d = problem.dim
     groups = _groups([_ridges(term, d) for term in terms if term["kind"] == "ridge"], d)
-    return None if groups is None or not found else (np.concatenate(found), groups)
+    if groups is None or not found:
+        return None
+    return found[0] if len(found) == 1 else np.concatenate(found), groups
 
 
 def _ridges(term: Term, d: int) -> FloatArray:
@@ -239,6 +242,7 @@ def _groups(ridges: list[FloatArray], d: int) -> list[IntArray] | None:
     return None if len(left) else groups
 
 
-def _block(vectors: FloatArray, coordinates: IntArray) -> Block:
+def _block(vectors: FloatArray, coordinates: IntArray) -> tuple[Block, FloatArray]:
+    """Return a basis, and what the vectors (N, d) are in it, (N, r)."""
     basis, triangle = householder(np.asfortranarray(vectors[:, coordinates].T))
-    return Block(coordinates, np.ascontiguousarray(basis.T), triangle.T)
+    return Block(coordinates, np.ascontiguousarray(basis.T)), triangle.T

@@ -206,7 +206,7 @@ def test_a_gap_computes_the_losses_once_and_their_data_are_made_once(monkeypatch
         return gtv.GTVProblem(gtv.generators.chain(5, 1.0), losses.completed(10), "l2", 0.1)
 
     calls = []
-    value, terms = gtv.StackedLoss.value, gtv.StackedLoss.terms
+    value, merged = gtv.StackedLoss.value, gtv.StackedLoss._merged
     first = problem()
     w, u = np.ones((10, 2)), np.ones((first.graph.n_edges, 2))
     with monkeypatch.context() as patch:
@@ -215,7 +215,7 @@ def test_a_gap_computes_the_losses_once_and_their_data_are_made_once(monkeypatch
     assert len(calls) == 1
     calls.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(gtv.StackedLoss, "terms", lambda *a: calls.append(a) or terms(*a))
+        patch.setattr(gtv.StackedLoss, "_merged", lambda *a: calls.append(a) or merged(*a))
         assert problem().solve(rtol=1e-6, verbose=False).status == "optimal"
     assert len(calls) == 1
 

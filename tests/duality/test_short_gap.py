@@ -8,6 +8,7 @@ from gtvcvx._deadline import Expired, now, until
 from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.duality._cheap_gaps import short_gap
 from gtvcvx.losses import stacked_from_terms
+from gtvcvx.losses.batched.composite import _parts
 from gtvcvx.losses.batched.composite._batch import BatchedComposite
 from gtvcvx.solvers.driver import Options, Run, _incumbent, _run
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
@@ -159,3 +160,17 @@ def test_a_share_and_a_repair_have_one_moment_together(monkeypatch):
     run.consider(np.zeros((N, D)), np.zeros((N, D)))
     assert len(ends) == 2
     assert ends[0] == ends[1] <= now() + _run.GRACE_SECONDS
+
+
+@pytest.mark.parametrize("kind", ["squared", "hinge"])
+def test_nodes_in_pieces_have_the_same_gap(kind, monkeypatch):
+    p = problem_of(kind)
+    best = p.solve(rtol=1e-8)
+    arguments = p.graph, p.losses, p.penalty, p.capacities, best.w, best.u
+    gap, flow = short_gap(*arguments)
+    monkeypatch.setattr(_parts, "PIECE", 2 * (M * D + 1))
+    assert len(list(p.losses.parts[0][1]._parts.in_pieces())) == N // 2
+    again, same = short_gap(*arguments)
+    np.testing.assert_allclose(again.node, gap.node, rtol=1e-12)
+    assert again.total == pytest.approx(gap.total, rel=1e-12)
+    np.testing.assert_array_equal(same, flow)

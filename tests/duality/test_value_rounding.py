@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx import _pieces
+from gtvcvx._norms import EPS
+from gtvcvx.duality._value_rounding import ValueRounding
 
 KINDS = {
     "squared": (gtv.SquaredLoss.stack, lambda r: r * r),
@@ -64,3 +67,22 @@ def test_a_bound_of_data_far_from_zero_is_below_the_optimum():
         least = sum(Fraction(max(row)) - Fraction(min(row)) for row in y.tolist()) / 3
         assert Fraction(problem.solve(rtol=1e-6).dual_value) <= least
         assert Fraction(problem.lower_bound(np.zeros((0, 1)))[0]) <= least
+
+
+@pytest.mark.parametrize("kind", ["squared", "poisson", "absolute"])
+def test_rows_in_pieces_and_in_any_order_lose_as_much(kind, monkeypatch):
+    rng = np.random.default_rng(2)
+    node = np.repeat(np.arange(5), [1, 7, 0, 3, 2])
+    X, y, w = rng.standard_normal((13, 4)), rng.random(13), rng.standard_normal((5, 4))
+    term = {"kind": kind, "node": node, "X": X, "y": y}
+    whole = ValueRounding([term], 5, 4).at(w, np.ones(5))
+    monkeypatch.setattr(_pieces, "PIECE", 8)
+    order = rng.permutation(13)
+    mixed = {"kind": kind, "node": node[order], "X": X[order], "y": y[order]}
+    for rows in (term, mixed):
+        assert ValueRounding([rows], 5, 4).at(w, np.ones(5)) == pytest.approx(whole, rel=1e-12)
+    # By hand: sums over rows of what each loses.
+    size, c = np.abs(X), 1.0 / np.bincount(node)[node]
+    if kind == "absolute":
+        lost = np.sum(c * np.sum(size * np.abs(w)[node], axis=1))
+        assert whole == pytest.approx(4.0 * EPS * lost, rel=1e-12)

@@ -344,4 +344,7 @@ class BatchedLoss(ABC):
 
     @abstractmethod
     def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
-        """Plain data, as `GTVProblem.to_data` gives them, of these losses at the nodes (k,)."""
+        """Plain data, as `GTVProblem.to_data` gives them, of these losses at the nodes (k,).
+
+        Arrays may be those of the batch: they are not written into.
+        """

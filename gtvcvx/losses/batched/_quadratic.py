@@ -41,7 +41,7 @@ class BatchedQuadratic(BatchedSquared):
 
     def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
         """Return the terms that the losses were made of."""
-        return [selected(term, np.asarray(nodes)) for term in self._terms]
+        return [selected(term, np.asarray(nodes), copied=False) for term in self._terms]
 
 
 def _rows(term: Term, dim: int) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:

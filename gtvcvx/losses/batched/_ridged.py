@@ -193,7 +193,7 @@ class BatchedRidged(BatchedLoss):
 
     def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
         """Return the terms that the losses were made of."""
-        return [selected(term, np.asarray(nodes)) for term in self._terms]
+        return [selected(term, np.asarray(nodes), copied=False) for term in self._terms]
 
 
 def ridged(terms: Sequence[Term], n_nodes: int, dim: int) -> BoolArray:

@@ -106,6 +106,10 @@ class StackedLoss:
         parts = [*self.parts, (rest, BatchedZero(len(rest), self.dim))]
         return StackedLoss(parts, self.dim, n_nodes)
 
+    def _at(self, nodes: IntArray, n_nodes: int) -> IntArray | slice:
+        """Return how rows of some nodes are chosen; those of all need not be copied."""
+        return slice(None) if self._is_all(n_nodes) else nodes
+
     def _collect(
         self, shape: tuple[int, ...], of: Callable[[BatchedLoss, IntArray | slice], FloatArray]
     ) -> FloatArray:
@@ -300,14 +304,16 @@ class StackedLoss:
         share, gaps, leaks, multipliers = 1.0, np.zeros(len(w)), 0.0, list[FloatArray]()
         for nodes, batch in self.parts:
             look()
-            shares, a = batch.shortest(w[nodes], s[nodes])
+            at = self._at(nodes, len(w))
+            shares, a = batch.shortest(w[at], s[at])
             share = min(share, float(shares.min(initial=1.0)))
             multipliers.append(a)
         if not share > 0.0 or len(self.nodes_with_loss) < len(w):
             return None
         for (nodes, batch), a in zip(self.parts, multipliers, strict=True):
             look()
-            gaps[nodes], leak = batch.short_gap(w[nodes], s[nodes], share, a)
+            at = self._at(nodes, len(w))
+            gaps[nodes], leak = batch.short_gap(w[at], s[at], share, a)
             leaks += leak
         return share, gaps, leaks
 
@@ -343,14 +349,16 @@ class StackedLoss:
 
     def terms(self) -> list[dict[str, Any]]:
         """Plain data of all losses, see `GTVProblem.to_data`."""
-        return merged(
-            [term for nodes, batch in self.parts for term in batch.terms(nodes)], self.dim
-        )
+        return [_copied(term) for term in self._merged()]
+
+    def _merged(self) -> list[dict[str, Any]]:
+        terms = [term for nodes, batch in self.parts for term in batch.terms(nodes)]
+        return merged(terms, self.dim)
 
     @cached_property
     def plain(self) -> list[dict[str, Any]]:
         """What `terms` returns, made once, for whoever writes into none of its arrays."""
-        return self.terms()
+        return self._merged()
 
     def __repr__(self) -> str:
         n_losses = len(self.nodes_with_loss)
@@ -430,6 +438,10 @@ def _named_once(parts: Sequence[tuple[IntArray, BatchedLoss]]) -> IntArray:
     if twice.size:
         raise ValueError(f"losses: node {int(twice[0])} has two losses")
     return named
+
+
+def _copied(term: Term) -> Term:
+    return {key: value if isinstance(value, str) else value.copy() for key, value in term.items()}
 
 
 def _summands(terms: list[Term], both: BoolArray) -> list[Term]:

@@ -253,10 +253,14 @@ def terms_by_node(terms: Sequence[Term], n_nodes: int) -> list[list[Term]]:
     return out
 
 
-def selected(term: Term, place: IntArray) -> Term:
-    """Return what a term says of some nodes, renumbered: place (n,), -1 for the others."""
+def selected(term: Term, place: IntArray, copied: bool = True) -> Term:
+    """Return what a term says of some nodes, renumbered: place (n,), -1 for the others.
+
+    Where it says something of no others, arrays may be those of the term, unless they are copied.
+    """
     node = place[term["node"]]
-    kept = node >= 0
+    there = node >= 0
+    kept: BoolArray | slice = there if copied or not there.all() else slice(None)
     fields = {name: term[name][kept] for name in fields_of(term)}
     return _sorted({"kind": term["kind"], "node": node[kept], **fields})
 

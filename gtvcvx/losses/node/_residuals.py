@@ -44,7 +44,7 @@ class Centred(NamedTuple):
         out["y"][counts] = 0.0
         return Centred(out, np.where(counts, rows["y"], 0.0))
 
-    def at(self, chosen: IntArray) -> Centred:
+    def at(self, chosen: IntArray | slice) -> Centred:
         """Return some of the rows."""
         return Centred(self.rows[chosen], self.targets[chosen])
 

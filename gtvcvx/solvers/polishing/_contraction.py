@@ -21,7 +21,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from gtvcvx._arrays import BoolArray, FloatArray
-from gtvcvx.graph import connected_components
+from gtvcvx._norms import row_norm_inf
+from gtvcvx._pieces import rowwise
+from gtvcvx.graph import connected_components, differences
 from gtvcvx.losses import QuadraticForm, ScalarForm
 from gtvcvx.losses.batched._base import ThinForm
 from gtvcvx.losses.batched._thin import linear_of
@@ -171,12 +173,20 @@ def fused_edges(
     """Return for each block the edges (m,) over which w (n, d) and u (m, d) look fused."""
     out = []
     for block in blocks(problem):
-        spread = float(np.ptp(w[:, block], axis=0).max())
-        jumps = np.abs(problem.differences(w[:, block])).max(axis=1)
-        slack = problem.capacities - problem.penalty.dual_norm(u[:, block])
+        jumps, loads = _jumps_and_loads(problem, w, u, block)
+        spread, slack = float(np.ptp(w[:, block], axis=0).max()), problem.capacities - loads
         free = slack > settings.fused_slack * problem.capacities
         out.append(free & (jumps <= settings.fused_jump * spread))
     return out
+
+
+def _jumps_and_loads(
+    problem: GTVProblem, w: FloatArray, u: FloatArray, block: list[int]
+) -> tuple[FloatArray, FloatArray]:
+    """Return the largest jumps over edges (m,), and dual norms of flows (m,), of a block."""
+    edges, x, shape = problem.graph.edges, w[:, block], (len(u), len(block))
+    jumps = rowwise(lambda at: row_norm_inf(differences(edges[at], x)), *shape)
+    return jumps, rowwise(lambda at: problem.penalty.dual_norm(u[at][:, block]), *shape)
 
 
 class Contracted:

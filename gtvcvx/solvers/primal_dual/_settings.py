@@ -30,7 +30,7 @@ class PrimalDualSettings:
         least this share of the step one sample before: then the weight is far off, and an epoch
         ends without waiting for its rules. With 30,000 nodes 1,700 of 2,600 iterations went by so.
     origin_size, origin_kept : int
-        With more flow variables than that, 128 megabytes, some edges and nodes tell how far all
+        With more flow variables than that, 64 megabytes, some edges and nodes tell how far all
         have moved in an epoch, and no copy is kept of the others: as many as have about so many
         variables, 32 megabytes.
     averaged_size : int
@@ -47,7 +47,7 @@ class PrimalDualSettings:
     largest_change: float = 10.0
     tilted: float = 4.0
     steady: float = 0.98
-    origin_size: int = 2**24
+    origin_size: int = 2**23
     origin_kept: int = 2**22
     averaged_size: int = 2**25
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._pieces import rows_at_once
 from gtvcvx.compiled import dims_of
 from gtvcvx.compiled._edges import EdgeStep, edge_room
 from gtvcvx.compiled._one_pass import (
@@ -87,6 +88,8 @@ class State:
         self.sum = (np.zeros_like(self.x), np.zeros_like(self.y)) if averaged else None
         self._samples = 0
         self._every = settings.strides(self.x.size, self.y.size)
+        nodes, edges = self._every
+        self._origin = np.zeros_like(self.x[::nodes]), np.zeros_like(self.y[::edges])
         # Minimizers may take longer than many iterations.
         minimizer = problem.losses.minimizer(n) if len(isolated) else self.x
         self._minimizer = np.concatenate([minimizer[isolated], np.zeros((len(ghosts), d))])
@@ -183,7 +186,8 @@ class State:
     def begin_epoch(self) -> None:
         """Remember where it begins, and take averages from here on."""
         nodes, edges = self._every
-        self._origin = self.x[::nodes].copy(), self.y[::edges].copy()
+        for kept, current in zip(self._origin, (self.x[::nodes], self.y[::edges]), strict=True):
+            kept[:] = current
         for total in self.sum or ():
             total.fill(0.0)
         self._samples = 0
@@ -217,12 +221,13 @@ class State:
     def travelled(self) -> Travelled:
         """Return how far point and flow have moved in this epoch, in the metric of weight one."""
         (x, y), (nodes, edges) = self._origin, self._every
-        of_nodes = self._degrees[::nodes, None] * (self.x[::nodes] - x) ** 2
-        of_edges = (self.y[::edges] - y) ** 2
-        of_edges[(self._shared // edges)[self._shared % edges == 0]] = 0.0
-        axis = None if self.coordinates is None else 0
-        primal, dual = nodes * np.sum(of_nodes, axis=axis), 2.0 * edges * np.sum(of_edges, axis)
-        return Travelled(np.asarray(primal), np.asarray(dual))
+        counted = np.full(len(y), 2.0 * edges)
+        counted[(self._shared // edges)[self._shared % edges == 0]] = 0.0
+        primal = _squares(self.x[::nodes], x, nodes * self._degrees[::nodes])
+        dual = _squares(self.y[::edges], y, counted)
+        if self.coordinates is None:
+            return Travelled(np.asarray(np.sum(primal)), np.asarray(np.sum(dual)))
+        return Travelled(primal, dual)
 
     def advance(self, n_iter: int) -> tuple[float, float]:
         """Do n_iter iterations; return squares of what the last one moved of x and of y."""
@@ -311,7 +316,18 @@ class State:
     def _proximal(self) -> FloatArray:
         """Proximal points (n, d) of the node pass."""
         d = len(self._dims)
-        v = self.x - self._tau[:, None] * self._nodes[0, :, d:]
+        v = self._tau[:, None] * self._nodes[0, :, d:]
+        np.subtract(self.x, v, out=v)
         prox = self._problem.losses.prox(v, self._tau)
         prox[self._still] = self._resting
         return prox
+
+
+def _squares(rows: FloatArray, before: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the sums (d,) of the squares of what rows (k, d) have moved, times weights (k,)."""
+    total = np.zeros(rows.shape[1])
+    for at in rows_at_once(*rows.shape):
+        moved = rows[at] - before[at]
+        moved *= moved
+        total += np.einsum("k,kj->j", weights[at], moved)
+    return total

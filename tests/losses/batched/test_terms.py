@@ -138,3 +138,12 @@ class TestTerms:
             assert (np.diff(term["node"]) >= 0).all()
         again = stacked_from_terms(moved.terms(), p.dim).completed(6)
         np.testing.assert_allclose(again.value(w), moved.value(w))
+
+
+def test_plain_data_are_the_arrays_of_the_losses_and_terms_are_copies():
+    X, y = np.random.default_rng(0).standard_normal((3, 2, 4)), np.ones((3, 2))
+    losses = gtv.LassoLoss.stack(X, y, kappa=0.1)
+    own = losses.parts[0][1]._parts.X
+    assert not np.shares_memory(own, X)
+    assert np.shares_memory(losses.plain[0]["X"], own)
+    assert not np.shares_memory(losses.terms()[0]["X"], own)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx import _pieces
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
 from gtvcvx.solvers.primal_dual._settings import DEFAULTS
 
@@ -54,3 +55,26 @@ def test_a_better_average_is_taken():
     step = np.abs(method.u - average).max()
     assert 0.0 < step < 0.5 * np.abs(average).max()
     assert method.state.sum[1] is not method.state.y
+
+
+def test_origins_of_epochs_are_written_where_the_last_ones_were():
+    state = PrimalDual(problem_of()).state
+    kept = state._origin
+    state.y[:] = 2.0
+    state.begin_epoch()
+    assert state._origin[0] is kept[0]
+    assert state._origin[1] is kept[1]
+    np.testing.assert_array_equal(kept[1], state.y)
+
+
+def test_how_far_they_have_moved_is_told_in_pieces(monkeypatch):
+    state = PrimalDual(problem_of(), settings=replace(DEFAULTS, origin_size=0)).state
+    state.begin_epoch()
+    rng, degrees = np.random.default_rng(0), state._degrees
+    x, y = rng.standard_normal(state.x.shape), rng.standard_normal(state.y.shape)
+    state.x += x
+    state.y += y
+    monkeypatch.setattr(_pieces, "PIECE", 16)
+    found = state.travelled()
+    assert np.sum(found.primal) == pytest.approx(np.sum(degrees[:, None] * x**2))
+    assert np.sum(found.dual) == pytest.approx(2.0 * np.sum(y**2))

@@ -289,13 +289,14 @@ class BatchedComposite(BatchedLoss):
         And the multipliers (N,) of the rows.
         """
         parts, a = self._parts, self._cheap_multipliers(w, s)
+        share = np.empty(len(s))
         look()
-        rest = s - weighted(parts.indptr, a, parts.X)
-        low, high = parts.intervals
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(rest > high, high / rest, np.where(rest < low, low / rest, 1.0))
-        # A little less: what is scaled is rounded.
-        share = (1.0 - 4.0 * EPS) * np.clip(share, 0.0, 1.0).min(axis=1, initial=1.0)
+        for at, rows, some in parts.in_pieces():
+            rest, (low, high) = s[at] - weighted(some.indptr, a[rows], some.X), some.intervals
+            with np.errstate(divide="ignore", invalid="ignore"):
+                own = np.where(rest > high, high / rest, np.where(rest < low, low / rest, 1.0))
+            # A little less: what is scaled is rounded.
+            share[at] = (1.0 - 4.0 * EPS) * np.clip(own, 0.0, 1.0).min(axis=1, initial=1.0)
         return np.where(np.isnan(parts.totals), share, 0.0), a
 
     def short_gap(
@@ -303,11 +304,15 @@ class BatchedComposite(BatchedLoss):
     ) -> tuple[FloatArray, float]:
         """Return the gaps of these multipliers, as they are."""
         parts, a = self._parts, share * a
-        t = np.clip(share * s - weighted(parts.indptr, a, parts.X), *parts.intervals)
-        look()
-        w = np.ascontiguousarray(w)
-        gap = compiled.gaps(parts.X, parts.centred, parts.indptr, parts.coordinates, w, a, t)
-        return gap, float(np.sum(doubts(parts, s, a, t)))
+        gap, doubtful = np.empty(len(s)), 0.0
+        for at, rows, some in parts.in_pieces():
+            own = a[rows]
+            t = np.clip(share * s[at] - weighted(some.indptr, own, some.X), *some.intervals)
+            here = np.ascontiguousarray(w[at])
+            terms = some.X, some.centred, some.indptr, some.coordinates
+            gap[at] = compiled.gaps(*terms, here, own, t)
+            doubtful += float(np.sum(doubts(some, s[at], own, t)))
+        return gap, doubtful
 
     def loose_gap(self, w: FloatArray) -> FloatArray:
         """Add up what the rows and coordinates are above their own least values."""
@@ -381,4 +386,4 @@ class BatchedComposite(BatchedLoss):
 
     def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
         """Return the terms that the losses were made of."""
-        return [selected(term, np.asarray(nodes)) for term in self._terms]
+        return [selected(term, np.asarray(nodes), copied=False) for term in self._terms]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray, Records
+from gtvcvx._deadline import pieces
 from gtvcvx._lazy import sp
 from gtvcvx.losses.batched._terms import ROW_KINDS, WEIGHT, Term, coefficients, row_counts
 from gtvcvx.losses.node._problem import COORDINATE
@@ -48,7 +49,7 @@ class Parts(NamedTuple):
         tables = [t for t in terms if t["kind"] in ROW_KINDS]
         owner = np.concatenate([t["node"] for t in tables] or [np.empty(0, np.int64)])
         order = np.argsort(owner, kind="stable")
-        X = np.concatenate([t["X"] for t in tables] or [np.empty((0, dim))])
+        X = _in_order([t["X"] for t in tables] or [np.empty((0, dim))], owner, order)
         rows = np.concatenate([records_of(t) for t in tables] or [np.empty(0, ROW)])
         indptr = np.concatenate([[0], np.cumsum(row_counts(owner, n_nodes))])
         coordinates = np.zeros((n_nodes, dim), COORDINATE)
@@ -79,7 +80,7 @@ class Parts(NamedTuple):
         lower[summed] = np.maximum(lower[summed], 0.0)
         rows = rows[order]
         parts = Parts(
-            np.ascontiguousarray(X[order]),
+            X,
             rows,
             Centred.of(rows),
             indptr,
@@ -124,6 +125,21 @@ class Parts(NamedTuple):
         low = np.where(curved | np.isfinite(c["lower"]), -np.inf, -c["kappa"])
         high = np.where(curved | np.isfinite(c["upper"]), np.inf, c["kappa"])
         return low, high
+
+    def in_pieces(self) -> Iterator[tuple[slice, slice, Parts]]:
+        """Go through nodes, looking at the clock: some, their rows, and these parts there."""
+        for nodes in pieces(len(self.totals), self.nodes_a_look):
+            ends = self.indptr[nodes.start : nodes.stop + 1]
+            rows = slice(int(ends[0]), int(ends[-1]))
+            some = self._replace(
+                X=self.X[rows],
+                rows=self.rows[rows],
+                centred=self.centred.at(rows),
+                indptr=ends - ends[0],
+                coordinates=self.coordinates[nodes],
+                totals=self.totals[nodes],
+            )
+            yield nodes, rows, some
 
     @property
     def owner(self) -> IntArray:
@@ -196,6 +212,12 @@ class Parts(NamedTuple):
             out[node] += weight * np.sum((w[node] - a) ** 2, axis=1)
         inside = ((c["lower"] <= w) & (w <= c["upper"])).all(axis=1)
         return np.where(inside & self.sums_right(w), out, np.inf)
+
+
+def _in_order(tables: list[FloatArray], owner: IntArray, order: IntArray) -> FloatArray:
+    """Return the rows of all tables (N, d) in the order of their nodes; copied where they must."""
+    X = tables[0] if len(tables) == 1 else np.concatenate(tables)
+    return np.ascontiguousarray(X if np.all(owner[1:] >= owner[:-1]) else X[order])
 
 
 def records_of(term: Term) -> Records:

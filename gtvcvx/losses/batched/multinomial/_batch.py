@@ -280,7 +280,7 @@ class BatchedMultinomial(BatchedLoss):
 
     def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
         """Return the terms that the losses were made of."""
-        return [selected(term, np.asarray(nodes)) for term in self._terms]
+        return [selected(term, np.asarray(nodes), copied=False) for term in self._terms]
 
 
 def _half_squares(t: FloatArray, mu: FloatArray) -> FloatArray:
