@@ -96,6 +96,6 @@ def test_no_flow_is_repaired_where_the_losses_bounds_are_enough(monkeypatch):
     incumbent, w, u = Incumbent(problem), np.zeros((6, 3)), np.full((5, 3), 0.01)
     incumbent.update(w, u, enough=1e-6)
     assert 0.0 < incumbent.gap <= 1e-6
-    assert incumbent.dual_value >= 0.0
+    assert incumbent.dual_value >= -1e-20
     with pytest.raises(AssertionError, match="repaired"):
         Incumbent(problem).update(w, u, enough=1e-12)
