@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._callbacks import Progress
+from gtvcvx._deadline import Unaffordable
 from gtvcvx._norms import EPS
 from gtvcvx.duality._cheap_gaps import loose_gap, short_gap, value_and_gap_at_zero
 from gtvcvx.duality._terms import Gap, slack
@@ -50,8 +51,12 @@ class Incumbent(BestPair[FloatArray, Gap]):
         """Do what `BestPair.update` does, but for a pair that has overflowed."""
         if not (np.isfinite(w).all() and np.isfinite(u).all()):
             self._begun()
-        elif keep_last or not self._negligible(self._feasible(w), enough):
-            super().update(w, u, keep_last, a, enough, exact)
+        else:
+            try:
+                super().update(w, u, keep_last, a, enough, exact)
+            except Unaffordable:
+                if keep_last or not self._negligible(self._feasible(w), enough):
+                    raise
 
     def begin(self) -> None:
         """Take w = 0 and u = 0, where the losses are finite: that is all that is looked at."""
@@ -65,8 +70,7 @@ class Incumbent(BestPair[FloatArray, Gap]):
     def _negligible(self, w: FloatArray, enough: float) -> bool:
         """Take w and no flow where the bounds of the losses themselves are enough.
 
-        Objectives as small as the gap that is asked for are; repairs may take a thousand times as
-        long, and in vain.
+        They are for objectives as small as the gap that is asked for.
         """
         if not (enough > 0.0 and 0.0 <= (value := self._value(w)) <= enough):
             return False
