@@ -163,6 +163,9 @@ class Search:
         self._problem, self._solving, self._partition = problem, solving, partition
         self._least_lam = least_lam
         self._components = int(problem.graph.components.max()) + 1
+        # Shorter steps are not looked into for numbers that rise and fall within one: among several
+        # sizes each would be found for some accident, remainders of rings for clusters.
+        self._hidden = 1.0 / RATIO**0.5
         self.lams: list[float] = []
         self.solutions: list[Solution] = []
         self.partitions: list[IntArray] = []
@@ -175,6 +178,8 @@ class Search:
         if wanted.k is None:
             i, least = self.stable(wanted.sizes[0]), wanted.sizes[0]
             return self._one(least) if i is None else Choice(i, least)
+        if len(wanted.sizes) == 1:
+            self._hidden = BRIEF
         attempts = [(least, BRIEF) for least in wanted.sizes[:TRIED]]
         for least, finest in [*attempts, *((least, FINEST) for least in wanted.sizes)]:
             i = self.numbered(wanted.k, least, finest)
@@ -329,8 +334,8 @@ class Search:
     def _place_between(self, counts: list[Counts], k: int, least: int, finest: float) -> int | None:
         """Where to bisect for k clusters: where they are passed by, else where they may be.
 
-        Of those places it is the longest. If clusters are larger than a point their number may
-        rise and fall again on a step, from which both ends know nothing.
+        Of those places it is the longest, if it is not brief. If clusters are larger than a point
+        their number may rise and fall again on a step, from which both ends know nothing.
         """
         if not self._may_go_on:
             return None
@@ -344,7 +349,7 @@ class Search:
                 return i
             if least == 1:  # the number of clusters only grows
                 continue
-            if best is None or ratios[i] > ratios[best]:
+            if ratios[i] > self._hidden and (best is None or ratios[i] > ratios[best]):
                 most = most_between(self.partitions[i], self.partitions[i + 1], least)
                 best = i if most >= k else best
         return best
