@@ -32,6 +32,9 @@ FINEST = 1.001
 BRIEF = 1.1
 # ... but no smaller ones than a quarter, which would be outliers.
 TRIED = 3
+# Steps no longer than this are not looked into for numbers that rise and fall within one: among
+# several sizes each would be found for some accident, remainders of rings for clusters.
+LONG = 1.0 / RATIO**0.5
 # No search solves more often: this covers a range of 1e20 and ten bisections to the end.
 MOST_SOLVES = 120
 # Of a stable number of clusters at least this share of all points are in clusters; with less, data
@@ -163,9 +166,6 @@ class Search:
         self._problem, self._solving, self._partition = problem, solving, partition
         self._least_lam = least_lam
         self._components = int(problem.graph.components.max()) + 1
-        # Shorter steps are not looked into for numbers that rise and fall within one: among several
-        # sizes each would be found for some accident, remainders of rings for clusters.
-        self._hidden = 1.0 / RATIO**0.5
         self.lams: list[float] = []
         self.solutions: list[Solution] = []
         self.partitions: list[IntArray] = []
@@ -178,16 +178,15 @@ class Search:
         if wanted.k is None:
             i, least = self.stable(wanted.sizes[0]), wanted.sizes[0]
             return self._one(least) if i is None else Choice(i, least)
-        if len(wanted.sizes) == 1:
-            self._hidden = BRIEF
+        hidden = BRIEF if len(wanted.sizes) == 1 else LONG
         attempts = [(least, BRIEF) for least in wanted.sizes[:TRIED]]
         for least, finest in [*attempts, *((least, FINEST) for least in wanted.sizes)]:
-            i = self.numbered(wanted.k, least, finest)
+            i = self.numbered(wanted.k, least, finest, hidden)
             if i is not None:
                 return Choice(i, least)
         return Choice(*self.nearest(wanted.k, wanted.sizes))
 
-    def numbered(self, k: int, least: int, finest: float = FINEST) -> int | None:
+    def numbered(self, k: int, least: int, finest: float, hidden: float) -> int | None:
         """Position of a lambda with k clusters of at least ``least`` points, if there is one.
 
         More points are in clusters than not, or what is left of a structure would count as one.
@@ -203,7 +202,7 @@ class Search:
             ]
             if exact:
                 return exact[0]
-            place = self._place_between(counts, k, least, finest)
+            place = self._place_between(counts, k, least, finest, hidden)
             if place is None:
                 return None
             self._bisect(place)
@@ -331,11 +330,14 @@ class Search:
             same = np.array_equal(before, self.partitions[end])
             stride = min(2 * stride, LONGEST_STRIDE) if same else 1
 
-    def _place_between(self, counts: list[Counts], k: int, least: int, finest: float) -> int | None:
+    def _place_between(
+        self, counts: list[Counts], k: int, least: int, finest: float, hidden: float
+    ) -> int | None:
         """Where to bisect for k clusters: where they are passed by, else where they may be.
 
-        Of those places it is the longest, if it is not brief. If clusters are larger than a point
-        their number may rise and fall again on a step, from which both ends know nothing.
+        Of those places it is the longest, if its ratio is above `hidden`. If clusters are larger
+        than a point their number may rise and fall again on a step, of which both ends know
+        nothing.
         """
         if not self._may_go_on:
             return None
@@ -349,7 +351,7 @@ class Search:
                 return i
             if least == 1:  # the number of clusters only grows
                 continue
-            if ratios[i] > self._hidden and (best is None or ratios[i] > ratios[best]):
+            if ratios[i] > hidden and (best is None or ratios[i] > ratios[best]):
                 most = most_between(self.partitions[i], self.partitions[i + 1], least)
                 best = i if most >= k else best
         return best

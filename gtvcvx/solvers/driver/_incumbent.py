@@ -55,7 +55,7 @@ class Incumbent(BestPair[FloatArray, Gap]):
             try:
                 super().update(w, u, keep_last, a, enough, exact)
             except Unaffordable:
-                if keep_last or not self._negligible(self._feasible(w), enough):
+                if keep_last or not self._suffices_without_flow(self._feasible(w), enough):
                     raise
 
     def begin(self) -> None:
@@ -67,7 +67,7 @@ class Incumbent(BestPair[FloatArray, Gap]):
             value, gap = value_and_gap_at_zero(self.problem.graph, self.problem.losses, w)
             self._take(w, value, Against(u), gap)
 
-    def _negligible(self, w: FloatArray, enough: float) -> bool:
+    def _suffices_without_flow(self, w: FloatArray, enough: float) -> bool:
         """Take w and no flow where the bounds of the losses themselves are enough.
 
         They are for objectives as small as the gap that is asked for.

@@ -252,9 +252,13 @@ class Alternative:
         """What checks and models take whatever the size, in nanoseconds."""
         if self._modelled:
             return STALLING.models
-        quadratic = self._kinds <= {"squared", "point", "ridge", *CONSTRAINTS}
         constrained = not self._kinds.isdisjoint(CONSTRAINTS)
-        return STALLING.multipliers if quadratic and constrained else 0.0
+        return STALLING.multipliers if self._quadratic and constrained else 0.0
+
+    @property
+    def _quadratic(self) -> bool:
+        """Whether losses are quadratic functions, within constraints or without."""
+        return self._kinds <= {"squared", "point", "ridge", *CONSTRAINTS}
 
     @cached_property
     def _raw(self) -> bool:
@@ -267,8 +271,7 @@ class Alternative:
             return STALLING.fewest_linear
         if not self._kinds.isdisjoint(KINKED):
             return STALLING.fewest_kinked
-        quadratic = self._kinds <= {"squared", "point", "ridge", *CONSTRAINTS}
-        replaced = not quadratic and self._kinds.isdisjoint({*SMOOTH, MULTINOMIAL})
+        replaced = not self._quadratic and self._kinds.isdisjoint({*SMOOTH, MULTINOMIAL})
         if not (self._blockwise and replaced):
             return STALLING.fewest
         return STALLING.fewest_shrunk if "l1" in self._kinds else STALLING.fewest_modelled

@@ -53,7 +53,7 @@ class CoordinateSettings:
         much take as many iterations, a tenth up to a fifth more.
     kept : float
         That weight is more than 1 only as far as it times a typical curvature is at most this:
-        of 10 random problems with larger ones 4 took 6 to 75% more iterations, one less.
+        of 5 random problems with larger ones 4 took 10 to 75% more iterations, one less.
     widest : int
         In higher dimension that weight is 1: finding common parameters takes d^3 operations, 5 ms
         at d = 100.
