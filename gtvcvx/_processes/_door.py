@@ -80,6 +80,11 @@ class Door(Generic[V]):
             selector.register(self._listener, selectors.EVENT_READ)
             try:
                 self._admit(selector, set(wanted), inside, timeout, look)
+            except BaseException:
+                # Nobody else knows of those who have come in.
+                for visitor in inside.values():
+                    visitor.close()
+                raise
             finally:
                 for key in list(selector.get_map().values()):
                     if key.data is not None:

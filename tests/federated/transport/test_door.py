@@ -95,6 +95,17 @@ def test_a_process_that_dies_before_it_knocks_is_noticed_at_once() -> None:
     door.close()
 
 
+def test_who_has_come_in_is_let_go_if_another_does_not_come() -> None:
+    door, first = Door(), Child()
+    link = knock(door, hello(0, first.token))
+    children: dict[int, Any] = {0: first, 1: Child()}
+    with pytest.raises(ClientError, match="client 1: its process did not start in time"):
+        door.admit(children, 0.3)
+    assert closed(link)
+    link.close()
+    door.close()
+
+
 def test_the_door_is_on_this_machine_only() -> None:
     door = Door()
     assert door._door._listener.getsockname()[0] == "127.0.0.1"
