@@ -134,10 +134,11 @@ class ShardedIncumbent(BestPair[Rows, ShardedGap]):
 
     def _checked(
         self, w: Rows, u: Rows, as_it_is: bool, enough: float
-    ) -> tuple[Rows, float, ShardedGap, Rows]:
+    ) -> tuple[Rows, float, ShardedGap, Against[Rows]]:
         repaired = self.bounds.repaired(u, w)
         w, value = self._best_of(w, self._value(w), repaired.u, as_it_is)
-        return (w, value, *self.bounds.gap(w, u, repaired))
+        gap, flow = self.bounds.gap(w, u, repaired)
+        return w, value, gap, Against(flow)
 
     def _gap_against(self, w: Rows, against: Against[Rows], enough: float = 0.0) -> ShardedGap:
         return self.bounds.gap_of(w, against.u)

@@ -287,7 +287,14 @@ class DualBounds:
         return self._terms.values(self._base)
 
     def gap(self, w: FloatArray, u: FloatArray, near: Flow | None = None) -> tuple[Gap, FloatArray]:
-        """Repair u (m, d); return the gap of w (n, d) against it, and the flow that gives it.
+        """Repair u (m, d); return the gap of w (n, d) against it, and the flow that gives it."""
+        gap, flow = self.gap_and_flow(w, u, near)
+        return gap, flow.u
+
+    def gap_and_flow(
+        self, w: FloatArray, u: FloatArray, near: Flow | None = None
+    ) -> tuple[Gap, Flow]:
+        """Do the same; return the multipliers of the flow, too.
 
         Near is ``repaired(u, w)``, if it is there already.
         """
@@ -305,10 +312,10 @@ class DualBounds:
             # And so are its multipliers, if not those that were found for it.
             noise = self._terms.noise(w, np.zeros_like(u), near=False, values=values).total
             loose = dataclasses.replace(self._terms.loose_gap(w), rounding=noise)
-            found = loose, np.zeros_like(u)
+            found = loose, Flow(np.zeros_like(u), np.empty(0))
         return found
 
-    def _gap_near(self, w: FloatArray, flow: Flow, values: FloatArray) -> tuple[Gap, FloatArray]:
+    def _gap_near(self, w: FloatArray, flow: Flow, values: FloatArray) -> tuple[Gap, Flow]:
         """Return the gap of w (n, d) against a feasible flow, or the flow (m, d) made shorter.
 
         The losses have values (n,) at w.
@@ -322,15 +329,20 @@ class DualBounds:
             flow = flow.scaled(best_scale(lambda t: -terms.gap(w, flow.scaled(t)).total))
             known = Known(values, terms.unsure(flow.u))
             gap = terms.certain_gap(w, flow, reach, known=known)
-        return self._with_rounding(gap, w, flow, reach, known), flow.u
+        return self._with_rounding(gap, w, flow, reach, known), flow
 
-    def gap_of(self, w: FloatArray, u: FloatArray) -> Gap:
-        """Return the gap of w (n, d) against a flow u (m, d) that is feasible already."""
-        return self._gap_of(w, u, self._terms.values(w))
+    def gap_of(self, w: FloatArray, u: FloatArray, b: FloatArray | None = None) -> Gap:
+        """Return the gap of w (n, d) against a flow u (m, d) that is feasible already.
 
-    def _gap_of(self, w: FloatArray, u: FloatArray, values: FloatArray) -> Gap:
+        Multipliers b (Q,) of the generators that are known with it need not be sought.
+        """
+        return self._gap_of(w, u, self._terms.values(w), b)
+
+    def _gap_of(
+        self, w: FloatArray, u: FloatArray, values: FloatArray, b: FloatArray | None = None
+    ) -> Gap:
         reach, known = self._terms.reach(w), Known(values, self._terms.unsure(u))
-        flow = Flow(u, np.empty(0))
+        flow = Flow(u, np.empty(0) if b is None else b)
         gap = self._terms.certain_gap(w, flow, reach, known=known)
         return self._with_rounding(gap, w, flow, reach, known)
 

@@ -36,6 +36,7 @@ class Against(NamedTuple, Generic[Rows]):
 
     u: Rows  # (m, d)
     point: FeasiblePoint | None = None
+    b: Rows | None = None  # (Q,), multipliers of the losses' generators
 
 
 class BestPair(ABC, Generic[Rows, Parts]):
@@ -76,7 +77,7 @@ class BestPair(ABC, Generic[Rows, Parts]):
     @abstractmethod
     def _checked(
         self, w: Rows, u: Rows, as_it_is: bool, enough: float
-    ) -> tuple[Rows, float, Parts, Rows]:
+    ) -> tuple[Rows, float, Parts, Against[Rows]]:
         """Return w or what `_best_of` makes of it, its value, its gap and the repaired u.
 
         Where this relative gap is enough the repair may be as rough as that allows.
@@ -136,14 +137,14 @@ class BestPair(ABC, Generic[Rows, Parts]):
         w = self._feasible(w)
         if a is not None and self._corrected(w, u, a, keep_last, enough) and self.rel_gap <= enough:
             return
-        w, value, parts, flow = self._checked(w, u, keep_last or exact, enough)
+        w, value, parts, against = self._checked(w, u, keep_last or exact, enough)
         if not np.isfinite(parts.total):
             # Bounds of the losses themselves are finite where conjugates are lost to rounding.
-            parts, flow = self._loose_gap(w), self._nothing()[1]
+            parts, against = self._loose_gap(w), Against(self._nothing()[1])
         if not np.isfinite(value - parts.total):
             self._begun()  # some methods overflow where others do not
             return
-        self._offer(w, value, Against(flow), parts, keep_last, enough=enough * max(1.0, abs(value)))
+        self._offer(w, value, against, parts, keep_last, enough=enough * max(1.0, abs(value)))
 
     def _begun(self) -> None:
         """See to it that something is known: zero, where a method has nothing to offer."""

@@ -114,11 +114,12 @@ class Incumbent(BestPair[FloatArray, Gap]):
 
     def _checked(
         self, w: FloatArray, u: FloatArray, as_it_is: bool, enough: float
-    ) -> tuple[FloatArray, float, Gap, FloatArray]:
+    ) -> tuple[FloatArray, float, Gap, Against[FloatArray]]:
         bounds, value = self.problem.bounds, self._value(w)
         repaired = bounds.repaired(u, w, enough * max(1.0, abs(value)))
         w, value = self._best_of(w, value, repaired.u, as_it_is)
-        return (w, value, *bounds.gap(w, u, repaired))
+        gap, flow = bounds.gap_and_flow(w, u, repaired)
+        return w, value, gap, Against(flow.u, b=flow.b)
 
     def _corrected(
         self, w: FloatArray, u: FloatArray, a: FloatArray, keep_last: bool, enough: float
@@ -141,7 +142,8 @@ class Incumbent(BestPair[FloatArray, Gap]):
     def _gap_against(self, w: FloatArray, against: Against[FloatArray], enough: float = 0.0) -> Gap:
         bounds = self.problem.bounds
         if against.point is None:
-            return bounds.gap_of(w, against.u)
+            # Beside many coordinates the best multipliers are sought for longer than all else.
+            return bounds.gap_of(w, against.u, against.b if self.problem.dim > MANY else None)
         return bounds.gap_against(w, against.point, enough)
 
     def _loose_gap(self, w: FloatArray) -> Gap:

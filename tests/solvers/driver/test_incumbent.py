@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gtvcvx as gtv
+from gtvcvx.losses.batched.composite import _ascent
 from gtvcvx.solvers.driver._best_pair import BestPair
 from gtvcvx.solvers.driver._incumbent import Incumbent
 
@@ -77,3 +78,25 @@ def test_zero_costs_no_look_at_the_edges(problem, monkeypatch, lower):
     assert fast.gap == pytest.approx(full.gap, rel=1e-12)
     np.testing.assert_array_equal(fast.w, full.w)
     np.testing.assert_array_equal(fast.u, full.u)
+
+
+def test_beside_many_coordinates_multipliers_stay_with_their_flow(monkeypatch):
+    """The best ones for a better point take longer than all else, and prove hardly more."""
+    rng, n, d = np.random.default_rng(8), 20, 250
+    X, y = rng.standard_normal((n, 2, d)), rng.standard_normal((n, 2))
+    losses = [gtv.LassoLoss(X[i], y[i], 0.05) for i in range(n)]
+    problem = gtv.GTVProblem(gtv.generators.grid(4, 5), losses, "l2", 0.02)
+    found = problem.solve(rtol=1e-7)
+    best = Incumbent(problem)
+    best.update(1.1 * found.w, found.u)
+    bound = best.dual_value
+    assert bound == pytest.approx(found.value, rel=1e-2)
+
+    def sought(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(_ascent, "_maximize", sought)
+    best.update_point(found.w)
+    assert best.value == pytest.approx(found.value, rel=1e-9)
+    assert best.dual_value == pytest.approx(bound, rel=1e-9)
+    assert best.gap >= found.value - found.gap - bound
