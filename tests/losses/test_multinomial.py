@@ -256,5 +256,5 @@ def test_federated_algorithms_take_it():
     losses = gtv.MultinomialLogisticLoss.stack(X, y, ridge=0.1)
     problem = gtv.GTVProblem(graph, losses, "l2", 0.1)
     net = federated.Network.from_problem(problem)
-    run = federated.simulate(federated.PrimalDual(), net, rounds=150)
+    run = federated.simulate(federated.PrimalDual(), net, rounds=150, record_every=50)
     assert problem.value(run.w) == pytest.approx(problem.solve(rtol=1e-7).value, rel=1e-3)
