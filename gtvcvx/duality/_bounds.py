@@ -402,6 +402,6 @@ class DualBounds:
         return 2.0 * float(np.sum(missing * reach)) + noise
 
 
-def _total(found: tuple[Gap, FloatArray]) -> float:
+def _total(found: tuple[Gap, Flow]) -> float:
     total = found[0].total
     return total if np.isfinite(total) else np.inf
