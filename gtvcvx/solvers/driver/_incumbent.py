@@ -48,7 +48,10 @@ class Incumbent(BestPair[FloatArray, Gap]):
         enough: float = 0.0,
         exact: bool = False,
     ) -> None:
-        """Do what `BestPair.update` does, but for a pair that has overflowed."""
+        """Do what `BestPair.update` does, but for pairs that have overflowed.
+
+        And where a repair is not afforded, if the losses' own bounds are enough.
+        """
         if not (np.isfinite(w).all() and np.isfinite(u).all()):
             self._begun()
         else:

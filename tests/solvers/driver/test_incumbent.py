@@ -100,3 +100,8 @@ def test_beside_many_coordinates_multipliers_stay_with_their_flow(monkeypatch):
     assert best.value == pytest.approx(found.value, rel=1e-9)
     assert best.dual_value == pytest.approx(bound, rel=1e-9)
     assert best.gap >= found.value - found.gap - bound
+    # Bounds, and no better ones than what is sought proves.
+    monkeypatch.undo()
+    sought_bound = found.value - problem.bounds.gap_of(found.w, best.u).total
+    assert best.dual_value <= sought_bound + 1e-9
+    assert sought_bound <= found.value
