@@ -7,6 +7,7 @@ same neighbours are eliminated together, in fronts: small dense matrices, whose 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,9 +15,12 @@ from scipy.sparse.linalg import spilu
 
 from gtvcvx._arrays import IntArray
 from gtvcvx._deadline import look
+from gtvcvx.block_cholesky._symbolic import arrange, eliminate, join
 
-# Columns and fronts that are worked off between two looks at the clock.
-A_LOOK = 2_000
+# Columns that are worked off between two looks at the clock.
+A_LOOK = 20_000
+# What columns have an effect on has room for so many entries an edge at first.
+ROOM = 8
 
 
 @dataclass(frozen=True)
@@ -39,59 +43,66 @@ class FrontPrices:
     entry: float = 1.0
     multiplication: float = 0.25
 
-    def price(self, pivots: int, size: int) -> float:
-        """Return what it takes to eliminate so many variables of a front with so many rows."""
-        rest = size - pivots
-        entries = (size**2 + rest**2) / 2.0
-        return self.front + self.entry * entries + self.multiplication * multiplied(pivots, size)
-
 
 DEFAULTS = FrontPrices()
 
 
-def multiplied(pivots: int, size: int) -> float:
-    """Return how many multiplications eliminate so many variables of a front, about."""
-    rest = size - pivots
-    return (size**3 - rest**3) / 6.0
-
-
-@dataclass
-class Fronts:
-    """Fronts, children before their parents.
+class Elimination(NamedTuple):
+    """Which columns are eliminated together, whatever the size of the blocks.
 
     Attributes
     ----------
-    pivots : list of list of int
-        Columns that each front eliminates.
-    rest : list of set of int
-        Columns that it has an effect on, all eliminated later.
-    parent : list of int
+    place : ndarray, shape (n,)
+        The column of each node.
+    first : ndarray, shape (k + 1,)
+        The first column of each front; n at the end.
+    rest, rest_starts : ndarray, shapes (any,) and (k + 1,)
+        Columns that each front has an effect on, all eliminated later, and where they begin.
+    parent : ndarray, shape (k,)
+        Front that what it leaves is added to; -1 if nothing is left.
+    squares : int
+        Squares of the numbers of columns that each one has an effect on, added up.
+    """
+
+    place: IntArray
+    first: IntArray
+    rest: IntArray
+    rest_starts: IntArray
+    parent: IntArray
+    squares: int
+
+
+class Fronts(NamedTuple):
+    """Fronts, children before their parents: all descendants of one come right before it.
+
+    Attributes
+    ----------
+    time : ndarray, shape (n,)
+        When each node is eliminated.
+    pivots : ndarray, shape (k,)
+        How many nodes each front eliminates.
+    rest, rest_starts : ndarray, shapes (any,) and (k + 1,)
+        When the nodes that each front has an effect on are eliminated, in no order.
+    parent : ndarray, shape (k,)
         Front that what it leaves is added to; -1 if nothing is left.
     """
 
-    pivots: list[list[int]]
-    rest: list[set[int]]
-    parent: list[int]
-
-    def size(self, front: int) -> int:
-        """Return the number of columns of a front."""
-        return len(self.pivots[front]) + len(self.rest[front])
-
-
-def _look(count: int) -> None:
-    """Look at the clock, now and then."""
-    if count % A_LOOK == 0:
-        look()
+    time: IntArray
+    pivots: IntArray
+    rest: IntArray
+    rest_starts: IntArray
+    parent: IntArray
 
 
 def minimum_degree(n: int, edges: IntArray) -> IntArray:
     """Return the place of each of n nodes in an order of elimination that fills in little."""
-    adjacency = sp.coo_array((-np.ones(len(edges)), edges.T), shape=(n, n))
-    adjacency = adjacency + adjacency.T
-    diagonal = 1.0 - np.asarray(adjacency.sum(axis=0)).ravel()
+    i, j, own = edges[:, 0], edges[:, 1], np.arange(n)
+    ones = np.ones(len(edges))
+    data = np.concatenate([-ones, -ones, 1.0 + np.bincount(edges.ravel(), minlength=n)])
+    places = np.concatenate([i, j, own]), np.concatenate([j, i, own])
     # Incomplete, since the order alone is of interest: nothing is kept beside the diagonal.
     factor = spilu(
-        (adjacency + sp.diags_array(diagonal)).tocsc(),
+        sp.csc_array((data, places), shape=(n, n)),
         drop_tol=1.0,
         fill_factor=1.0,
         permc_spec="MMD_AT_PLUS_A",
@@ -101,8 +112,8 @@ def minimum_degree(n: int, edges: IntArray) -> IntArray:
     return factor.perm_c.astype(np.int64)
 
 
-def filled(place: IntArray, edges: IntArray, most: float) -> list[set[int]] | None:
-    """Return the columns that each column of the factor has an effect on; None if too many.
+def elimination(place: IntArray, edges: IntArray, most: float = np.inf) -> Elimination | None:
+    """Return what eliminating nodes in an order leaves; None if too much.
 
     Parameters
     ----------
@@ -110,98 +121,50 @@ def filled(place: IntArray, edges: IntArray, most: float) -> list[set[int]] | No
         When each node is eliminated.
     edges : ndarray, shape (m, 2)
     most : float
-        Most squares of their numbers, added up.
+        Most squares of the numbers of columns that each has an effect on, added up.
     """
     n = len(place)
     ends = np.sort(place[edges], axis=1)
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
-    starts = np.searchsorted(ends[:, 0], np.arange(n + 1)).tolist()
-    later = ends[:, 1].tolist()
-    rest: list[set[int]] = []
-    children: list[list[int]] = [[] for _ in range(n)]
-    total = 0.0
-    for column in range(n):
-        _look(column)
-        found = set(later[starts[column] : starts[column + 1]])
-        for child in children[column]:
-            found |= rest[child]
-        found.discard(column)
-        rest.append(found)
-        total += len(found) ** 2
-        if total > most:
+    starts = np.searchsorted(ends[:, 0], np.arange(n + 1))
+    later = np.ascontiguousarray(ends[:, 1])
+    rest, rest_starts = np.empty(ROOM * (n + len(edges)), np.int64), np.zeros(n + 1, np.int64)
+    first, (parent, *under_way) = np.empty(n + 1, np.int64), np.full((4, n), -1)
+    at = np.zeros(3, np.int64)
+    while at[0] < n:
+        until = min(int(at[0]) + A_LOOK, n)
+        if not eliminate(later, starts, until, rest, rest_starts, first, parent, *under_way, at):
+            rest = np.concatenate([rest, np.empty_like(rest)])
+        look()
+        if at[2] > most:
             return None
-        if found:
-            children[min(found)].append(column)
-    return rest
+    first[at[1]] = n
+    first, rest_starts, parent = first[: at[1] + 1], rest_starts[: at[1] + 1], parent[: at[1]]
+    front = np.searchsorted(first, parent, side="right") - 1
+    return Elimination(place, first, rest[: rest_starts[-1]], rest_starts, front, int(at[2]))
 
 
-def fronts(columns: list[set[int]], d: int, prices: FrontPrices = DEFAULTS) -> Fronts:
-    """Return the fronts of a factor, from what its columns have an effect on, with blocks d x d."""
-    return _ordered(_joined(_fundamental(columns), d, prices))
-
-
-def _fundamental(columns: list[set[int]]) -> Fronts:
-    """Put columns together that follow each other and have an effect on the same ones."""
-    found, front_of = Fronts([], [], []), []
-    for column, rest in enumerate(columns):
-        _look(column)
-        before = columns[column - 1] if column else set()
-        if column in before and len(before) == len(rest) + 1:
-            found.pivots[-1].append(column)
-            found.rest[-1] = rest
-        else:
-            found.pivots.append([column])
-            found.rest.append(rest)
-        front_of.append(len(found.pivots) - 1)
-    found.parent = [front_of[min(rest)] if rest else -1 for rest in found.rest]
-    return found
-
-
-def _joined(found: Fronts, d: int, prices: FrontPrices) -> Fronts:
-    """Join fronts with their parents, from the leaves on, where that is no more expensive."""
-    into = list(range(len(found.parent)))
-    for front, parent in enumerate(found.parent):
-        _look(front)
-        if parent < 0:
-            continue
-        few, many = len(found.pivots[front]), len(found.pivots[parent])
-        both = prices.price((few + many) * d, (few + found.size(parent)) * d)
-        apart = prices.price(few * d, found.size(front) * d)
-        if both <= apart + prices.price(many * d, found.size(parent) * d):
-            into[front] = parent
-            found.pivots[parent] = found.pivots[front] + found.pivots[parent]
-    for front in reversed(range(len(into))):
-        into[front] = into[into[front]]
-    return _chosen(found, into)
-
-
-def _chosen(found: Fronts, into: list[int]) -> Fronts:
-    """Return the fronts that are left when some have gone into others."""
-    kept = [front for front, target in enumerate(into) if front == target]
-    number = {front: k for k, front in enumerate(kept)}
-    parent = [found.parent[front] for front in kept]
+def fronts(found: Elimination, d: int, prices: FrontPrices = DEFAULTS) -> Fronts:
+    """Return the fronts that a factorization with blocks d x d goes through."""
+    k, n = len(found.parent), len(found.place)
+    into, pivots, head, following, sibling, order, number = np.empty((7, k), np.int64)
+    sizes = np.diff(found.rest_starts)
+    costs = np.array([prices.front, prices.entry, prices.multiplication])
+    join(found.first, sizes, found.parent, d, costs, into, pivots, head, following)
+    look()
+    time, child = np.empty(n, np.int64), np.full(k + 1, -1)
+    room = child, sibling, order, number, time
+    count = arrange(found.first, found.parent, into, head, following, *room)
+    look()
+    order, sizes = order[:count], sizes[order[:count]]
+    parent = found.parent[order]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    # The entries of `rest` of the fronts that are left, in their order.
+    entries = np.repeat(found.rest_starts[order] - starts[:-1], sizes) + np.arange(starts[-1])
     return Fronts(
-        [found.pivots[front] for front in kept],
-        [found.rest[front] for front in kept],
-        [-1 if p < 0 else number[into[p]] for p in parent],
-    )
-
-
-def _ordered(found: Fronts) -> Fronts:
-    """Return the fronts such that all descendants of one come right before it."""
-    children: list[list[int]] = [[] for _ in found.parent]
-    stack: list[int] = []
-    for front, parent in enumerate(found.parent):
-        (stack if parent < 0 else children[parent]).append(front)
-    order: list[int] = []
-    while stack:
-        front = stack.pop()
-        order.append(front)
-        stack.extend(children[front])
-    order.reverse()
-    number = {front: k for k, front in enumerate(order)}
-    return Fronts(
-        [found.pivots[front] for front in order],
-        [found.rest[front] for front in order],
-        [number.get(found.parent[front], -1) for front in order],
+        time[found.place],
+        pivots[order],
+        time[found.rest[entries]],
+        starts,
+        np.where(parent < 0, -1, number[parent]),
     )

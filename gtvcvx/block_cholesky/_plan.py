@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
 from typing import NamedTuple
 
 import numpy as np
 
 from gtvcvx._arrays import IntArray
 from gtvcvx._deadline import look
-from gtvcvx.block_cholesky._fronts import (
-    Fronts,
-    filled,
-    fronts,
-    minimum_degree,
-    multiplied,
-)
+from gtvcvx.block_cholesky._fronts import Fronts, elimination, fronts, minimum_degree
 
 
 class Plan(NamedTuple):
@@ -58,9 +51,8 @@ class Plan(NamedTuple):
 
     def multiplications(self, d: int) -> float:
         """Return how many multiplications a factorization with blocks d x d takes, about."""
-        sizes = np.diff(self.node_starts)
-        pairs = zip((self.pivots * d).tolist(), (sizes * d).tolist(), strict=True)
-        return sum(multiplied(pivots, size) for pivots, size in pairs)
+        sizes = np.diff(self.node_starts) * float(d)
+        return float(np.sum(sizes**3 - (sizes - self.pivots * d) ** 3)) / 6.0
 
     def entries(self, d: int) -> int:
         """Return how many entries the factor has."""
@@ -72,66 +64,43 @@ def plan(n: int, edges: IntArray, d: int, most: float = np.inf) -> Plan | None:
 
     None if it would take more multiplications than `most`, about.
     """
-    place = minimum_degree(n, edges)
-    columns = filled(place, edges, 2.0 * most / d**3)
-    return None if columns is None else _laid_out(fronts(columns, d), place, edges)
+    found = elimination(minimum_degree(n, edges), edges, 2.0 * most / d**3)
+    return None if found is None else _laid_out(fronts(found, d), edges)
 
 
-def _laid_out(found: Fronts, place: IntArray, edges: IntArray) -> Plan:
-    """Return the plan of fronts, whose columns are the places (n,) of the nodes."""
-    time = _times(found, len(place))
-    when = time[place]  # of each node: when it is eliminated after all
-    rows, rests = _rows(found, time)
+def _laid_out(found: Fronts, edges: IntArray) -> Plan:
+    """Return the plan of fronts that eliminate the ends of edges (m, 2)."""
+    n, count = len(found.time), len(found.pivots)
+    rests = np.diff(found.rest_starts)
+    sizes = found.pivots + rests
+    starts, number = _starts(sizes), np.arange(count)
+    # The times in all fronts in one ascending list: what a front eliminates comes before its rest.
+    front_at = np.repeat(number, found.pivots)
+    keys = np.concatenate([front_at * n + np.arange(n), np.repeat(number, rests) * n + found.rest])
+    keys.sort()
     look()
-    sizes, pivots = _lengths(rows), _lengths(found.pivots)
-    flat, starts = _ragged(rows)
-    children = _children(found)
+    rows = keys - np.repeat(number * n, sizes)
+    # Where there is no parent there is no rest either.
+    left = np.arange(len(keys)) - np.repeat(starts[:-1], sizes) >= np.repeat(found.pivots, sizes)
+    above = np.repeat(found.parent, rests)
+    places = np.searchsorted(keys, above * n + rows[left]) - starts[above]
     look()
-    places = [
-        np.searchsorted(rows[parent], rest) if parent >= 0 else rest
-        for parent, rest in zip(found.parent, rests, strict=True)
-    ]
-    look()
-    edge_table, edge_starts = _edges(when[edges], np.repeat(np.arange(len(rows)), pivots), rows)
+    edge_table, edge_starts = _edges(found.time[edges], front_at, keys, starts)
+    children, child_starts = _children(found.parent)
     return Plan(
-        pivots,
-        np.argsort(when)[flat],
+        found.pivots,
+        np.argsort(found.time)[rows],
         starts,
-        *_ragged(children),
-        *_ragged(places),
+        children,
+        child_starts,
+        places,
+        found.rest_starts,
         edge_table,
         edge_starts,
-        _starts(pivots * sizes),
-        _most_waiting(sizes - pivots, children),
+        _starts(found.pivots * sizes),
+        _most_waiting(rests, found.parent),
         int(sizes.max(initial=0)),
     )
-
-
-def _times(found: Fronts, n: int) -> IntArray:
-    """Return when each column (n,) is eliminated."""
-    time = np.empty(n, np.int64)
-    time[[column for pivots in found.pivots for column in pivots]] = np.arange(n)
-    return time
-
-
-def _rows(found: Fronts, time: IntArray) -> tuple[list[IntArray], list[IntArray]]:
-    """Return the times in each front, ascending, and those of its rest alone."""
-    rests = [np.sort(time[list(rest)]) if rest else time[:0] for rest in found.rest]
-    firsts = np.split(np.arange(len(time)), np.cumsum(_lengths(found.pivots))[:-1])
-    return [np.concatenate(both) for both in zip(firsts, rests, strict=True)], rests
-
-
-def _children(found: Fronts) -> list[list[int]]:
-    """Return the fronts whose rests go into each front, the last one first."""
-    children: list[list[int]] = [[] for _ in found.parent]
-    for front, parent in reversed(list(enumerate(found.parent))):
-        if parent >= 0:
-            children[parent].append(front)
-    return children
-
-
-def _lengths(lists: Sequence[Sized]) -> IntArray:
-    return np.array([len(part) for part in lists], np.int64)
 
 
 def _starts(lengths: IntArray) -> IntArray:
@@ -139,14 +108,15 @@ def _starts(lengths: IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def _ragged(lists: Sequence[Sequence[int]] | Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Return the entries of all lists, and where each begins."""
-    flat = np.concatenate([np.empty(0, np.int64), *(np.asarray(k, np.int64) for k in lists)])
-    return flat, _starts(_lengths(lists))
+def _children(parent: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the fronts whose rests go into each front, the last one first, and their starts."""
+    backwards = np.argsort(parent[::-1], kind="stable")
+    children = (len(parent) - 1 - backwards)[np.count_nonzero(parent < 0) :]
+    return children, _starts(np.bincount(parent[children], minlength=len(parent)))
 
 
 def _edges(
-    when: IntArray, front_at: IntArray, rows: Sequence[IntArray]
+    when: IntArray, front_at: IntArray, keys: IntArray, starts: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Return the edges of all fronts, and where those of each begin.
 
@@ -156,25 +126,21 @@ def _edges(
         When the ends of each edge are eliminated.
     front_at : ndarray, shape (n,)
         The front at each of these times.
-    rows : sequence of ndarray
-        Times in each front, ascending.
+    keys, starts : ndarray
+        The times in all fronts, n times the number of the front added, ascending; and where those
+        of each front begin.
     """
-    n, (flat, starts) = len(front_at), _ragged(rows)
-    ends = np.sort(when, axis=1)
+    n, ends = len(front_at), np.sort(when, axis=1)
     owner = front_at[ends[:, 0]]
-    # All fronts' times in one ascending list.
-    keys = np.repeat(np.arange(len(rows)), _lengths(rows)) * n + flat
     places = [np.searchsorted(keys, owner * n + ends[:, k]) - starts[owner] for k in (0, 1)]
     by_front = np.argsort(owner, kind="stable")
     table = np.stack([np.arange(len(ends)), *places], axis=1)[by_front]
-    return table, np.searchsorted(owner[by_front], np.arange(len(rows) + 1)).astype(np.int64)
+    return table, np.searchsorted(owner[by_front], np.arange(len(starts)))
 
 
-def _most_waiting(rest: IntArray, children: Sequence[Sequence[int]]) -> int:
+def _most_waiting(rests: IntArray, parent: IntArray) -> int:
     """Return how many blocks of rests wait at most, in the order of elimination."""
-    blocks = (rest**2).tolist()
-    waiting = most = 0
-    for front, below in enumerate(children):
-        waiting += blocks[front] - sum(blocks[child] for child in below)
-        most = max(most, waiting)
-    return most
+    blocks, has_one = rests**2, parent >= 0
+    taken = np.zeros_like(blocks)
+    np.add.at(taken, parent[has_one], blocks[has_one])
+    return int(np.cumsum(blocks - taken).max(initial=0))

@@ -1,15 +1,19 @@
 """The factorization by fronts solves what dense algebra solves, on every shape of graph."""
 
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import pytest
 
 from gtvcvx._deadline import Expired, now, until
 from gtvcvx.block_cholesky import _factor
+from gtvcvx.block_cholesky import _fronts as fronts_module
 from gtvcvx.block_cholesky._compiled import assemble
 from gtvcvx.block_cholesky._factor import BlockCholesky, TwofoldCholesky
-from gtvcvx.block_cholesky._fronts import FrontPrices, filled, fronts
+from gtvcvx.block_cholesky._fronts import DEFAULTS, FrontPrices, elimination, fronts, minimum_degree
 from gtvcvx.block_cholesky._plan import plan
+from tests.block_cholesky import _naive_fronts as naive
 
 GRAPHS = {
     "path": nx.path_graph(9),
@@ -187,8 +191,45 @@ def test_what_would_take_too_many_multiplications_is_not_planned():
 def test_the_factor_has_the_columns_of_elimination():
     # A cycle of five: the first two eliminated leave an edge between their neighbours.
     edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
-    assert filled(np.arange(5), edges, np.inf) == [{1, 4}, {2, 4}, {3, 4}, {4}, set()]
-    assert filled(np.arange(5), edges, 5.0) is None
+    assert naive.filled(np.arange(5), edges) == [{1, 4}, {2, 4}, {3, 4}, {4}, set()]
+    found = elimination(np.arange(5), edges, 13.0)
+    assert found.squares == 13
+    assert found.first.tolist() == [0, 1, 2, 5]  # the last three have an effect on each other
+    assert [set(part) for part in np.split(found.rest, found.rest_starts[1:-1])] == [
+        {1, 4},
+        {2, 4},
+        set(),
+    ]
+    assert found.parent.tolist() == [1, 2, -1]
+    assert elimination(np.arange(5), edges, 12.0) is None
+
+
+def ragged(flat, starts):
+    return [flat[a:b].tolist() for a, b in pairwise(starts)]
+
+
+@pytest.mark.parametrize("d", [1, 3, 20])
+@pytest.mark.parametrize("seed", range(12))
+def test_plans_are_those_of_sets_and_lists(seed, d, monkeypatch):
+    rng = np.random.default_rng([seed, d])
+    n = int(rng.integers(1, 60))
+    ends = np.sort(rng.integers(0, n, (int(rng.integers(0, 4 * n)), 2)), axis=1)
+    edges = np.unique(ends[ends[:, 0] < ends[:, 1]], axis=0)
+    if seed % 2:  # too little room, and many looks at the clock
+        monkeypatch.setattr(fronts_module, "ROOM", 1)
+        monkeypatch.setattr(fronts_module, "A_LOOK", 7)
+    found, expected = plan(n, edges, d), naive.plan(minimum_degree(n, edges), edges, d, DEFAULTS)
+    assert {
+        "pivots": found.pivots.tolist(),
+        "nodes": ragged(found.nodes, found.node_starts),
+        "children": ragged(found.children, found.child_starts),
+        "places": ragged(found.places, found.place_starts),
+        "edges": ragged(found.edges, found.edge_starts),
+        "waiting": found.waiting,
+        "largest": found.largest,
+    } == expected
+    panels = [k * len(row) for k, row in zip(expected["pivots"], expected["nodes"], strict=True)]
+    assert np.diff(found.panel_starts).tolist() == panels
 
 
 def test_rows_and_edges_are_assembled_at_their_nodes():
