@@ -11,10 +11,12 @@ from gtvcvx.solvers.interior_point.blockwise._constraints import Walls
 from gtvcvx.solvers.interior_point.blockwise._curved_duals import CurvedIntervals
 from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, longest
 from gtvcvx.solvers.interior_point.blockwise._edge_duals import LargestEntries, Moduli, Springs
-from gtvcvx.solvers.interior_point.blockwise._lengths import Lengths, Scaling, Vectors
+from gtvcvx.solvers.interior_point.blockwise._lengths import Lengths
 from gtvcvx.solvers.interior_point.blockwise._node_terms import Slopes
 from gtvcvx.solvers.interior_point.blockwise._powers import Powers
 from gtvcvx.solvers.interior_point.blockwise._row_duals import RowDuals
+from tests.solvers.interior_point.blockwise import _plain_lengths as plain
+from tests.solvers.interior_point.blockwise._plain_lengths import Scaling, Vectors
 
 CAPACITIES = np.array([0.5, 1.0, 3.0])
 D = 3
@@ -247,6 +249,41 @@ def test_the_scaling_takes_both_vectors_to_the_same_image():
     product = z.times(s.divided(z))
     np.testing.assert_allclose(product.first, s.first, rtol=1e-7)
     np.testing.assert_allclose(product.rest, s.rest, rtol=1e-7)
+
+
+@pytest.mark.parametrize("d", [1, 2, 7])
+@pytest.mark.parametrize("seed", range(3))
+def test_lengths_take_the_steps_of_plain_ones(seed, d):
+    rng = np.random.default_rng([seed, d])
+    m = 9
+    capacities, x = 10.0 ** rng.uniform(-2, 2, m), rng.standard_normal((m, d))
+    x[0] = 0.0
+    both = Lengths(capacities, d), plain.Lengths(capacities, d)
+
+    def same(of):
+        found, expected = map(of, both)
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+        return found
+
+    for duals in both:
+        duals.begin(x, 0.1)
+    for turn in range(4):
+        for duals in both:
+            duals.linearize(x)
+        same(lambda duals: duals.weights)
+        for corrected in (False, True):  # as far as a step goes, and the products that it leaves
+            dx = rng.standard_normal((m, d))
+            same(lambda duals, now=corrected: duals.offset(0.05, now))
+            same(lambda duals, now=dx: duals.step(now))
+            longest_of_all = same(lambda duals: duals.longest())
+        assert 0.0 < longest_of_all < np.inf
+        length = min(1.0, 0.9 * longest_of_all)
+        for duals in both:
+            duals.move(length)
+        x = x + length * dx
+        same(lambda duals: duals.y)
+        same(lambda duals: duals.complementarity())
+        assert (np.linalg.norm(both[0].y, axis=1) < capacities).all(), turn
 
 
 def test_steps_inside_may_be_as_long_as_they_like():
