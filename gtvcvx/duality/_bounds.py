@@ -75,12 +75,18 @@ class DualBounds:
         self._capacities = capacities
         self._terms = GapTerms(graph, losses, penalty, capacities)
         self._divergence = graph.divergence
-        look()
-        self._conservation = FlowConservation(graph, losses, penalty)
-        look()
+
+    @cached_property
+    def _conservation(self) -> FlowConservation:
+        # Corrections that keep multipliers need none, and singular values take as long as they do.
+        return FlowConservation(self._graph, self._losses, self._penalty)
+
+    @cached_property
+    def _domains(self) -> DomainRepair | None:
         # Most losses need none, and its own copy of the conservation would take as much again.
-        polyhedral = any(batch.domain() is not None for _, batch in losses.parts)
-        self._domains = DomainRepair(graph, losses, penalty, capacities) if polyhedral else None
+        if all(batch.domain() is None for _, batch in self._losses.parts):
+            return None
+        return DomainRepair(self._graph, self._losses, self._penalty, self._capacities)
 
     def repair(self, u: FloatArray, w: FloatArray | None = None) -> FloatArray:
         """Return a dual feasible flow near u: on flow conservation and inside the capacities.

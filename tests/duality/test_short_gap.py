@@ -1,5 +1,6 @@
 """Bounds from a share of a flow, without a repair: true, and there before time is over."""
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -78,10 +79,25 @@ def test_a_check_that_does_not_end_leaves_a_bound(monkeypatch):
     problem = problem_of()
     best = problem.solve()
     monkeypatch.setattr(DualBounds, "repaired", expired)
+    monkeypatch.setattr(_incumbent, "FEW", 0)  # as beside more numbers
     run = Run(problem, Options(time_limit=5.0).limits(), "test")
     run.consider(best.w, best.u)
     assert run.stopped
     assert run.incumbent.rel_gap < 0.01
+
+
+def test_checks_of_few_numbers_are_not_prepared_for(monkeypatch):
+    """They take as long as the preparation."""
+    problem = problem_of()
+    best = problem.solve(rtol=1e-8)
+    monkeypatch.setattr(_incumbent.Incumbent, "update_shortly", pytest.fail)
+    run = Run(problem, Options(time_limit=5.0).limits(), "test")
+    run.consider(best.w, best.u)
+    assert run.satisfied
+    assert run.incumbent.quick
+    function = gtv.losses.CvxpyLoss(lambda w: cp.sum_squares(w - 1.0), dim=2)
+    own = gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), {0: function}, "l2", 1.0)
+    assert not _incumbent.Incumbent(own).quick  # one function may take as long as it likes
 
 
 def test_a_bound_below_that_of_no_flow_is_not_taken(monkeypatch):
@@ -155,6 +171,7 @@ def test_a_share_and_a_repair_have_one_moment_together(monkeypatch):
         ends.append(end)
         return inside(end)
 
+    monkeypatch.setattr(_incumbent, "FEW", 0)
     run = Run(problem_of(), Options(time_limit=1e-9).limits(), "test")
     monkeypatch.setattr(_run, "until", noted)
     run.consider(np.zeros((N, D)), np.zeros((N, D)))

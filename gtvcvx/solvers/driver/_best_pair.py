@@ -253,6 +253,11 @@ class BestPair(ABC, Generic[Rows, Parts]):
         self._take(w, self._value(w), Against(u), self._loose_gap(w))
 
     @property
+    def quick(self) -> bool:
+        """Whether checks take a moment, whatever there is to repair."""
+        return False
+
+    @property
     def empty(self) -> bool:
         """Whether nothing is known yet."""
         return np.isinf(self.value)

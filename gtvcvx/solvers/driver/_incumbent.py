@@ -9,11 +9,11 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._callbacks import Progress
-from gtvcvx._deadline import Unaffordable
 from gtvcvx._norms import EPS
 from gtvcvx.duality._cheap_gaps import loose_gap, short_gap, value_and_gap_at_zero
 from gtvcvx.duality._terms import Gap, slack
 from gtvcvx.graph import connected_components
+from gtvcvx.losses.batched._terms import FIELDS
 from gtvcvx.losses.node._segments import MANY
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
@@ -24,6 +24,8 @@ from gtvcvx.solvers.driver._best_pair import FUSED_SLACK, Against, BestPair
 LARGE, SOON, MOST_ASKED = 100_000, 1_000.0, 6
 # And as long as gaps fall by that.
 FALLING = 0.9
+# Checks of so few numbers take far less than a second.
+FEW = 10_000
 
 
 class Incumbent(BestPair[FloatArray, Gap]):
@@ -50,16 +52,21 @@ class Incumbent(BestPair[FloatArray, Gap]):
     ) -> None:
         """Do what `BestPair.update` does, but for pairs that have overflowed.
 
-        And where a repair is not afforded, if the losses' own bounds are enough.
+        And if the losses' own bounds are enough: beside small objectives no repair finds better.
         """
         if not (np.isfinite(w).all() and np.isfinite(u).all()):
             self._begun()
-        else:
-            try:
-                super().update(w, u, keep_last, a, enough, exact)
-            except Unaffordable:
-                if keep_last or not self._suffices_without_flow(self._feasible(w), enough):
-                    raise
+        elif keep_last or not self._suffices_without_flow(self._feasible(w), enough):
+            super().update(w, u, keep_last, a, enough, exact)
+
+    @property
+    def quick(self) -> bool:
+        """Whether there are few numbers, of losses that are known by their data."""
+        problem = self.problem
+        graph, terms = problem.graph, problem.losses.plain
+        known = all(term["kind"] in FIELDS for term in terms)
+        rows = sum(len(term["node"]) for term in terms)
+        return known and (graph.n_nodes + graph.n_edges + rows) * problem.dim <= FEW
 
     def begin(self) -> None:
         """Take w = 0 and u = 0, where the losses are finite: that is all that is looked at."""

@@ -137,7 +137,8 @@ class Driver:
             return
         # Both together have no more than a moment.
         end = self._last_end()
-        if self._deadline < np.inf and np.isnan(self._check_seconds):
+        limited = self._deadline < np.inf and not self.incumbent.quick
+        if limited and np.isnan(self._check_seconds):
             # The first check may take longer than there is time: something is to be known then.
             with suppress(Expired), self._last_work(end):
                 self.incumbent.update_shortly(pair.w, pair.u)
