@@ -104,11 +104,12 @@ class ShardedIncumbent(BestPair[Rows, ShardedGap]):
         a: FloatArray | None = None,
         enough: float = 0.0,
         exact: bool = False,
+        waits: bool = False,
     ) -> None:
         """Do what `BestPair.update` does, but for a pair that has overflowed."""
         # The largest entry is NaN where one is.
         if np.isfinite(largest_of(self._parts, w, u)):
-            super().update(w, u, keep_last, a, enough, exact)
+            super().update(w, u, keep_last, a, enough, exact, waits)
         else:
             self._begun()
 

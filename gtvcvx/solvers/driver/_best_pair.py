@@ -120,13 +120,15 @@ class BestPair(ABC, Generic[Rows, Parts]):
         a: FloatArray | None = None,
         enough: float = 0.0,
         exact: bool = False,
+        waits: bool = False,
     ) -> None:
         """Take w, or w made constant on fused clusters, if its value is lower than the best.
 
         The repaired u is taken if its bound is higher. With keep_last, w is taken as it is; one
         that is exact is constant on clusters already.
         Multipliers a (N,) of the rows are kept with u, as far as they can be; where the relative
-        gap is small enough then, that is all. Repairs take no more care than it asks for.
+        gap is small enough then, or a better pair is waited for, that is all. Repairs take no more
+        care than it asks for.
 
         Raises
         ------
@@ -135,7 +137,8 @@ class BestPair(ABC, Generic[Rows, Parts]):
             multipliers gave was taken.
         """
         w = self._feasible(w)
-        if a is not None and self._corrected(w, u, a, keep_last, enough) and self.rel_gap <= enough:
+        known = a is not None and self._corrected(w, u, a, keep_last, enough)
+        if known and (waits or self.rel_gap <= enough):
             return
         w, value, parts, against = self._checked(w, u, keep_last or exact, enough)
         if not np.isfinite(parts.total):

@@ -49,6 +49,7 @@ class Incumbent(BestPair[FloatArray, Gap]):
         a: FloatArray | None = None,
         enough: float = 0.0,
         exact: bool = False,
+        waits: bool = False,
     ) -> None:
         """Do what `BestPair.update` does, but for pairs that have overflowed.
 
@@ -57,7 +58,7 @@ class Incumbent(BestPair[FloatArray, Gap]):
         if not (np.isfinite(w).all() and np.isfinite(u).all()):
             self._begun()
         elif keep_last or not self._suffices_without_flow(self._feasible(w), enough):
-            super().update(w, u, keep_last, a, enough, exact)
+            super().update(w, u, keep_last, a, enough, exact, waits)
 
     @property
     def quick(self) -> bool:

@@ -44,6 +44,9 @@ class Proposal(NamedTuple):
     proved: Proved | None = None
     # Whether a better pair is to come, so that no other check pays.
     another: bool = False
+    # Whether iterations take less than a repair that loses the multipliers: where these are not
+    # enough a better pair is waited for.
+    waits: bool = False
 
 
 class Method(Protocol):

@@ -144,7 +144,8 @@ class Driver:
                 self.incumbent.update_shortly(pair.w, pair.u)
         try:
             with self._last_work(end), allowing(pair.allowance or Allowance()):
-                self.incumbent.update(pair.w, pair.u, keep_last, pair.a, enough, pair.exact)
+                care = pair.a, enough, pair.exact, pair.waits
+                self.incumbent.update(pair.w, pair.u, keep_last, *care)
         except Unaffordable:
             self._take_point(pair.w, keep_last)
         except Expired:

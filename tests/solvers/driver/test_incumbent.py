@@ -105,3 +105,25 @@ def test_beside_many_coordinates_multipliers_stay_with_their_flow(monkeypatch):
     sought_bound = found.value - problem.bounds.gap_of(found.w, best.u).total
     assert best.dual_value <= sought_bound + 1e-9
     assert sought_bound <= found.value
+
+
+def test_a_repair_waits_for_a_better_pair_where_multipliers_prove_something(problem, monkeypatch):
+    """It takes as long as a few iterations of the method that knows them."""
+    solved, a = problem.solve(rtol=1e-9), np.full(18, np.nan)
+    repaired = []
+    inside = Incumbent._checked
+    monkeypatch.setattr(
+        Incumbent, "_checked", lambda self, *rest: repaired.append(1) or inside(self, *rest)
+    )
+    for waits in (True, False):
+        best = Incumbent(problem)
+        best.update(1.01 * solved.w, solved.u, a=a, enough=1e-9, waits=waits)
+        assert len(repaired) == 1 - waits
+        assert 1e-9 < best.gap < np.inf
+        assert best.dual_value <= solved.value <= best.value
+    # Without multipliers there would be nothing.
+    monkeypatch.setattr(Incumbent, "_corrected", lambda *_: False)
+    best = Incumbent(problem)
+    best.update(solved.w, solved.u, a=a, enough=1e-9, waits=True)
+    assert len(repaired) == 2
+    assert np.isfinite(best.gap)

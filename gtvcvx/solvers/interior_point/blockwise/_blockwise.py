@@ -288,14 +288,20 @@ class Blockwise:
         best = self._best
         if best is None or not np.isfinite(best.expected_gap):
             return None
-        return best._replace(allowance=Allowance(self.most_check))
+        waits = not (final or self.finished or self._last_aim)
+        return best._replace(allowance=Allowance(self.most_check), waits=waits)
+
+    @property
+    def _last_aim(self) -> bool:
+        """Whether a smaller own gap would be rounding."""
+        return self._share * self._limits.rtol <= self._settings.least
 
     def learn(self, rel_gap: float) -> None:
         """Aim at a smaller own gap before the next check, if there is one.
 
         Where that is rounding already there is one as long as less is missing of the balance.
         """
-        least = self._share * self._limits.rtol <= self._settings.least
+        least = self._last_aim
         falling = self._best_whole <= self._settings.falling * self._checked_whole
         self.finished = self.finished or (least and not falling)
         self._share *= self._settings.stricter

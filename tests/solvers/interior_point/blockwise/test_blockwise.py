@@ -321,3 +321,20 @@ def test_nothing_is_refined_where_data_are_well_scaled(monkeypatch):
     monkeypatch.setattr(Newton, "_refine", lambda *_: pytest.fail("it was refined"))
     for penalty in PENALTIES:
         assert driven(instance("absolute", penalty), rtol=1e-6).satisfied
+
+
+def test_repairs_wait_as_long_as_own_gaps_can_become_smaller():
+    problem = gtv.GTVProblem(
+        gtv.EmpiricalGraph(3, [(0, 1), (1, 2)]),
+        gtv.AbsoluteLoss.stack(np.arange(1.0, 7.0).reshape(3, 2, 1), np.ones((3, 2))),
+        "l2",
+        0.1,
+    )
+    method = Blockwise(problem, planned(problem))
+    method.begin(Limits(1e-6, 60), np.inf)
+    method.run(3)
+    assert method.proposal().waits
+    assert not method.proposal(final=True).waits  # there will be no other one
+    while not method.finished:
+        method.learn(1.0)  # checks do not suffice: it aims at less
+    assert not method.proposal().waits
