@@ -221,8 +221,10 @@ class Correction:
         gap = self.gap(w, feasible)
         if (missing <= CORRECTION.rounding * size).all():
             return Judged((feasible, gap), True, left)
-        # More than rounding pairs with the solution, which w tells of only if it is close.
-        if not gap.parts + gap.missing <= CORRECTION.near * self._at_zero:
+        # More than rounding pairs with the solution, which w tells of only if it is close: the less
+        # is missing, the less close it need be.
+        near = min(CORRECTION.near / left, CORRECTION.nearest)
+        if not gap.parts + gap.missing <= near * self._at_zero:
             return Judged(None, False, left)
         done = gap.missing <= CORRECTION.negligible * gap.parts or gap.total <= aim.enough
         return Judged((feasible, gap), done, left)

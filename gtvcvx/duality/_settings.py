@@ -113,8 +113,10 @@ class CorrectionSettings:
     # node takes no flow at all in some directions, and factors leave as much.
     leak: float = 1e-6
     # More than rounding may be missing only where the gap is at most this share of the losses at
-    # zero: far from the optimum w does not tell how large solutions are.
+    # zero: far from the optimum w does not tell how large solutions are. Where less is missing than
+    # may be, so many times more, but no more than this.
     near: float = 1e-3
+    nearest: float = 0.1
     # Where no more than that is missing, nothing is left to correct; nor where it costs no more
     # than this share of the gap.
     rounding: float = 1e-14

@@ -14,6 +14,7 @@ from gtvcvx.duality._correction import row_order
 from gtvcvx.duality._dual_points import DualPoint
 from gtvcvx.duality._judged import Aim, Judged
 from gtvcvx.duality._room import Intervals, curvatures, edge_weights
+from gtvcvx.duality._settings import CORRECTION
 from gtvcvx.losses.batched.composite._parts import Parts
 from gtvcvx.losses.node._scalar import KINK, row_slope
 from gtvcvx.solvers.driver import Limits
@@ -333,3 +334,21 @@ def test_steps_end_where_they_are_no_use(monkeypatch, balanced):
     point = correction._started(w, u, a[correction._order])
     correction._steps(w, point, Aim(correction._size(point), 0.0), None, 1e-5)
     assert len(changes) == 2
+
+
+def test_the_less_is_missing_the_less_close_a_point_need_be():
+    """Objectives far below what is asked for: points of a gap of 5% were corrected for nothing."""
+    problem = instance("squared", "l2")
+    w, u, a = found(problem)
+    correction = problem.bounds._correction
+    feasible = problem.bounds.corrected(w, u, a)[1]
+    off = w + 0.3 * (np.zeros_like(w) - w)
+    gap = correction.gap(off, feasible)
+    assert CORRECTION.near < gap.parts / correction._at_zero < CORRECTION.nearest
+    missing = np.abs(correction._balance(feasible.point))
+    for less, taken in ((1.0, False), (1e-6, True)):
+        size = np.broadcast_to((missing / (less * CORRECTION.leak)).max(axis=0), w.shape)
+        judged = correction._judged(off, feasible.point, Aim(size, 0.0))
+        assert (judged.found is not None) == taken
+    bound = problem.value(off) - problem.bounds.gap_against(off, feasible).total
+    assert bound <= problem.value(w)

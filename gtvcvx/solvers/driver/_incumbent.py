@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._callbacks import Progress
+from gtvcvx._deadline import Unaffordable
 from gtvcvx._norms import EPS
 from gtvcvx.duality._cheap_gaps import loose_gap, short_gap, value_and_gap_at_zero
 from gtvcvx.duality._terms import Gap, slack
@@ -53,12 +54,16 @@ class Incumbent(BestPair[FloatArray, Gap]):
     ) -> None:
         """Do what `BestPair.update` does, but for pairs that have overflowed.
 
-        And if the losses' own bounds are enough: beside small objectives no repair finds better.
+        And where a repair is not afforded, if the losses' own bounds are enough.
         """
         if not (np.isfinite(w).all() and np.isfinite(u).all()):
             self._begun()
-        elif keep_last or not self._suffices_without_flow(self._feasible(w), enough):
-            super().update(w, u, keep_last, a, enough, exact, waits)
+        else:
+            try:
+                super().update(w, u, keep_last, a, enough, exact, waits)
+            except Unaffordable:
+                if keep_last or not self._suffices_without_flow(self._feasible(w), enough):
+                    raise
 
     @property
     def quick(self) -> bool:

@@ -83,8 +83,8 @@ def test_a_tolerance_that_is_not_stricter_than_by_default_never_ends_by_rounding
     assert problem.solve(rtol=1e-6, atol=1.0).status == "optimal"
 
 
-def test_where_the_losses_bounds_are_enough_nothing_is_repaired(monkeypatch):
-    """The objective is as small as the gap that is asked for."""
+def test_the_losses_bounds_are_enough_where_repairs_are_not_afforded(monkeypatch):
+    """The objective is as small as the gap that is asked for; else others see to it."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((6, 2, 3)), 1e-9 * rng.standard_normal((6, 2))
     graph = gtv.EmpiricalGraph(6, [(i, i + 1) for i in range(5)])
