@@ -20,11 +20,9 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver._best_pair import FUSED_SLACK, Against, BestPair
 
-# A repair beside so many numbers takes as long as some hundred iterations; a share of the flow as
-# long as ten. It is waited for from this multiple of what is enough on, and asked for so often.
-LARGE, SOON, MOST_ASKED = 100_000, 1_000.0, 6
-# And as long as gaps fall by that.
-FALLING = 0.9
+# A repair beside so many numbers takes as long as some hundred iterations, or as all before; a
+# share of the flow as long as ten. That is asked for so often, and as long as gaps fall by so much.
+LARGE, MOST_ASKED, FALLING = 100_000, 6, 0.9
 # Checks of so few numbers take far less than a second.
 FEW = 10_000
 
@@ -110,14 +108,18 @@ class Incumbent(BestPair[FloatArray, Gap]):
             self._offer(w, value, Against(flow), gap, False)
 
     def suffices_shortly(self, w: FloatArray, u: FloatArray, enough: float) -> bool:
-        """Ask so a few times, where there are many coordinates: their repairs take long."""
+        """Ask so a few times, where there are many coordinates: their repairs take long.
+
+        The first shares may prove little. Still iterations have more to offer than a repair: it
+        would be one of the flow as it is, and to be made again for a better one.
+        """
         if not (enough > 0.0 and self._asked < MOST_ASKED and asked_shortly(self.problem)):
             return False
         self._asked += 1
         before = self.gap
         self.update_shortly(w, u)
-        # Where a share proves less than what is known, only a repair goes on.
-        return self.gap <= FALLING * before and self.rel_gap <= SOON * enough
+        # Where a share proves hardly more than what is known, only a repair goes on.
+        return self.gap <= FALLING * before
 
     def _feasible(self, w: FloatArray) -> FloatArray:
         return self.problem.losses.project_domain(w)

@@ -53,7 +53,8 @@ class PrimalDual(Restarted[State]):
         averaged = problem.graph.n_edges * problem.dim <= settings.averaged_size
         super().__init__(State(problem, coordinates, settings, averaged), settings)
         self._problem = problem
-        kinks = {term["kind"] for term in problem.losses.plain} & {*ROW_KINDS} - {*SMOOTH_KINDS}
+        kinds = {term["kind"] for term in problem.losses.plain}
+        kinks = kinds & ({*ROW_KINDS, "l1"} - {*SMOOTH_KINDS})
         if kinks and asked_shortly(problem):
             # Gaps fall faster than residuals there, and cost little to know.
             self.checks = CHEAP
