@@ -145,6 +145,9 @@ def test_a_share_that_proves_less_than_what_is_known_is_not_waited_for(monkeypat
     incumbent = Run(problem, Options(rtol=1e-6).limits(), "test").incumbent
     assert incumbent.suffices_shortly(best.w, 0.99 * best.u, 1e-4)
     assert not incumbent.suffices_shortly(best.w, 0.98 * best.u, 1e-4)
+    monkeypatch.setattr(_incumbent, "short_gap", lambda *_: None)
+    incumbent = Run(problem, Options(rtol=1e-6).limits(), "test").incumbent
+    assert not incumbent.suffices_shortly(best.w, best.u, 1e-4)  # there is none
 
 
 def test_cheap_checks_come_oftener(monkeypatch):

@@ -119,7 +119,7 @@ class Incumbent(BestPair[FloatArray, Gap]):
         before = self.gap
         self.update_shortly(w, u)
         # Where a share proves hardly more than what is known, only a repair goes on.
-        return self.gap <= FALLING * before
+        return self.gap <= FALLING * before and bool(np.isfinite(self.gap))
 
     def _feasible(self, w: FloatArray) -> FloatArray:
         return self.problem.losses.project_domain(w)
