@@ -9,6 +9,7 @@ from gtvcvx.solvers.driver._run import Run
 from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._prices import Prices, quadratic_iteration
+from gtvcvx.solvers.interior_point._stalling import DEFAULTS as STALLING
 from gtvcvx.solvers.interior_point._stalling import Stalling
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
@@ -397,6 +398,16 @@ def test_a_check_may_take_as_long_as_all_so_far_or_as_the_least_of_the_other_met
     method.run(10)
     assert method.proposal().allowance.most == 1000.0 * (410.0 + 300.0)
     assert method.proposal(final=True).allowance is None
+
+
+def test_a_check_is_rationed_where_there_is_no_other_method_too():
+    """Logistic rows, 4,000 x 40: a first repair took 129 s after 9 s of iterations, for nothing."""
+    method, allowance = checked_after(50, 300.0, np.inf, np.inf)
+    assert allowance.most == 1000.0 * STALLING.least_check
+    assert not method.finished  # nobody is there to give way to
+    method, allowance = checked_after(2000, 2001.0, np.inf, np.inf)
+    assert allowance.most == 1000.0 * 2000.0
+    assert not method.finished
 
 
 def test_a_method_gives_way_after_a_check_that_took_too_long():
