@@ -173,7 +173,9 @@ def test_the_deadline_strikes_inside_of_a_factorization(kind, monkeypatch):
             factor.factorize(*known)
 
 
-def test_the_deadline_strikes_inside_of_an_ordering():
+@pytest.mark.parametrize("few", [0, 3_000])
+def test_the_deadline_strikes_inside_of_an_ordering(few, monkeypatch):
+    monkeypatch.setattr(fronts_module, "FEW", few)
     n, edges = edges_of("grid")
     with until(now() - 1.0), pytest.raises(Expired):
         plan(n, edges, 2)
@@ -188,7 +190,9 @@ def test_what_would_take_too_many_multiplications_is_not_planned():
     assert found.entries(2) == size**2
 
 
-def test_the_factor_has_the_columns_of_elimination():
+@pytest.mark.parametrize("few", [0, 3_000])
+def test_the_factor_has_the_columns_of_elimination(few, monkeypatch):
+    monkeypatch.setattr(fronts_module, "FEW", few)
     # A cycle of five: the first two eliminated leave an edge between their neighbours.
     edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
     assert naive.filled(np.arange(5), edges) == [{1, 4}, {2, 4}, {3, 4}, {4}, set()]
@@ -215,6 +219,8 @@ def test_plans_are_those_of_sets_and_lists(seed, d, monkeypatch):
     n = int(rng.integers(1, 60))
     ends = np.sort(rng.integers(0, n, (int(rng.integers(0, 4 * n)), 2)), axis=1)
     edges = np.unique(ends[ends[:, 0] < ends[:, 1]], axis=0)
+    if seed % 3:  # as of larger graphs
+        monkeypatch.setattr(fronts_module, "FEW", 0)
     if seed % 2:  # too little room, and many looks at the clock
         monkeypatch.setattr(fronts_module, "ROOM", 1)
         monkeypatch.setattr(fronts_module, "A_LOOK", 7)

@@ -56,7 +56,7 @@ def residuals(X: FloatArray, targets: FloatArray, indptr: IntArray, w: FloatArra
     return out
 
 
-@compiled(allocates=False)
+@compiled(allocates=False, small=True)
 def add_products(X: FloatArray, indptr: IntArray, w: FloatArray, out: FloatArray) -> None:
     """Add <x_r, w_i> to out (N,), for w (k, d)."""
     d = X.shape[1]

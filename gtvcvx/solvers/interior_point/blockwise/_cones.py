@@ -16,29 +16,11 @@ from gtvcvx.compiled import compiled
 TINY = float(np.finfo(np.float64).tiny)
 
 
-@compiled(allocates=False, inner=True)
-def _square(first: float, rest: FloatArray) -> float:
-    """Return ``first^2 - |rest|^2``, a little above zero at least."""
-    total = 0.0
-    for k in range(len(rest)):
-        total += rest[k] * rest[k]
-    length = np.sqrt(total)
+@compiled(small=True, allocates=False, inner=True)
+def _square(first: float, rest: float) -> float:
+    """Return ``first^2 - rest``, a little above zero at least, for a squared length."""
+    length = np.sqrt(rest)
     return max((first - length) * (first + length), TINY)
-
-
-@compiled(allocates=False, inner=True)
-def _longest(first: float, rest: FloatArray, rise: float, step: FloatArray) -> float:
-    """Return how many times (rise, step) can be added inside of the cone."""
-    # The first zero of the square, a s^2 + 2 b s + c, c > 0.
-    a, b = rise * rise, first * rise
-    for k in range(len(rest)):
-        a -= step[k] * step[k]
-        b -= rest[k] * step[k]
-    c = _square(first, rest)
-    inner = b * b - a * c
-    if inner < 0.0 or (a >= 0.0 and b >= 0.0):
-        return np.inf
-    return c / (np.sqrt(inner) - b)
 
 
 @compiled(small=True, allocates=False)
@@ -57,15 +39,19 @@ def scale(
     """
     d = x.shape[1]
     for e in range(len(t)):
-        s_root, z_root = np.sqrt(_square(t[e], x[e])), np.sqrt(_square(c[e], u[e]))
-        along = (t[e] / s_root) * (c[e] / z_root)
+        xx = uu = xu = 0.0
         for k in range(d):
-            along -= (x[e, k] / s_root) * (u[e, k] / z_root)
+            xx += x[e, k] * x[e, k]
+            uu += u[e, k] * u[e, k]
+            xu += x[e, k] * u[e, k]
+        s_root, z_root = np.sqrt(_square(t[e], xx)), np.sqrt(_square(c[e], uu))
+        along = (t[e] / s_root) * (c[e] / z_root) - xu / s_root / z_root
         twice = np.sqrt(2.0 * (1.0 + along))
         square = 0.0
         for k in range(d):
-            r[e, k] = (x[e, k] / s_root + u[e, k] / z_root) / twice
-            square += r[e, k] * r[e, k]
+            each = (x[e, k] / s_root + u[e, k] / z_root) / twice
+            r[e, k] = each
+            square += each * each
         eta = np.sqrt(s_root / z_root)
         corner = 1.0 + 2.0 * square
         scaling[e, 0], scaling[e, 1], scaling[e, 2] = np.sqrt(1.0 + square), eta, corner
@@ -96,72 +82,49 @@ def aim(
     """
     d = u.shape[1]
     for e in range(len(c)):
-        f, eta, corner, own, out = scaling[e, 0], scaling[e, 1], scaling[e, 2], r[e], offset[e]
+        f, eta, corner = scaling[e, 0], scaling[e, 1], scaling[e, 2]
         # The image W z of z = (c, -u): its first entry, and the others as -image * u + part * r.
         along = 0.0
         for k in range(d):
-            along -= own[k] * u[e, k]
+            along -= r[e, k] * u[e, k]
         image, part = eta * (f * c[e] + along), c[e] + along / (1.0 + f)
         missing = mu
         for k in range(d):
-            out[k] = 0.0
+            offset[e, k] = 0.0
         if corrected:
             # What the parts of the last step, W^-1 (dt, dx) and W (0, -du), multiply to.
             ahead = back = 0.0
             for k in range(d):
-                ahead += own[k] * dx[e, k]
-                back -= own[k] * du[e, k]
+                ahead += r[e, k] * dx[e, k]
+                back -= r[e, k] * du[e, k]
             first, other = (f * dt[e] - ahead) / eta, eta * back
             ahead, back = ahead / (1.0 + f) - dt[e], back / (1.0 + f)
             missing -= first * other
             for k in range(d):
-                one = (dx[e, k] + ahead * own[k]) / eta
-                two = eta * (back * own[k] - du[e, k])
+                one = (dx[e, k] + ahead * r[e, k]) / eta
+                two = eta * (back * r[e, k] - du[e, k])
                 missing -= one * two
-                out[k] = -(first * two + other * one)
+                offset[e, k] = -(first * two + other * one)
         # What times the image would be that, less the image.
         inner, square = 0.0, 0.0
         for k in range(d):
-            each = eta * (part * own[k] - u[e, k])
-            inner += each * out[k]
+            each = eta * (part * r[e, k] - u[e, k])
+            inner += each * offset[e, k]
             square += each * each
-        length = np.sqrt(square)
-        square = max((image - length) * (image + length), TINY)
-        first = (image * missing - inner) / square
+        first = (image * missing - inner) / _square(image, square)
         along = 0.0
         for k in range(d):
-            each = eta * (part * own[k] - u[e, k])
-            out[k] = (out[k] - first * each) / image - each
-            along += own[k] * out[k]
+            each = eta * (part * r[e, k] - u[e, k])
+            offset[e, k] = (offset[e, k] - first * each) / image - each
+            along += r[e, k] * offset[e, k]
         first -= image
         # Its image under W^-1; then the first coordinate is eliminated.
         top, part = (f * first - along) / eta, along / (1.0 + f) - first
         for k in range(d):
-            out[k] = (-2.0 * f / corner) * own[k] * top - (out[k] + part * own[k]) / eta
+            offset[e, k] = (-2.0 * f / corner) * r[e, k] * top - (
+                offset[e, k] + part * r[e, k]
+            ) / eta
         rise[e] = top * (eta * eta) / corner
-
-
-@compiled(small=True, allocates=False)
-def follow(
-    scaling: FloatArray,
-    r: FloatArray,
-    rise: FloatArray,
-    offset: FloatArray,
-    dx: FloatArray,
-    dt: FloatArray,
-    du: FloatArray,
-) -> None:
-    """Set the steps of t and u that go with that of x."""
-    d = dx.shape[1]
-    for e in range(len(dt)):
-        f, eta, corner, own = scaling[e, 0], scaling[e, 1], scaling[e, 2], r[e]
-        along = 0.0
-        for k in range(d):
-            along += own[k] * dx[e, k]
-        over, share = 1.0 / (eta * eta), (2.0 / corner) * along
-        for k in range(d):
-            du[e, k] = over * (dx[e, k] - share * own[k]) + offset[e, k]
-        dt[e] = rise[e] + f * share
 
 
 @compiled(small=True, allocates=False)
@@ -176,7 +139,20 @@ def longest(
 ) -> float:
     """Return how many times a step can be taken before the first vector leaves its cone."""
     least = np.inf
-    for e in range(len(t)):
-        least = min(least, _longest(t[e], x[e], dt[e], dx[e]))
-        least = min(least, _longest(c[e], u[e], 0.0, du[e]))
+    for turn in range(2 * len(t)):
+        # Both vectors of an edge, one after the other: the second one's first entry rests.
+        e, first, rise = turn // 2, t[turn // 2], dt[turn // 2]
+        rest, step = x, dx
+        if turn % 2:
+            first, rise, rest, step = c[e], 0.0, u, du
+        square, a, b = 0.0, rise * rise, first * rise
+        for k in range(x.shape[1]):
+            square += rest[e, k] * rest[e, k]
+            a -= step[e, k] * step[e, k]
+            b -= rest[e, k] * step[e, k]
+        # The first zero of the square, a s^2 + 2 b s + now, now > 0.
+        now = _square(first, square)
+        inner = b * b - a * now
+        if inner >= 0.0 and (a < 0.0 or b < 0.0):
+            least = min(least, now / (np.sqrt(inner) - b))
     return least

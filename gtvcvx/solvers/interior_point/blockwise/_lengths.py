@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.solvers.interior_point.blockwise._cones import aim, follow, longest, scale
+from gtvcvx.solvers.interior_point.blockwise._cones import aim, longest, scale
 
 
 class Lengths:
@@ -53,13 +53,10 @@ class Lengths:
 
     def step(self, dx: FloatArray) -> FloatArray:
         """Return the step of the flow; that of t follows."""
-        self._dx, self._dt, self._du = (
-            np.ascontiguousarray(dx),
-            np.empty_like(self._t),
-            np.empty_like(self.y),
-        )
-        steps = self._rise, self._offset, self._dx, self._dt, self._du
-        follow(self._scaling, self._r, *steps)
+        f, eta, corner = self._scaling.T
+        share = (2.0 / corner) * np.einsum("mk,mk->m", self._r, dx)
+        du = (dx - share[:, None] * self._r) / (eta * eta)[:, None] + self._offset
+        self._dx, self._dt, self._du = np.ascontiguousarray(dx), self._rise + f * share, du
         return self._du
 
     def longest(self) -> float:
