@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import spilu
 
-from gtvcvx._arrays import IntArray
+from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx.block_cholesky._symbolic import arrange, eliminate, join
 
@@ -22,8 +22,10 @@ from gtvcvx.block_cholesky._symbolic import arrange, eliminate, join
 A_LOOK = 20_000
 # Up to so many nodes sets and lists take less than their compiled twins take to be compiled.
 FEW = 3_000
-# What columns have an effect on has room for so many entries an edge at first.
+# What columns have an effect on has room for so many entries a node and edge at first.
 ROOM = 8
+
+Number = TypeVar("Number", float, FloatArray)
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,17 @@ class FrontPrices:
 
     def price(self, pivots: int, size: int) -> float:
         """Return what it takes to eliminate so many variables of a front with so many rows."""
-        p, s = float(pivots), float(size)
-        rest = s - p
+        s, rest = float(size), float(size - pivots)
         entries = (s * s + rest * rest) / 2.0
-        multiplications = (s * s * s - rest * rest * rest) / 6.0
-        return self.front + self.entry * entries + self.multiplication * multiplications
+        return self.front + self.entry * entries + self.multiplication * multiplied(s, rest)
 
 
 DEFAULTS = FrontPrices()
+
+
+def multiplied(size: Number, rest: Number) -> Number:
+    """Return how many multiplications leave so much of a front with so many rows, about."""
+    return (size * size * size - rest * rest * rest) / 6.0
 
 
 class Elimination(NamedTuple):

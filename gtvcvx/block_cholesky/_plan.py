@@ -8,7 +8,7 @@ import numpy as np
 
 from gtvcvx._arrays import IntArray
 from gtvcvx._deadline import look
-from gtvcvx.block_cholesky._fronts import Fronts, elimination, fronts, minimum_degree
+from gtvcvx.block_cholesky._fronts import Fronts, elimination, fronts, minimum_degree, multiplied
 
 
 class Plan(NamedTuple):
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
     def multiplications(self, d: int) -> float:
         """Return how many multiplications a factorization with blocks d x d takes, about."""
         sizes = np.diff(self.node_starts) * float(d)
-        return float(np.sum(sizes**3 - (sizes - self.pivots * d) ** 3)) / 6.0
+        return float(np.sum(multiplied(sizes, sizes - self.pivots * d)))
 
     def entries(self, d: int) -> int:
         """Return how many entries the factor has."""

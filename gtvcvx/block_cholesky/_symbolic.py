@@ -53,24 +53,15 @@ def eliminate(
         if begin + room > len(rest):
             return False
         seen[column] = column
-        end, least = begin, len(seen)
-        for k in range(starts[column], starts[column + 1]):
-            other = later[k]
-            if seen[other] != column:
-                seen[other] = column
-                least = min(least, other)
-                rest[end] = other
-                end += 1
+        end = _unseen(later, starts[column], starts[column + 1], column, seen, rest, begin)
         child = children[column]
         while child >= 0:
-            for k in range(rest_starts[child], rest_starts[child + 1]):
-                other = rest[k]
-                if seen[other] != column:
-                    seen[other] = column
-                    least = min(least, other)
-                    rest[end] = other
-                    end += 1
+            first_one, last = rest_starts[child], rest_starts[child + 1]
+            end = _unseen(rest, first_one, last, column, seen, rest, end)
             child = sibling[child]
+        least = len(seen)
+        for k in range(begin, end):
+            least = min(least, rest[k])
         size = end - begin
         if front >= 0 and parent[front] == column and begin - rest_starts[front] == size + 1:
             # All that the column before has an effect on, but for this one.
@@ -90,6 +81,26 @@ def eliminate(
         at[0] += 1
         at[2] += size * size
     return True
+
+
+@compiled(small=True, allocates=False, inner=True)
+def _unseen(
+    columns: IntArray,
+    start: int,
+    stop: int,
+    column: int,
+    seen: IntArray,
+    rest: IntArray,
+    end: int,
+) -> int:
+    """Write those of some columns that one has not seen yet behind others; return the new end."""
+    for k in range(start, stop):
+        other = columns[k]
+        if seen[other] != column:
+            seen[other] = column
+            rest[end] = other
+            end += 1
+    return end
 
 
 @compiled(small=True, allocates=False)

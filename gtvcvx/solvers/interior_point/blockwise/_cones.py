@@ -83,7 +83,7 @@ def aim(
     d = u.shape[1]
     for e in range(len(c)):
         f, eta, corner = scaling[e, 0], scaling[e, 1], scaling[e, 2]
-        # The image W z of z = (c, -u): its first entry, and the others as -image * u + part * r.
+        # The image W z of z = (c, -u): its first entry; the others are eta (part r - u).
         along = 0.0
         for k in range(d):
             along -= r[e, k] * u[e, k]
