@@ -138,9 +138,14 @@ class BestPair(ABC, Generic[Rows, Parts]):
         """
         w = self._feasible(w)
         known = a is not None and self._corrected(w, u, a, keep_last, enough)
-        if known and (waits or self.rel_gap <= enough):
+        if known and self.rel_gap <= enough:
             return
-        w, value, parts, against = self._checked(w, u, keep_last or exact, enough)
+        exact = keep_last or exact
+        if not (a is None or exact) and self._suffices_without_flow(w, enough):
+            return
+        if known and waits:
+            return
+        w, value, parts, against = self._checked(w, u, exact, enough)
         if not np.isfinite(parts.total):
             # Bounds of the losses themselves are finite where conjugates are lost to rounding.
             parts, against = self._loose_gap(w), Against(self._nothing()[1])
@@ -167,6 +172,10 @@ class BestPair(ABC, Generic[Rows, Parts]):
 
     def _corrected(self, w: Rows, u: Rows, a: FloatArray, keep_last: bool, enough: float) -> bool:
         """Offer w and a flow that keeps its multipliers; say whether there is one."""
+        return False
+
+    def _suffices_without_flow(self, w: Rows, enough: float) -> bool:
+        """Take w and no flow where the bounds of the losses themselves are enough."""
         return False
 
     def _best_of(self, w: Rows, value: float, flow: Rows, as_it_is: bool) -> tuple[Rows, float]:

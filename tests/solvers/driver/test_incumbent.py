@@ -127,3 +127,21 @@ def test_a_repair_waits_for_a_better_pair_where_multipliers_prove_something(prob
     best.update(solved.w, solved.u, a=a, enough=1e-9, waits=True)
     assert len(repaired) == 2
     assert np.isfinite(best.gap)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_tiny_objective_needs_no_flow(waits):
+    """Where losses' own bounds are enough, no flow is repaired, and no better one waited for."""
+    rng = np.random.default_rng(4)
+    x, y = rng.standard_normal((6, 3, 2)), rng.standard_normal((6, 3))
+    losses = gtv.AbsoluteLoss.stack(x, 1e-8 * y)
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(6, [(i, i + 1) for i in range(5)]), losses, "l2")
+    far, signs = np.full((5, 2), 0.9), np.ones(18)
+    w = np.zeros((6, 2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Incumbent, "_checked", lambda *_: pytest.fail("repaired"))
+        best = Incumbent(problem)
+        best.update(w, far, a=signs, enough=1e-6, waits=waits)
+    np.testing.assert_array_equal(best.w, w)
+    assert best.gap == pytest.approx(problem.value(w))
+    assert best.gap <= 1e-6
