@@ -251,15 +251,17 @@ def _quadratic_extent(q: FloatArray, b: FloatArray) -> Extent:
     """Return the extent of slopes without changes, in passes that NumPy vectorizes."""
     with np.errstate(over="ignore", invalid="ignore"):  # of data that are too large, and refused
         curvature, linear = float(q.sum()), float(b.sum())
-        best, some = np.abs(b), q > 0.0
-        size = float(best.sum())
-        if not some.any():
-            return Extent(0.0, 0.0, size, curvature, 0.0, np.inf, 0.0)
-        if not some.all():
+        best = np.abs(b)
+        size, flattest = float(best.sum()), float(q.min(initial=np.inf))
+        if not flattest > 0.0:
+            some = q > 0.0
+            if not some.any():
+                return Extent(0.0, 0.0, size, curvature, 0.0, np.inf, 0.0)
             q, b, best = q[some], b[some], best[some]
+            flattest = float(q.min())
         np.divide(b, q, out=best)
     low, high = float(best.min()), float(best.max())
-    reach, flattest = max(abs(low), abs(high)), float(q.min())
+    reach = max(abs(low), abs(high))
     return Extent(low, high, size, curvature, reach, flattest, linear / curvature)
 
 

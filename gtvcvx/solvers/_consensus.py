@@ -17,6 +17,8 @@ from gtvcvx.solution import Solution
 _FAR = 10.0
 # Of max(1, |value|): nodes that agree by themselves to within this need no lambda for it.
 _AGREEMENT = 1e-9
+# Edges that are looked at first.
+_FIRST = 1_000
 # Of the spread of w: differences up to here are no jump, the default of `Solution.clusters`.
 _JUMP = 1e-3
 
@@ -79,6 +81,12 @@ def _used_share(problem: GTVProblem, solution: Solution) -> float:
         most = _used_at_most(penalty, capacities, u)
         if _FAR * most < 1.0:
             return most
+    elif penalty.is_norm and problem.dim == 1:
+        # Numbers on a chain are found in the time of some such passes. Flows of many coordinates
+        # may still have to be made.
+        first = solution.u[:_FIRST]
+        if len(first) and _FAR * _used_by_one(penalty, capacities[:_FIRST], first) >= 1.0:
+            return 1.0
     if len(solution.slack) != len(capacities):
         return 1.0
     if solution.slack.min() == 0.0:  # as nearly always; spares what is of the size of the edges
