@@ -2,7 +2,8 @@
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -121,9 +122,14 @@ def modules(root: Path, packages: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def imported(path: Path) -> Iterator[tuple[str, str]]:
+def parsed(path: Path) -> list[ast.AST]:
+    """Return all that a file's text is made of."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def imported(nodes: Iterable[ast.AST], path: Path) -> Iterator[tuple[str, str]]:
     """Yield (module, name) of every import, at the top or inside; "" for the module itself."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -131,9 +137,9 @@ def imported(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((str(node.module), alias.name) for alias in node.names)
 
 
-def strings(path: Path) -> Iterator[str]:
+def strings(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield the strings with a dot in them: lazy tables name modules by such."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
             yield node.value
 
@@ -143,11 +149,12 @@ def import_graph(files: dict[str, Path]) -> nx.DiGraph:
     graph = nx.DiGraph()
     graph.add_nodes_from(files)
     for module, path in files.items():
-        for source, name in imported(path):
+        nodes = parsed(path)
+        for source, name in imported(nodes, path):
             target = f"{source}.{name}" if f"{source}.{name}" in files else source
             if target in files:
                 graph.add_edge(module, target)
-        graph.add_edges_from((module, name) for name in strings(path) if name in files)
+        graph.add_edges_from((module, name) for name in strings(nodes) if name in files)
     return graph
 
 
@@ -186,15 +193,26 @@ def empty_rooms(files: dict[str, Path], floors: Floors, package: str) -> list[st
 
 
 FILES = modules(ROOT, tuple(HOUSES))
-GRAPH = import_graph(FILES)
-STRICT = GRAPH.copy()
-STRICT.remove_edges_from(DOORS_FOR_USERS)
+
+
+@cache
+def whole() -> nx.DiGraph:
+    """Return the imports of the house; made by the one process that asks, not by all that read."""
+    return import_graph(FILES)
+
+
+@cache
+def strict() -> nx.DiGraph:
+    """Return them but for the doors for users."""
+    graph = whole().copy()
+    graph.remove_edges_from(DOORS_FOR_USERS)
+    return graph
 
 
 def test_there_is_a_house() -> None:
     assert sum(name.startswith("gtvcvx.") for name in FILES) > 100
     assert sum(name.startswith("verify.") for name in FILES) > 40
-    assert GRAPH.number_of_edges() > 500
+    assert whole().number_of_edges() > 500
 
 
 @pytest.mark.parametrize("package", HOUSES)
@@ -206,11 +224,11 @@ def test_every_room_of_the_table_is_there_and_none_is_named_twice(package: str) 
 
 @pytest.mark.parametrize("package", HOUSES)
 def test_imports_lead_down(package: str) -> None:
-    assert wrong_imports(STRICT, HOUSES[package], package) == []
+    assert wrong_imports(strict(), HOUSES[package], package) == []
 
 
 def test_no_file_is_part_of_a_circle() -> None:
-    assert circles(STRICT) == []
+    assert circles(strict()) == []
 
 
 def test_the_doors_for_users_open_when_they_are_called() -> None:
@@ -225,7 +243,7 @@ def test_the_doors_for_users_open_when_they_are_called() -> None:
         if isinstance(function, ast.FunctionDef) and isinstance(node, ast.ImportFrom)
     ]
     assert doors == ["solve"] * len(DOORS_FOR_USERS)
-    assert all(GRAPH.has_edge(*door) for door in DOORS_FOR_USERS)
+    assert all(whole().has_edge(*door) for door in DOORS_FOR_USERS)
 
 
 @pytest.mark.parametrize("package", HOUSES)
@@ -236,7 +254,7 @@ def test_packages_meet_at_the_doors(package: str) -> None:
 
     across = [
         (module, target)
-        for module, target in GRAPH.edges
+        for module, target in whole().edges
         if module.split(".")[0] == package and target.split(".")[0] != package
     ]
     assert bool(across) == bool(DOORS[package])
@@ -247,7 +265,7 @@ def test_the_kernel_imports_the_standard_library_and_itself() -> None:
     kernel = {name: path for name, path in FILES.items() if name.startswith("verify.kernel")}
     assert len(kernel) >= 5
     for path in kernel.values():
-        for source, _ in imported(path):
+        for source, _ in imported(parsed(path), path):
             own = source.startswith("verify.kernel")
             assert own or source.split(".")[0] in sys.stdlib_module_names, (path, source)
 

@@ -1,6 +1,7 @@
 """The warning where lambda is far above the value from which on all nodes share one model."""
 
 import warnings
+from functools import cache
 
 import cvxpy as cp
 import numpy as np
@@ -24,13 +25,16 @@ def problem(lam: float = 1.0, penalty="l2", edges: list = EDGES) -> gtv.GTVProbl
     return gtv.GTVProblem(gtv.EmpiricalGraph(8, edges), gtv.SquaredLoss.stack(X, Y), penalty, lam)
 
 
-MAX = gtv.lambda_max(problem())
+@cache
+def most() -> float:
+    """Return the largest lambda that is of use; what it compiles is no matter of collecting."""
+    return gtv.lambda_max(problem())
 
 
 @pytest.mark.parametrize("solver", ["AUTO", "CLARABEL"])
 def test_a_lambda_far_above_is_said_once(solver):
     with pytest.warns(gtv.ConsensusWarning, match="all nodes agree: one model") as caught:
-        solution = problem(100.0 * MAX).solve(solver)
+        solution = problem(100.0 * most()).solve(solver)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert solution.clusters().max() == 0
@@ -51,9 +55,9 @@ def test_a_flow_of_rounding_proves_no_agreement(loss):
 def test_slacks_of_a_penalty_by_cvxpy_are_not_computed_for_it():
     norm = gtv.CvxpyPenalty(cp.norm, norm=True, dim=2)
     with pytest.warns(gtv.ConsensusWarning):
-        found = [problem(100.0 * MAX, norm).solve()]
+        found = [problem(100.0 * most(), norm).solve()]
     # Nodes agree where it is 3, too, but nothing is said.
-    found += [problem(share * MAX, norm).solve() for share in (0.5, 3.0)]
+    found += [problem(share * most(), norm).solve() for share in (0.5, 3.0)]
     assert all(callable(vars(solution)["slack"]) for solution in found)
 
 
@@ -71,23 +75,23 @@ def test_bounds_of_the_share_hold_it():
 
 @pytest.mark.parametrize("share", [0.5, 1.01, 3.0])
 def test_others_are_not(share):
-    problem(share * MAX).solve()
+    problem(share * most()).solve()
 
 
 def test_what_is_proved_by_the_flow(recwarn):
     """Of a smaller lambda, by the factor of the warning, the solution is the same."""
-    far = problem(100.0 * MAX).solve(atol=1e-9)
+    far = problem(100.0 * most()).solve(atol=1e-9)
     assert len(recwarn) == 0  # whoever gives atol looks after the solution
-    near = problem(10.0 * MAX)
+    near = problem(10.0 * most())
     assert near.lower_bound(far.u)[0] == pytest.approx(near.value(far.w), rel=1e-6)
     with pytest.warns(gtv.ConsensusWarning):
-        warn_if_consensus(problem(100.0 * MAX), far)
+        warn_if_consensus(problem(100.0 * most()), far)
 
 
 def test_components_count_by_themselves():
     two = [edge for edge in EDGES if edge[0] % 2 == edge[1] % 2]
     with pytest.warns(gtv.ConsensusWarning, match="for each connected component"):
-        problem(100.0 * MAX, edges=two).solve()
+        problem(100.0 * most(), edges=two).solve()
 
 
 @pytest.mark.filterwarnings("ignore::gtvcvx.SmallObjectiveWarning")
@@ -106,22 +110,22 @@ def test_penalties_without_lambda_max_and_graphs_without_edges():
 
 
 def test_paths_and_cross_validation_are_quiet():
-    gtv.lambda_path(problem(), [1000.0 * MAX, 100.0 * MAX, MAX])
-    gtv.cross_validate(problem(), [1000.0 * MAX, MAX], cv=2)
+    gtv.lambda_path(problem(), [1000.0 * most(), 100.0 * most(), most()])
+    gtv.cross_validate(problem(), [1000.0 * most(), most()], cv=2)
 
 
 def test_a_loop_over_lambdas_is_warned_once():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         for factor in (100.0, 200.0, 400.0):
-            problem(factor * MAX).solve()
+            problem(factor * most()).solve()
     assert len(caught) == 1
 
 
 def test_estimators_say_so_where_fit_is_called():
     graph = gtv.EmpiricalGraph(8, EDGES)
     node = np.repeat(np.arange(8), 5)
-    model = estimators.NetworkLinearRegression(graph=graph, fit_intercept=False, lam=100.0 * MAX)
+    model = estimators.NetworkLinearRegression(graph=graph, fit_intercept=False, lam=100.0 * most())
     with pytest.warns(gtv.ConsensusWarning) as caught:
         model.fit(X.reshape(-1, 2), Y.ravel(), node=node)
     assert [warning.filename for warning in caught] == [__file__]
