@@ -53,13 +53,13 @@ def weak_duality(
     or it is not known to be, and where r is more than what ends of iterations leave.
     """
     P, q, A, b, cones = program
-    moved = _inside(z, cones)
+    moved = inside(z, cones)
     if moved is None:
         return None
     z = moved
     # Sums are exact but for the machine's widest numbers, which may be no wider than others.
     wide = np.longdouble
-    x, wz, wP = _absorbing(program, x, z), z.astype(wide), P.astype(wide)
+    x, wz, wP = absorbing(program, x, z), z.astype(wide), P.astype(wide)
     wx = x.astype(wide)
     Px = wP @ wx
     r = Px + q + A.T.astype(wide) @ wz
@@ -73,7 +73,7 @@ def weak_duality(
     return Bound(float(value), leak + ULPS * EPS * float(products))
 
 
-def _absorbing(program: ConeProgram, x: FloatArray, z: FloatArray) -> FloatArray:
+def absorbing(program: ConeProgram, x: FloatArray, z: FloatArray) -> FloatArray:
     """Return the y (N,) near x that make up for r where a variable has a curvature of its own."""
     P, q, A, _, _ = program
     alone = np.diff(P.indptr) == 1
@@ -82,7 +82,7 @@ def _absorbing(program: ConeProgram, x: FloatArray, z: FloatArray) -> FloatArray
     return x - np.divide(r, curvature, out=np.zeros_like(r), where=curvature > 0.0)
 
 
-def _inside(z: FloatArray, cones: Sequence[Cone]) -> FloatArray | None:
+def inside(z: FloatArray, cones: Sequence[Cone]) -> FloatArray | None:
     """Return multipliers near z that are in the dual cones; None where there are none so near."""
     if not np.isfinite(z).all():
         return None

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from gtvcvx.conic._form import Cone
 from gtvcvx.conic._scaled import ConeProgram
-from gtvcvx.conic._weak_duality import _inside, weak_duality
+from gtvcvx.conic._weak_duality import inside, weak_duality
 
 # max |r| <= t, both ways, as two programs with known optima.
 R = np.array([3.0, 4.0])
@@ -69,7 +69,7 @@ def test_multipliers_beside_their_cone_prove_nearly_as_much(name, beside):
 )
 def test_moved_multipliers_are_in_the_dual_cone(z, cone):
     """They have no negative product with any point of the cone."""
-    moved = _inside(np.array(z), [cone])
+    moved = inside(np.array(z), [cone])
     rng = np.random.default_rng(0)
     first, second = rng.standard_normal(500) * 10.0 ** rng.uniform(-2, 2, 500), np.ones(500)
     third = np.exp(np.minimum(first, 300.0))
@@ -89,7 +89,7 @@ def test_moved_multipliers_are_in_the_dual_cone(z, cone):
 def test_what_is_no_number_is_in_no_cone(cone, place, wrong):
     z = np.ones(3)
     z[place] = wrong
-    assert _inside(z, [cone]) is None
+    assert inside(z, [cone]) is None
 
 
 @pytest.mark.parametrize("name", CASES)

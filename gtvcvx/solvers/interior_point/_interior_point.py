@@ -283,7 +283,7 @@ class InteriorPoint:
     def _proved(self, w: FloatArray, x: FloatArray, multipliers: FloatArray) -> Proved | None:
         """Return what the multipliers prove of w (n, d)."""
         program, constants = self._program.cone_program(), self._program.constants
-        return proved(self._whole, program, constants, w, x, multipliers)
+        return proved(self._whole, program, constants, w, x, multipliers, self._rtol)
 
     @property
     def _units(self) -> Units:

@@ -7,6 +7,7 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx._deadline import Expired, now, until
 from gtvcvx.solvers.driver import Limits, missing
+from gtvcvx.solvers.interior_point import _proof
 from gtvcvx.solvers.interior_point._cost import Alternative
 from gtvcvx.solvers.interior_point._interior_point import InteriorPoint
 from gtvcvx.solvers.interior_point._program import Units
@@ -135,3 +136,22 @@ def test_kinked_rows_in_raw_units_take_few_steps(seed):
     method = InteriorPoint(gtv.GTVProblem(graph, each, PENALTIES["norm"], 20.0))
     plain = Units(np.ones(method._program.size), 1.0, np.zeros(method._program.size))
     assert method._solver(1e-8, plain).solve().iterations <= 20
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_multipliers_that_miss_a_little_are_moved(seed, monkeypatch):
+    """Nodes agree, in large numbers; the gap was 1 else, and twice as many iterations followed."""
+    rng = np.random.default_rng(seed)
+    n, rows, d = 24, 6, 9
+    X, y = rng.standard_normal((n, rows, d)), 1e5 * rng.standard_normal((n, rows))
+    losses = [gtv.AbsoluteLoss(X[i], y[i]) if i % 2 else gtv.ZeroLoss() for i in range(n)]
+    graph = gtv.EmpiricalGraph(n, [(0, i) for i in range(1, n)])
+    penalty = gtv.CvxpyPenalty(lambda v: cp.norm(v) + 0.5 * cp.norm1(v), norm=True)
+    problem = gtv.GTVProblem(graph, losses, penalty, 20.0)
+    solution = problem.solve(rtol=1e-6)
+    assert solution.status == "optimal"
+    monkeypatch.setattr(_proof, "balanced", lambda *_: None)
+    longer = problem.solve(rtol=1e-6)
+    assert 1.5 * solution.n_iter < longer.n_iter
+    assert solution.dual_value <= longer.value
+    assert longer.dual_value <= solution.value
