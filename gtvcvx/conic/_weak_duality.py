@@ -67,7 +67,10 @@ def weak_duality(
     sizes = abs(P) @ np.abs(x) + np.abs(q) + abs(A).T @ np.abs(z)
     if not (np.abs(r) <= MISSED * sizes + ROUNDING * sizes.max(initial=0.0)).all():
         return None
-    lost = float(np.finfo(wide).eps) * len(z) * float(sizes @ np.abs(reach))
+    # Of each column what its own entries lose, products and sums, and those of P, q and A to each
+    # other.
+    terms = np.diff(P.indptr) + np.diff(A.indptr) + 4.0
+    lost = float(np.finfo(wide).eps) * float((terms * sizes) @ np.abs(reach))
     leak = SAFETY * (float(np.abs(r).astype(np.float64) @ np.abs(reach)) + lost)
     products = np.abs(x) @ (abs(P) @ np.abs(x)) + np.abs(b) @ np.abs(z)
     return Bound(float(value), leak + ULPS * EPS * float(products))
