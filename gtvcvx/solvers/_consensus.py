@@ -97,8 +97,11 @@ def _used_share(problem: GTVProblem, solution: Solution) -> float:
 def _used_by_one(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> float:
     """Return a lower bound on that share: the dual norm of z is at least ``<z, z> / phi(z)``."""
     most = int(np.argmax(row_norm_2(u) / capacities))
-    z = u[most : most + 1]
-    return float(np.sum(z * z) / (penalty.value(z)[0] * capacities[most])) if z.any() else 0.0
+    size = float(np.abs(u[most]).max())
+    if not size > 0.0:
+        return 0.0
+    z = u[most : most + 1] / size  # squares of small numbers are lost
+    return float(np.sum(z * z) / penalty.value(z)[0] * (size / capacities[most]))
 
 
 def _used_at_most(penalty: Penalty, capacities: FloatArray, u: FloatArray) -> float:

@@ -271,9 +271,10 @@ class Alternative:
             return STALLING.fewest_linear
         if not self._kinds.isdisjoint(KINKED):
             return STALLING.fewest_kinked
-        replaced = not self._quadratic and self._kinds.isdisjoint({*SMOOTH, MULTINOMIAL})
-        if not (self._blockwise and replaced):
+        if not self._blockwise or self._quadratic or MULTINOMIAL in self._kinds:
             return STALLING.fewest
+        if not self._kinds.isdisjoint(SMOOTH):
+            return STALLING.fewest_smooth
         return STALLING.fewest_shrunk if "l1" in self._kinds else STALLING.fewest_modelled
 
     @cached_property

@@ -41,6 +41,10 @@ class StallingSettings:
     fewest_modelled : int
         The same with Huber functions, replaced by models: of 30 random ones 2 took more, and most
         half as many; but models and checks took as long as twice the iterations.
+    fewest_smooth : int
+        The same with smooth rows, models and checks included: of 34 with 500 to 10,000 nodes 25
+        have a method that costs no more, and take .4 to 1.8 times as long with that one first, .75
+        in all; beyond it is 2 to 6 times as long.
     fewest_raw : int
         Where features have different units losses take so many times as many iterations.
     models, multipliers : float
@@ -71,6 +75,7 @@ class StallingSettings:
     fewest_linear: int = 200
     fewest_shrunk: int = 300
     fewest_modelled: int = 1000
+    fewest_smooth: int = 900
     fewest_raw: int = 30
     models: float = 2.5e7
     multipliers: float = 1e7
