@@ -62,7 +62,7 @@ ESTIMATORS = tuple(getattr(estimators, name) for name in estimators.__all__)
         # Data with several best quantiles are among the checks.
         NetworkQuantileRegression(ridge=0.1),
         NetworkLinearRegressionCV(cv=2, lams=2),
-        NetworkLogisticRegressionCV(cv=2, lams=2, rtol=1e-4),
+        NetworkLogisticRegressionCV(cv=2, lams=2),
         ConvexClustering(n_lams=8),
     ],
 )
