@@ -29,7 +29,7 @@ def balanced(program: ConeProgram, x: FloatArray, z: FloatArray) -> FloatArray |
 
     As far as they can: those move most that have most room in their cones, and those on the
     boundary stay. The change dz is the least of ``sum (dz / room)^2`` with ``A^T dz = -r``, where r
-    is what z misses. None where z is in no dual cone, or the system is large.
+    is what z misses. None where z is in no dual cone, or the system is large or singular.
     """
     A = program.A
     moved = inside(z, program.cones)
@@ -45,12 +45,15 @@ def balanced(program: ConeProgram, x: FloatArray, z: FloatArray) -> FloatArray |
     units = np.divide(1.0, np.sqrt(diagonal), out=np.zeros_like(diagonal), where=diagonal > 0.0)
     scales = sp.diags_array(units)
     shift = sp.diags_array(np.where(units > 0.0, SHIFT, 1.0))
-    factor = splu(
-        (scales @ H @ scales + shift).tocsc(),
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
+    try:
+        factor = splu(
+            (scales @ H @ scales + shift).tocsc(),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+    except RuntimeError:  # singular, for all that was added
+        return None
     for _ in range(ROUNDS):
         r = program.P @ absorbing(program, x, z) + program.q + A.T @ z
         moved = inside(z - square * (A @ (units * factor.solve(units * r))), program.cones)

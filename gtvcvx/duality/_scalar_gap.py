@@ -252,7 +252,7 @@ def _quadratic_extent(q: FloatArray, b: FloatArray) -> Extent:
     with np.errstate(over="ignore", invalid="ignore"):  # of data that are too large, and refused
         curvature, linear = float(q.sum()), float(b.sum())
         best = np.abs(b)
-        size, flattest = float(best.sum()), float(q.min(initial=np.inf))
+        size, flattest = float(best.sum()), float(q.min()) if len(q) else 0.0
         if not flattest > 0.0:
             some = q > 0.0
             if not some.any():

@@ -97,3 +97,11 @@ def test_what_is_in_no_cone_or_large_is_left_alone(monkeypatch):
     assert balanced(program, x, np.full(ROWS, np.nan)) is None
     monkeypatch.setattr(_balance, "MOST", 10)
     assert balanced(program, x, z) is None
+
+
+def test_a_singular_system_is_left_alone(monkeypatch):
+    """Two equal columns, and nothing added to the diagonal."""
+    monkeypatch.setattr(_balance, "SHIFT", 0.0)
+    A = sp.csc_array([[-1.0, -1.0]])
+    program = ConeProgram(sp.csc_array((2, 2)), np.ones(2), A, np.zeros(1), [Cone("nonneg", 1)])
+    assert balanced(program, np.zeros(2), np.array([0.5])) is None

@@ -42,9 +42,9 @@ class StallingSettings:
         The same with Huber functions, replaced by models: of 30 random ones 2 took more, and most
         half as many; but models and checks took as long as twice the iterations.
     fewest_smooth : int
-        The same with smooth rows, models and checks included: of 34 with 500 to 10,000 nodes 25
-        have a method that costs no more, and take .4 to 1.8 times as long with that one first, .75
-        in all; beyond it is 2 to 6 times as long.
+        The same with smooth rows, models and checks included: of 42 with 600 to 10,000 nodes 32
+        have a method that costs no more, and take .4 to 1.8 times as long with that one first, .78
+        in all; where it costs 1,400 and more it is 1 to 6.5 times as long.
     fewest_raw : int
         Where features have different units losses take so many times as many iterations.
     models, multipliers : float
