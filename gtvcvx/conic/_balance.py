@@ -14,7 +14,7 @@ from scipy.sparse.linalg import splu
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._lazy import sp
-from gtvcvx.conic._form import Cone
+from gtvcvx.conic._form import Cone, located
 from gtvcvx.conic._scaled import ConeProgram
 from gtvcvx.conic._weak_duality import absorbing, inside
 
@@ -68,11 +68,9 @@ def _room(z: FloatArray, cones: Sequence[Cone]) -> FloatArray:
 
     Those of equations go anywhere.
     """
-    room, start = np.zeros(len(z)), 0
+    room = np.zeros(len(z))
     typical = float(np.mean(np.abs(z))) if len(z) else 0.0
-    for cone in cones:
-        rows = slice(start, start + cone.rows)
-        start += cone.rows
+    for rows, cone in located(cones):
         part = z[rows]
         if cone.kind == "zero":
             room[rows] = np.maximum(np.abs(part), typical)

@@ -17,7 +17,7 @@ where every feasible (y, z) gives an upper bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -155,6 +155,14 @@ def cones_of(dims: Any) -> Iterator[Cone]:
     yield from (Cone("power", len(alphas) + 1, tuple(alphas)) for alphas in dims.pnd)
 
 
+def located(cones: Iterable[Cone]) -> Iterator[tuple[slice, Cone]]:
+    """Yield each cone with its rows."""
+    start = 0
+    for cone in cones:
+        yield slice(start, start + cone.rows), cone
+        start += cone.rows
+
+
 def groups(cones: Sequence[Cone]) -> IntArray:
     """Return a number for each row: those of one cone, and no others, have the same."""
     sizes: list[int] = []
@@ -216,11 +224,9 @@ def conjugate_model(
 def _dual_cones(z: cp.Expression, cones: Sequence[Cone]) -> list[cp.Constraint]:
     """Constraints that put z into the dual cones; cones of one kind share their constraint."""
     rows: dict[Cone, list[IntArray]] = {}
-    start = 0
-    for cone in cones:
+    for at, cone in located(cones):
         key = cone if cone.kind != "nonneg" else Cone("nonneg", 1)
-        rows.setdefault(key, []).append(np.arange(start, start + cone.rows))
-        start += cone.rows
+        rows.setdefault(key, []).append(np.arange(at.start, at.stop))
     constraints = []
     for cone, places in rows.items():
         if cone.kind == "nonneg":

@@ -14,7 +14,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import cp, sp
-from gtvcvx.conic._form import Cone, ConicForm, cones_of, groups
+from gtvcvx.conic._form import Cone, ConicForm, cones_of, groups, located
 
 # Offsets of functions, read one by one, add up to that of the sum but for rounding.
 ROUNDING = 1e-12
@@ -180,10 +180,8 @@ class _Sum(NamedTuple):
 
     def _cones(self, i: int) -> Iterator[Cone]:
         """Return the cones of a function, the rows of a kind that needs no more together."""
-        start = 0
-        for cone in self.cones:
-            own = int(np.sum(self.row_owner[start : start + cone.rows] == i))
-            start += cone.rows
+        for rows, cone in located(self.cones):
+            own = int(np.sum(self.row_owner[rows] == i))
             if cone.kind in ("zero", "nonneg"):
                 yield cone._replace(rows=own)
             elif own:

@@ -18,7 +18,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx._lazy import sp
-from gtvcvx.conic._form import Cone
+from gtvcvx.conic._form import Cone, located
 from gtvcvx.conic._scaled import ConeProgram
 
 EPS = float(np.finfo(np.float64).eps)
@@ -89,10 +89,8 @@ def inside(z: FloatArray, cones: Sequence[Cone]) -> FloatArray | None:
     """Return multipliers near z that are in the dual cones; None where there are none so near."""
     if not np.isfinite(z).all():
         return None
-    z, start = z.copy(), 0
-    for cone in cones:
-        rows = slice(start, start + cone.rows)
-        start += cone.rows
+    z = z.copy()
+    for rows, cone in located(cones):
         part = z[rows]
         if cone.kind == "nonneg":
             np.maximum(part, 0.0, out=part)

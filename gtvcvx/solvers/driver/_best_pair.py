@@ -127,8 +127,8 @@ class BestPair(ABC, Generic[Rows, Parts]):
         The repaired u is taken if its bound is higher. With keep_last, w is taken as it is; one
         that is exact is constant on clusters already.
         Multipliers a (N,) of the rows are kept with u, as far as they can be; where the relative
-        gap is small enough then, or a better pair is waited for, that is all. Repairs take no more
-        care than it asks for.
+        gap is small enough then, or by the losses' own bounds, or a better pair is waited for, that
+        is all. Repairs take no more care than it asks for.
 
         Raises
         ------

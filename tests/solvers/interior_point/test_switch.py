@@ -227,6 +227,19 @@ def test_what_takes_models_or_multipliers_whatever_its_size_goes_to_the_other_me
         assert (solution.status, solution.info["method"]) == ("optimal", "interior point")
 
 
+@pytest.mark.parametrize("loss", [gtv.LogisticLoss, gtv.PoissonLoss])
+def test_smooth_losses_of_some_thousand_nodes_go_to_the_other_method_first(loss):
+    """Models were left for it in most runs, after as long as it takes by itself."""
+    rng, n = np.random.default_rng(6), 2_000
+    edges = [(i, i + k) for i in range(n) for k in (1, 5) if i + k < n]
+    X = rng.standard_normal((n, 4, 3))
+    losses = loss.stack(X, (X.sum(axis=2) > 0.3).astype(float))
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(n, edges), losses, "l2", 0.3)
+    assert STALLING.fewest < Alternative(problem, 1e-6, modelled=True).cost
+    solution = problem.solve()
+    assert (solution.status, solution.info["method"]) == ("optimal", "interior point")
+
+
 def test_other_stopping_rules_never_switch():
     solution = raw_units().solve(stop="iterations", max_iter=9000)
     assert solution.n_iter == 9000

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
-from gtvcvx.conic._form import Cone
+from gtvcvx.conic._form import Cone, located
 
 EPS = float(np.finfo(np.float64).eps)
 # Points are nudged inside second-order cones by this share of their length.
@@ -49,10 +49,8 @@ class SymmetricCones:
     def __init__(self, cones: Sequence[Cone]) -> None:
         free, signs, others = ([np.empty(0, np.int64)] for _ in range(3))
         lengths: dict[int, list[IntArray]] = {}
-        start = 0
-        for cone in cones:
-            rows = np.arange(start, start + cone.rows)
-            start += cone.rows
+        for place, cone in located(cones):
+            rows = np.arange(place.start, place.stop)
             if cone.kind == "zero":
                 free.append(rows)
             elif cone.kind not in SYMMETRIC:
@@ -61,12 +59,12 @@ class SymmetricCones:
                 signs.append(rows)
             else:
                 lengths.setdefault(cone.rows, []).append(rows)
-        self.size = start
+        self.size = sum(cone.rows for cone in cones)
         self.free, self.signs = np.concatenate(free), np.concatenate(signs)
         self.others = np.concatenate(others)
         self.lengths = {rows: np.array(places) for rows, places in lengths.items()}
         self.degree = len(self.signs) + sum(len(at) for at in self.lengths.values())
-        self.unit = np.zeros(start)
+        self.unit = np.zeros(self.size)
         self.unit[self.signs] = 1.0
         for at in self.lengths.values():
             self.unit[at[:, 0]] = 1.0
