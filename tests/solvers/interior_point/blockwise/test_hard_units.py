@@ -307,6 +307,9 @@ def test_predictors_and_correctors_are_of_the_same_factor(monkeypatch):
 
     def noted(self, mu, corrected):
         found = step(self, mu, corrected)
+        if corrected and len(pairs) == 5:
+            # As where a step misses too much; whether this one does depends on last digits.
+            self._system.sharpen()
         factors.append(self._system.twofold)
         return found
 
@@ -318,5 +321,5 @@ def test_predictors_and_correctors_are_of_the_same_factor(monkeypatch):
     monkeypatch.setattr(Newton, "_step", noted)
     monkeypatch.setattr(Newton, "_direction", paired)
     driven(counts_in_raw_units(2), rtol=1e-6)
-    assert (True, True) in pairs
+    assert pairs[4:6] == [(False, False), (True, True)]
     assert (False, True) not in pairs
