@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import networkx as nx
 import numpy as np
@@ -19,6 +19,8 @@ from gtvcvx._spatial_weights import read_spatial_weights
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._components import label_components
 from gtvcvx.files._tables import read_edges
+
+_T = TypeVar("_T")
 
 # With fewer edges SciPy is as fast, and there is nothing to compile.
 COMPILED_EDGES = 1000
@@ -250,6 +252,20 @@ class EmpiricalGraph:
     def index(self) -> dict[Any, int]:
         """Row of each node label."""
         return {label: i for i, label in enumerate(self.nodes)}
+
+    def cached(self, name: str, make: Callable[[], _T]) -> _T:
+        """Return what was made of its edges under this name, or make it.
+
+        For solvers: orders and plans of factorizations are made once.
+        """
+        if name not in self._made:
+            self._made[name] = make()
+        value: _T = self._made[name]
+        return value
+
+    @cached_property
+    def _made(self) -> dict[str, Any]:
+        return {}
 
     def with_positions(self, positions: ArrayLike | None) -> EmpiricalGraph:
         """Return the same graph with other places (n, 2 or more) of its nodes, or with none."""

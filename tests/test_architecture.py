@@ -24,7 +24,8 @@ GTVCVX = (
     ("files", "conic", "_spatial_weights"),
     ("penalties",),
     ("compiled",),  # passes over the arrays of a graph, for every penalty
-    ("graph", "block_cholesky"),
+    ("graph",),
+    ("block_cholesky",),
     ("generators", "datasets"),  # graphs with data
     ("losses/node",),  # the convex problem of one node, compiled
     ("losses/batched/_doubt",),  # what rounding leaves open

@@ -9,6 +9,7 @@ import numpy as np
 from gtvcvx._arrays import IntArray
 from gtvcvx._deadline import look
 from gtvcvx.block_cholesky._fronts import Fronts, elimination, fronts, minimum_degree, multiplied
+from gtvcvx.graph import EmpiricalGraph
 
 
 class Plan(NamedTuple):
@@ -66,6 +67,11 @@ def plan(n: int, edges: IntArray, d: int, most: float = np.inf) -> Plan | None:
     """
     found = elimination(minimum_degree(n, edges), edges, 2.0 * most / d**3)
     return None if found is None else _laid_out(fronts(found, d), edges)
+
+
+def plan_of(graph: EmpiricalGraph, d: int, most: float) -> Plan | None:
+    """Return the same for the edges of a graph, which keeps it: several methods ask for it."""
+    return graph.cached(f"plan {d} {most:g}", lambda: plan(graph.n_nodes, graph.edges, d, most))
 
 
 def _laid_out(found: Fronts, edges: IntArray) -> Plan:

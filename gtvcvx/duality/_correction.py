@@ -26,6 +26,7 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS
+from gtvcvx._pieces import rows_at_once
 from gtvcvx.duality._dual_points import Certain, DualPoint, FeasiblePoint, attached
 from gtvcvx.duality._judged import Aim, Found, Judged, better
 from gtvcvx.duality._loose_clusters import LooseClusters
@@ -50,11 +51,14 @@ from gtvcvx.penalties import Penalty
 
 
 def correctable(terms: list[Term], penalty: Penalty, shape: tuple[int, int], m: int) -> bool:
-    """Say whether losses (n, d) are known by their rows, and systems are not too large."""
+    """Say whether losses (n, d) are known by their rows, and blocks are not too many.
+
+    Whether their factors are too large is seen when they are planned.
+    """
     n, d = shape
     # Multipliers of rows with several classes are not numbers in intervals.
     known = all(term["kind"] in FIELDS and term["kind"] != MULTINOMIAL for term in terms)
-    small = n * d <= CORRECTION.most_coordinates and m * d * d <= CORRECTION.most_entries
+    small = (n + m) * d * d <= CORRECTION.most_entries
     return known and small and penalty.to_data()["kind"] in WEIGHTED_PENALTIES
 
 
@@ -352,8 +356,12 @@ class Correction:
         most = CORRECTION.loosest * own.max(axis=0, initial=0.0)
         with np.errstate(divide="ignore"):
             least = np.where(most > 0.0, 1.0 / most, 0.0)
-        held = np.linalg.solve(np.eye(len(most)) + edges * least, edges)
-        return np.asarray(0.5 * (held + held.transpose(0, 2, 1)))
+        held = np.empty_like(edges)
+        for at in rows_at_once(len(edges), least.size**2):
+            blocks = edges[at]
+            blocks = np.linalg.solve(np.eye(len(most)) + blocks * least, blocks)
+            held[at] = 0.5 * (blocks + blocks.transpose(0, 2, 1))
+        return held
 
     def _limits(self, point: DualPoint) -> FloatArray:
         """Return the capacities, or less where that is more than whatever can flow.

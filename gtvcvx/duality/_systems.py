@@ -9,7 +9,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx.block_cholesky._factor import BlockCholesky
-from gtvcvx.block_cholesky._plan import plan
+from gtvcvx.block_cholesky._plan import plan_of
 from gtvcvx.duality._settings import CORRECTION
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses.batched.composite._parts import Parts
@@ -47,12 +47,13 @@ class Systems:
     """
 
     def __init__(self, graph: EmpiricalGraph, parts: Parts, penalty: Penalty) -> None:
-        n, d = self._shape = parts.coordinates.shape
+        self._shape = parts.coordinates.shape
+        d = self._shape[1]
         apart = penalty.to_data()["kind"] in SEPARABLE
         apart = apart and not len(parts.rows) and bool(np.isnan(parts.totals).all())
         size = 1 if apart else d
         most = CORRECTION.most_multiplications / (d if apart else 1)
-        found = plan(n, graph.edges, size, most)
+        found = plan_of(graph, size, most)
         self.planned = found is not None
         self._factors: list[BlockCholesky] = []
         if found is not None:

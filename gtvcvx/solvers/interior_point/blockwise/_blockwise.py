@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gtvcvx._deadline import Allowance
-from gtvcvx.block_cholesky._plan import Plan, plan
+from gtvcvx.block_cholesky._plan import Plan, plan_of
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Requirement
 from gtvcvx.solvers.interior_point._units import units_differ
@@ -113,8 +113,7 @@ def not_too_many(problem: GTVProblem) -> str | None:
 
 def planned(problem: GTVProblem) -> Plan | None:
     """Return how to factor the problem's systems; None if that would take long."""
-    graph, most = problem.graph, DEFAULTS.most_multiplications
-    return plan(graph.n_nodes, graph.edges, problem.dim, most)
+    return plan_of(problem.graph, problem.dim, DEFAULTS.most_multiplications)
 
 
 class Blockwise:
