@@ -58,9 +58,10 @@ class NewtonSettings:
         If so many solves are not enough, the factor has twice the digits from then on; the second
         where such a factorization takes more than a second.
     idle : int
-        Solves in a row with twice the digits that leave no less than the best before, after which
-        there are no more: what is left is the rounding of slopes and flows themselves. Up to
-        `refinements` it only grew.
+        Solves in a row with twice the digits that leave more than `progress` of what was left
+        before them, after which there are no more: what is left is the rounding of slopes and flows
+        themselves. Up to `refinements` it only grew, or fell by a quarter in all.
+    progress : float
     """
 
     inside: float = 0.99
@@ -75,6 +76,7 @@ class NewtonSettings:
     rough: int = 5
     rough_if_dear: int = 20
     idle: int = 4
+    progress: float = 0.9
 
 
 DEFAULTS = NewtonSettings()
@@ -329,7 +331,7 @@ class Newton:
             self._doubt()
         residuals, settings = ConjugateResiduals(scale), self._settings
         rough = settings.rough_if_dear if self._system.dear else settings.rough
-        idle = 0  # solves since there was less
+        idle, mark = 0, np.inf  # solves since there was clearly less, and how much
         for tries in range(settings.refinements if self._refined else 0):
             look()
             if tries == rough:
@@ -341,7 +343,10 @@ class Newton:
             found = self._take(move)
             assert found is not None
             left, size = found, _weighed(found, scale)
-            idle = 0 if size < least or not self._system.twofold else idle + 1
+            if size < settings.progress * mark or not self._system.twofold:
+                idle, mark = 0, size
+            else:
+                idle += 1
             if size < least:
                 best, least = move, size
             if self._settled(tries, left, size) or idle >= settings.idle:
