@@ -50,6 +50,8 @@ UNBEGUN = "none"  # Ctrl-C came before any
 INTERIOR_POINT = "interior point"
 CLUSTERS = "clusters of a smaller lambda"
 INTERPOLATION = "interpolation"
+# What a value of lambda tells the next: whether iterations were left for the interior-point method.
+GAVE_WAY = "gave_way"
 # From this many edges on the working set outgrows the caches, and neighbours should be near.
 ORDERING_EDGES = 20_000
 
@@ -57,7 +59,9 @@ ORDERING_EDGES = 20_000
 def solve_auto(problem: GTVProblem, options: Options) -> Solution:
     """Run the methods that fit; ``Solution.info["method"]`` says which ones they were.
 
-    ``Solution.info["switched"]`` says whether the interior-point method took over from another.
+    ``Solution.info["switched"]`` says whether the interior-point method took over from another,
+    ``"gave_way"`` whether it did here or at the value of lambda that this solve started from: there
+    it comes first, if it takes little.
 
     A number of iterations, or the decrease of the objective, as stopping rule is a matter of the
     primal-dual method alone.
@@ -200,17 +204,20 @@ def _converged(
     iteration = SECOND_ORDER if modelled else PRIMAL_DUAL
     interior = Alternative(problem, limits.rtol, modelled)
     methods, switched = list(before), False
+    gave_way = start is not None and start.info.get(GAVE_WAY) is True
 
     def drive(method: Method, name: str) -> None:
         methods.append(name)
         _drive(run, method, name)
 
     unseen: Stalling | None = None
+    first = False
     with run.guarded():
         if limits.stop != "gap":
             drive(_iteration(problem, start, limits, interior), iteration)
         elif not run.stopped:
-            first = start is None and _comes_first(interior)
+            # Iterations that gave way one value of lambda before would do so again.
+            first = (start is None or gave_way) and _comes_first(interior)
             if not first:
                 unseen = Stalling(_iteration(problem, start, limits, interior), interior)
                 drive(unseen, iteration)
@@ -224,7 +231,8 @@ def _converged(
                 drive(_iteration(problem, run.solution(), limits, interior), iteration)
     _see(run, unseen)
     names = ", ".join(dict.fromkeys(methods))
-    return run.solution(method=names, switched=switched, lam=problem.lam)
+    own = {GAVE_WAY: switched or (gave_way and first)}
+    return run.solution(method=names, switched=switched, lam=problem.lam, **own)
 
 
 def _drive(run: Run, method: Method, name: str) -> None:
