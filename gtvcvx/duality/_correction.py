@@ -358,8 +358,7 @@ class Correction:
             least = np.where(most > 0.0, 1.0 / most, 0.0)
         held = np.empty_like(edges)
         for at in rows_at_once(len(edges), least.size**2):
-            blocks = edges[at]
-            blocks = np.linalg.solve(np.eye(len(most)) + blocks * least, blocks)
+            blocks = np.linalg.solve(np.eye(len(most)) + edges[at] * least, edges[at])
             held[at] = 0.5 * (blocks + blocks.transpose(0, 2, 1))
         return held
 
