@@ -267,6 +267,10 @@ class EmpiricalGraph:
     def _made(self) -> dict[str, Any]:
         return {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was made: another process makes what it needs, sooner than it reads it."""
+        return {name: value for name, value in vars(self).items() if name != "_made"}
+
     def with_positions(self, positions: ArrayLike | None) -> EmpiricalGraph:
         """Return the same graph with other places (n, 2 or more) of its nodes, or with none."""
         moved = copy(self)

@@ -169,6 +169,27 @@ class TestPositions:
             EmpiricalGraph(2, [[0, 1]]).with_positions(places)
 
 
+class TestCached:
+    def test_what_is_made_of_edges_is_made_once(self):
+        graph = EmpiricalGraph(2, [[0, 1]])
+        made = graph.cached("a", list)
+        assert graph.cached("a", lambda: pytest.fail("it is there")) is made
+        assert graph.cached("b", dict) == {}
+
+    def test_nobody_else_is_given_it(self):
+        graph = EmpiricalGraph(2, [[0, 1]])
+        graph.cached("a", list)
+        there = pickle.loads(pickle.dumps(graph))
+        assert there.cached("a", lambda: "afresh") == "afresh"
+        assert there.edges.tolist() == [[0, 1]]
+
+    def test_what_fails_is_tried_again(self):
+        graph = EmpiricalGraph(2, [[0, 1]])
+        with pytest.raises(ZeroDivisionError):
+            graph.cached("a", lambda: 1 // 0)
+        assert graph.cached("a", lambda: 2) == 2
+
+
 class TestNetworkX:
     def test_labels_and_weights(self):
         G = nx.Graph()
