@@ -229,3 +229,22 @@ def test_dimensions_are_measured():
     told = dimensions.measured("images", scale=0.005)
     assert told["status"] == "optimal"
     assert told["arrays, MB"] > 0.0
+
+
+def test_large_tables_are_drawn_again_and_solved(monkeypatch, capsys):
+    tables = module("large_tables")
+    first, again = tables.drawn(3, 1, 200), tables.drawn(3, 1, 200)
+    assert first.text == again.text
+    np.testing.assert_array_equal(
+        first.problem.to_data()["terms"][0]["X"], again.problem.to_data()["terms"][0]["X"]
+    )
+    drawn = [tables.drawn(3, k, 100) for k in range(40)]
+    assert {one.text.split(",")[0] for one in drawn} == set(tables.LOSSES)
+    monkeypatch.setattr(sys, "argv", ["large_tables", "--count", "3", "--largest", "100"])
+    assert tables.main() == 0
+    assert "3 of 3 solved" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["large_tables", "--only", "2", "--time-limit", "1e-9"])
+    assert tables.main() == 0
+    told = capsys.readouterr().out
+    assert told.startswith("!   2 ")
+    assert "0 of 1 solved" in told
