@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray, finite_array, integer_array, real_array
+from gtvcvx._made_once import made_once
 from gtvcvx._spatial_weights import read_spatial_weights
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._components import label_components
@@ -258,10 +259,7 @@ class EmpiricalGraph:
 
         For solvers: orders and plans of factorizations are made once.
         """
-        if name not in self._made:
-            self._made[name] = make()
-        value: _T = self._made[name]
-        return value
+        return made_once(self._made, name, make)
 
     @cached_property
     def _made(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from gtvcvx._arrays import FloatArray, real_array
 from gtvcvx._callbacks import SolveCallback
 from gtvcvx._lazy import cp
+from gtvcvx._made_once import made_once
 from gtvcvx._pieces import rowwise
 from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.files import _storage
@@ -303,10 +304,7 @@ class GTVProblem:
 
         For solvers: what depends on graph, losses and penalty alone is made once.
         """
-        if name not in self._cached:
-            self._cached[name] = make()
-        value: _T = self._cached[name]
-        return value
+        return made_once(self._cached, name, make)
 
     def to_data(self) -> dict[str, Any]:
         """Plain dict of arrays, numbers and strings: all that the package ``verify`` needs.

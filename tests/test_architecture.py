@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # files may import each other, and the rooms on floors below; rooms of one floor are strangers.
 GTVCVX = (
     # Names and checks of arrays; the clock that long pieces look at; modules that load slowly;
-    # processes of our own.
-    ("_arrays", "_deadline", "_lazy", "_logging", "_processes"),
+    # what is made once and kept; processes of our own.
+    ("_arrays", "_deadline", "_lazy", "_logging", "_made_once", "_processes"),
     # Optional packages, factors in panels, row norms, display.
     ("_extras", "_householder", "_norms", "_pieces", "_progress"),
     ("_compiling", "_geometry"),  # compilation, announced; areas and points of shapely

@@ -11,6 +11,11 @@ from gtvcvx._deadline import look
 from gtvcvx.block_cholesky._fronts import Fronts, elimination, fronts, minimum_degree, multiplied
 from gtvcvx.graph import EmpiricalGraph
 
+#: Entries of the blocks of all nodes and edges, of which several copies have to fit in memory, and
+#: multiplications of a factorization (five seconds; four times that in twice the digits), up to
+#: which blocks are factored: by the interior-point method, and by corrections of what it finds.
+MOST_ENTRIES, MOST_MULTIPLICATIONS = 12_000_000, 1e10
+
 
 class Plan(NamedTuple):
     """What is eliminated when, and where it is.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gtvcvx.block_cholesky._plan import MOST_ENTRIES, MOST_MULTIPLICATIONS
+
 
 @dataclass(frozen=True)
 class Refinement:
@@ -121,11 +123,11 @@ class CorrectionSettings:
     # than this share of the gap.
     rounding: float = 1e-14
     negligible: float = 1e-2
-    # Entries of the blocks of all edges, and multiplications of a factorization: as many as our own
+    # Of the blocks of all nodes and edges, and of a factorization: as many as our own
     # interior-point method takes on itself. Without corrections its multipliers were of no use
     # beside 10,000 nodes in raw units: a gap of 1 where the point was optimal.
-    most_entries: int = 12_000_000
-    most_multiplications: float = 1e10
+    most_entries: int = MOST_ENTRIES
+    most_multiplications: float = MOST_MULTIPLICATIONS
 
 
 @dataclass(frozen=True)

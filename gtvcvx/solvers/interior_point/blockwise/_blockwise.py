@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gtvcvx._deadline import Allowance
-from gtvcvx.block_cholesky._plan import Plan, plan_of
+from gtvcvx.block_cholesky._plan import MOST_ENTRIES, MOST_MULTIPLICATIONS, Plan, plan_of
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Requirement
 from gtvcvx.solvers.interior_point._units import units_differ
@@ -80,8 +80,8 @@ class BlockwiseSettings:
     factor: float = 0.5
     recovering: int = 2
     most_iterations: int = 200
-    most_multiplications: float = 1e10
-    most_entries: int = 12_000_000
+    most_multiplications: float = MOST_MULTIPLICATIONS
+    most_entries: int = MOST_ENTRIES
 
 
 DEFAULTS = BlockwiseSettings()
