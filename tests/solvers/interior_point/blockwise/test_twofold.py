@@ -1,5 +1,7 @@
 """Factors in twice the digits: what their steps keep, and when no more of them help."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import gtvcvx as gtv
 from gtvcvx.solvers.driver import Limits
 from gtvcvx.solvers.interior_point.blockwise import _newton
 from gtvcvx.solvers.interior_point.blockwise._blockwise import Blockwise, planned
-from gtvcvx.solvers.interior_point.blockwise._newton import Newton
+from gtvcvx.solvers.interior_point.blockwise._newton import DEFAULTS, Newton
 
 
 def sharpened(problem, n_iter):
@@ -54,3 +56,20 @@ def test_refinement_ends_where_nothing_is_left_but_rounding(monkeypatch):
     monkeypatch.setattr(_newton.ConjugateResiduals, "add", lambda *a: solves.append(1) or add(*a))
     method.run(1)
     assert 0 < len(solves) <= 15
+
+
+@pytest.mark.parametrize(("share", "solves"), [(0.99, 1 + DEFAULTS.idle), (0.5, 12)])
+def test_steps_are_refined_while_solves_leave_clearly_less(monkeypatch, share, solves):
+    """Thirty that left a hundredth less each took most of a run (F8 20281128/96)."""
+    X, y = in_large_units()
+    newton = sharpened(chain(gtv.AbsoluteLoss.stack(X, y)), 3)._newton
+    left, moved, sizes = np.ones_like(newton.w), [], iter(share ** np.arange(100.0))
+    start, move = newton._system.move(left), newton._system.move
+    monkeypatch.setattr(_newton, "_weighed", lambda left, scale: next(sizes))
+    monkeypatch.setattr(newton._system, "move", lambda right: moved.append(1) or move(right))
+    monkeypatch.setattr(newton, "_missed", lambda left: True)
+    monkeypatch.setattr(newton, "_settings", dataclasses.replace(DEFAULTS, refinements=12))
+    monkeypatch.setattr(_newton.ConjugateResiduals, "add", lambda *_: True)
+    monkeypatch.setattr(_newton.ConjugateResiduals, "moved", lambda _, left, *parts: parts)
+    newton._refine(start, left)
+    assert len(moved) == solves
