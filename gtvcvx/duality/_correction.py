@@ -27,6 +27,7 @@ from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._norms import EPS
 from gtvcvx._pieces import rows_at_once
+from gtvcvx.duality._class_multipliers import ClassMultipliers
 from gtvcvx.duality._dual_points import Certain, DualPoint, FeasiblePoint, attached
 from gtvcvx.duality._judged import Aim, Found, Judged, better
 from gtvcvx.duality._loose_clusters import LooseClusters
@@ -37,13 +38,14 @@ from gtvcvx.duality._room import (
     edge_weights,
 )
 from gtvcvx.duality._settings import CORRECTION
-from gtvcvx.duality._systems import Metric, Systems
+from gtvcvx.duality._systems import BalanceRows, Metric, Systems
 from gtvcvx.graph import EmpiricalGraph, differences
 from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._doubt import SUM_ULPS
 from gtvcvx.losses.batched._terms import FIELDS, MULTINOMIAL, ROW_KINDS, Term
 from gtvcvx.losses.batched.composite._absorption import Absorption, doubts
 from gtvcvx.losses.batched.composite._parts import Parts
+from gtvcvx.losses.batched.multinomial._class_rows import ClassRows
 from gtvcvx.losses.node import _batch as compiled
 from gtvcvx.losses.node._conjugate import coordinate_gap
 from gtvcvx.losses.node._scalar import row_slope
@@ -56,8 +58,7 @@ def correctable(terms: list[Term], penalty: Penalty, shape: tuple[int, int], m: 
     Whether their factors are too large is seen when they are planned.
     """
     n, d = shape
-    # Multipliers of rows with several classes are not numbers in intervals.
-    known = all(term["kind"] in FIELDS and term["kind"] != MULTINOMIAL for term in terms)
+    known = all(term["kind"] in FIELDS for term in terms)
     small = (n + m) * d * d <= CORRECTION.most_entries
     return known and small and penalty.to_data()["kind"] in WEIGHTED_PENALTIES
 
@@ -95,6 +96,9 @@ class Correction:
         self._parts = parts = Parts.of(terms, n, d)
         self._operator = parts.operator
         self._transposed = self._operator.T.tocsr()
+        self._classes = ClassMultipliers(
+            ClassRows([term for term in terms if term["kind"] == MULTINOMIAL], n, d)
+        )
         self._rows = Intervals(parts.rows["low"], parts.rows["high"], parts.rows["c"])
         self._summed = ~np.isnan(parts.totals)
         self._curved = parts.coordinates["mu"] > 0.0
@@ -112,9 +116,9 @@ class Correction:
         w : ndarray, shape (n, d)
             Point near which changes are to cost little; inside all constraints.
         u : ndarray, shape (m, d)
-        a : ndarray, shape (N,)
-            Multipliers of the rows of ``losses.terms()``, one term after the other; NaN stands for
-            the derivative at w.
+        a : ndarray, shape (N + N' K,)
+            Multipliers of the rows of ``losses.terms()``, one term after the other, and after them
+            those of rows with K classes, sorted by node; NaN stands for the derivative at w.
         enough : float
             A gap that is no larger is not made smaller.
 
@@ -122,13 +126,13 @@ class Correction:
         -------
         None where the balance cannot be made up.
         """
-        a = a[self._order]
+        a, slopes = a[: len(self._order)][self._order], a[len(self._order) :]
         unknown = np.isnan(a)
         if unknown.any():
             a = np.where(unknown, row_slope(self._parts.rows, self._operator @ w.ravel()), a)
-        if not np.isfinite(a).all():
+        if not (np.isfinite(a).all() and not np.isinf(slopes).any()):
             return None
-        point = self._started(w, u, a)
+        point = self._started(w, u, a, self._classes.chances(slopes, w))
         aim = Aim(self._size(point), enough)
         found = self._attached(w, point, aim)
         if found is not None:
@@ -142,7 +146,7 @@ class Correction:
         room = np.where(slack > CORRECTION.loose * self._capacities, slack, 0.0)
         other = None
         for _ in range(CORRECTION.forests):
-            clusters = LooseClusters(self._graph, self._parts, room)
+            clusters = LooseClusters(self._graph, self._balance_rows, room)
             # Most of it is made up for inside of them, so that the rest stays close to its ends.
             other, _ = self._steps(w, point, aim, clusters, CORRECTION.least_room)
             if other is not None or not clusters.overloaded.any():
@@ -245,7 +249,7 @@ class Correction:
         node = compiled.gaps(
             parts.X, parts.centred, parts.indptr, parts.coordinates, w, point.a, point.t
         )
-        node = np.where(parts.sums_right(w), node, np.inf)
+        node = np.where(parts.sums_right(w), node + self._classes.gaps(w, point.p), np.inf)
         edge = self._penalty.fenchel_gap(differences(self._graph.edges, w), u, self._capacities)
         return Certain(node, edge, 0.0)
 
@@ -273,8 +277,14 @@ class Correction:
         s = self._graph.divergence @ point.u
         around = doubts(parts, s, point.a, np.abs(point.t) + np.abs(point.nu)[:, None])
         around += SUM_ULPS * EPS * (abs(self._graph.divergence) @ np.abs(point.u))
-        cost = self._absorption.cost(w, point.a, point.t, -self._balance(point), around, reach)
-        return cost.total(self._level(w) if cost.share > 0.0 else 0.0)
+        leak, own = -self._balance(point), 0.0
+        if len(self._classes):
+            around += self._classes.doubts(point.p)
+            absorbed = self._classes.absorbed(w, point.p, leak, around, reach)
+            leak, around = absorbed.leak, absorbed.doubt
+            own = float(np.sum(absorbed.node)) + absorbed.rest
+        cost = self._absorption.cost(w, point.a, point.t, leak, around, reach)
+        return own + cost.total(self._level(w) if cost.share > 0.0 else 0.0)
 
     def _level(self, w: FloatArray) -> float:
         """Return how far the objective is above its value at the flow zero."""
@@ -285,17 +295,17 @@ class Correction:
     def _absorption(self) -> Absorption:
         return Absorption(self._parts)
 
-    def _started(self, w: FloatArray, u: FloatArray, a: FloatArray) -> DualPoint:
+    def _started(self, w: FloatArray, u: FloatArray, a: FloatArray, p: FloatArray) -> DualPoint:
         """Return a dual point inside all bounds."""
         a = self._rows.inside(a)
-        rest = -(self._graph.divergence @ u) - (self._transposed @ a).reshape(self._shape)
+        rest = -(self._graph.divergence @ u) - self._of_rows(a, p)
         # The multiplier of a sum is what is left where coordinates are not at zero.
         total = np.where(self._summed, self._parts.totals, 1.0)
         weight = (
             np.where(self._summed[:, None], w, 0.0) / np.where(total == 0.0, 1.0, total)[:, None]
         )
         nu = np.sum(weight * rest, axis=1)
-        return self._inside(DualPoint(u, a, rest - nu[:, None], nu))
+        return self._inside(DualPoint(u, a, rest - nu[:, None], nu, p))
 
     def _inside(self, point: DualPoint) -> DualPoint:
         """Put back what has left its bounds."""
@@ -306,24 +316,30 @@ class Correction:
         elif self._allowed is not None:
             u = u @ self._allowed
         t = np.where(self._touched, np.clip(point.t, self._low, self._high), 0.0)
-        return DualPoint(u, self._rows.inside(point.a), t, np.where(self._summed, point.nu, 0.0))
+        nu, p = np.where(self._summed, point.nu, 0.0), self._classes.inside(point.p)
+        return DualPoint(u, self._rows.inside(point.a), t, nu, p)
 
     def _balance(self, point: DualPoint) -> FloatArray:
         """Return what adds up at the nodes, (n, d): zero if the point is feasible."""
-        rows = (self._transposed @ point.a).reshape(self._shape)
+        rows = self._of_rows(point.a, point.p)
         total: FloatArray = self._graph.divergence @ point.u + rows + point.t + point.nu[:, None]
         return total
+
+    def _of_rows(self, a: FloatArray, p: FloatArray) -> FloatArray:
+        """Return what multipliers of rows and chances add up to at the nodes, (n, d)."""
+        found: FloatArray = (self._transposed @ a).reshape(self._shape)
+        return found + self._classes.pulled(p) if len(self._classes) else found
 
     def _size(self, point: DualPoint) -> FloatArray:
         """Size (n, d) of what adds up at the nodes; bounded multipliers count as intervals."""
         span = np.maximum(np.abs(point.a), self._rows.span)
-        rows = (abs(self._transposed) @ span).reshape(self._shape)
+        rows = (abs(self._transposed) @ span).reshape(self._shape) + self._classes.sizes_pulled()
         flow = abs(self._graph.divergence) @ np.abs(point.u)
         return np.asarray(flow + rows + np.abs(point.t) + np.abs(point.nu)[:, None])
 
     def _barrier(self, w: FloatArray, point: DualPoint) -> float:
         """Return the weight of rooms beside curvatures."""
-        count = point.u.size + point.a.size + 1
+        count = point.u.size + point.a.size + point.p.size + 1
         return max(CORRECTION.barrier * abs(self._value(w)) / count, CORRECTION.least_barrier)
 
     def _value(self, w: FloatArray) -> float:
@@ -344,15 +360,17 @@ class Correction:
         t = np.where(self._touched, own.weights(point.t, curvature, barrier, least), 0.0)
         reach = np.abs(point.nu) + np.abs(point.t).max(axis=1, initial=0.0)
         nu = np.where(self._summed, reach**2 / barrier, 0.0)
-        return Metric(self._held(edges, rows, t), rows, t, nu)
+        chances = self._classes.weights(point.p, barrier, least)
+        diagonal = t + self._classes.squares(chances)
+        np.add.at(diagonal, self._parts.owner, rows[:, None] * self._parts.X**2)
+        return Metric(self._held(edges, diagonal), rows, t, nu, chances)
 
-    def _held(self, edges: FloatArray, rows: FloatArray, t: FloatArray) -> FloatArray:
+    def _held(self, edges: FloatArray, own: FloatArray) -> FloatArray:
         """Return blocks W (m, d, d) of edges that are not too loose beside rows and coordinates.
 
+        That is beside their diagonals (n, d).
         What clusters of nodes have to balance among themselves would be rounding in the factor.
         """
-        own = t.copy()
-        np.add.at(own, self._parts.owner, rows[:, None] * self._parts.X**2)
         most = CORRECTION.loosest * own.max(axis=0, initial=0.0)
         with np.errstate(divide="ignore"):
             least = np.where(most > 0.0, 1.0 / most, 0.0)
@@ -387,7 +405,11 @@ class Correction:
 
     @cached_property
     def _systems(self) -> Systems:
-        return Systems(self._graph, self._parts, self._penalty)
+        return Systems(self._graph, self._parts, self._penalty, self._balance_rows)
+
+    @cached_property
+    def _balance_rows(self) -> BalanceRows:
+        return BalanceRows(self._parts, self._classes)
 
     def _response(self, x: FloatArray, metric: Metric) -> DualPoint:
         """Return ``-W B^T x`` for potentials x (n, d)."""
@@ -397,4 +419,5 @@ class Correction:
             -metric.a * (self._operator @ x.ravel()),
             -metric.t * x,
             -metric.nu * x.sum(axis=1),
+            self._classes.response(x, metric.p),
         )

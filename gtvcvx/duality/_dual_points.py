@@ -8,6 +8,8 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, Records
 
+NONE = np.empty((0, 1))
+
 
 class DualPoint(NamedTuple):
     """A flow, and multipliers of whatever else there is at the nodes."""
@@ -16,6 +18,7 @@ class DualPoint(NamedTuple):
     a: FloatArray  # (N,), of the rows, sorted by node
     t: FloatArray  # (n, d), of the coordinates' own terms
     nu: FloatArray  # (n,), of the sums; zero where they are free
+    p: FloatArray = NONE  # (N', K), chances of the rows with several classes
 
     def plus(self, change: DualPoint) -> DualPoint:
         """Return the sum."""

@@ -18,9 +18,8 @@ from gtvcvx._lazy import sp
 from gtvcvx.block_cholesky._factor import BlockCholesky
 from gtvcvx.block_cholesky._plan import plan
 from gtvcvx.duality._settings import CORRECTION
-from gtvcvx.duality._systems import Metric
+from gtvcvx.duality._systems import BalanceRows, Metric
 from gtvcvx.graph import EmpiricalGraph, connected_components
-from gtvcvx.losses.batched.composite._parts import Parts
 
 
 class LooseClusters:
@@ -29,7 +28,7 @@ class LooseClusters:
     Parameters
     ----------
     graph : EmpiricalGraph
-    parts : Parts
+    rows : BalanceRows
         Of the losses.
     room : ndarray, shape (m,)
         How much each flow may change; zero where it may hardly.
@@ -44,8 +43,9 @@ class LooseClusters:
         Which edges were sent more than they have room for.
     """
 
-    def __init__(self, graph: EmpiricalGraph, parts: Parts, room: FloatArray) -> None:
-        edges, d = graph.edges, parts.X.shape[1]
+    def __init__(self, graph: EmpiricalGraph, rows: BalanceRows, room: FloatArray) -> None:
+        edges, d = graph.edges, rows.X.shape[1]
+        self._rows = rows
         self._shape, self._room = (graph.n_edges, d), room
         self.overloaded = np.zeros(graph.n_edges, bool)
         tree = widest_forest(graph.n_nodes, edges, room)
@@ -57,8 +57,8 @@ class LooseClusters:
         found = plan(self._count, ends, d, CORRECTION.most_multiplications)
         self.planned = found is not None
         if found is not None:
-            owner = self.labels[parts.owner]
-            self._factor = BlockCholesky(found, ends, owner, parts.X, CORRECTION.regularization)
+            owner = self.labels[rows.node]
+            self._factor = BlockCholesky(found, ends, owner, rows.X, CORRECTION.regularization)
 
     def factorize(self, metric: Metric) -> None:
         """Factor the matrix with other weights: what flows inside of clusters is no part of it."""
@@ -66,7 +66,7 @@ class LooseClusters:
         own = metric.nu[:, None, None] + metric.t[:, :, None] * np.eye(d)
         own, edges = self._added(own), np.zeros((self._n_joined, d, d))
         np.add.at(edges, self._joined, metric.u[self._between])
-        self._factor.factorize(own, metric.a, edges)
+        self._factor.factorize(own, self._rows.weights(metric), edges)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the potentials (n, d) for what is missing: the same for all nodes of a cluster."""

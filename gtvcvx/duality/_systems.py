@@ -10,6 +10,8 @@ import numpy as np
 from gtvcvx._arrays import FloatArray
 from gtvcvx.block_cholesky._factor import BlockCholesky
 from gtvcvx.block_cholesky._plan import plan_of
+from gtvcvx.duality._class_multipliers import ClassMultipliers
+from gtvcvx.duality._dual_points import NONE
 from gtvcvx.duality._settings import CORRECTION
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses.batched.composite._parts import Parts
@@ -26,6 +28,34 @@ class Metric(NamedTuple):
     a: FloatArray  # (N,)
     t: FloatArray  # (n, d)
     nu: FloatArray  # (n,)
+    p: FloatArray = NONE  # (N', K), slopes of rows with several classes
+
+
+class BalanceRows:
+    """All rows that there are in the balance; those with several classes come last, and change.
+
+    Parameters
+    ----------
+    parts : Parts
+    classes : ClassMultipliers
+
+    Attributes
+    ----------
+    node : ndarray, shape (N + N' K,)
+    X : ndarray, shape (N + N' K, d)
+    """
+
+    def __init__(self, parts: Parts, classes: ClassMultipliers) -> None:
+        self._classes, self._count = classes, len(parts.rows)
+        self.node = np.concatenate([parts.owner, classes.rows.node])
+        framed = np.zeros((len(classes.rows.node), parts.X.shape[1]))
+        self.X = np.concatenate([parts.X, framed]) if len(framed) else parts.X
+
+    def weights(self, metric: Metric) -> FloatArray:
+        """Return the weights of all rows, and take those with classes as they are with these."""
+        if len(self._classes):
+            self.X[self._count :] = self._classes.framed(metric.p)
+        return np.concatenate([metric.a, metric.p.ravel()])
 
 
 class Systems:
@@ -39,6 +69,8 @@ class Systems:
         Of the problem.
     parts : Parts
         Of its losses.
+    rows : BalanceRows
+        Of its losses.
 
     Attributes
     ----------
@@ -46,20 +78,22 @@ class Systems:
         Whether a factorization takes little enough; if not, there is none.
     """
 
-    def __init__(self, graph: EmpiricalGraph, parts: Parts, penalty: Penalty) -> None:
-        self._shape = parts.coordinates.shape
+    def __init__(
+        self, graph: EmpiricalGraph, parts: Parts, penalty: Penalty, rows: BalanceRows
+    ) -> None:
+        self._shape, self._rows = parts.coordinates.shape, rows
         d = self._shape[1]
         apart = penalty.to_data()["kind"] in SEPARABLE
-        apart = apart and not len(parts.rows) and bool(np.isnan(parts.totals).all())
+        apart = apart and not len(rows.node) and bool(np.isnan(parts.totals).all())
         size = 1 if apart else d
         most = CORRECTION.most_multiplications / (d if apart else 1)
         found = plan_of(graph, size, most)
         self.planned = found is not None
         self._factors: list[BlockCholesky] = []
         if found is not None:
-            X = np.ascontiguousarray(parts.X[:, :size])
+            X = rows.X if size == d else np.empty((0, size))
             self._factors = [
-                BlockCholesky(found, graph.edges, parts.owner, X, CORRECTION.regularization)
+                BlockCholesky(found, graph.edges, rows.node, X, CORRECTION.regularization)
                 for _ in range(d // size)
             ]
 
@@ -69,9 +103,10 @@ class Systems:
         own = np.zeros((n, d, d))
         own += metric.nu[:, None, None]
         np.einsum("nii->ni", own)[:] += metric.t
+        weights = self._rows.weights(metric)
         for here, factor in self._factored():
             P, edges = (np.ascontiguousarray(blocks[:, here, here]) for blocks in (own, metric.u))
-            factor.factorize(P, metric.a, edges)
+            factor.factorize(P, weights, edges)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the potentials (n, d) for what is missing."""

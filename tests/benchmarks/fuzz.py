@@ -30,6 +30,8 @@ LOSSES: dict[str, tuple[str, str]] = {
     "squared, simplex": ("squared", "simplex"),
     "mixed": ("mixed", ""),
     "custom": ("custom", ""),
+    "multinomial": ("multinomial", ""),
+    "multinomial + ridge": ("multinomial", "ridge"),
 }
 PENALTIES = {
     "l2": 0.25,
@@ -76,6 +78,12 @@ class Draw:
     rows: int  # a node
     labelled: float
     lam: float
+    most_classes: int  # where rows have several
+
+    @property
+    def classes(self) -> int:
+        """How many classes rows have: parameters are as many for each feature."""
+        return max(K for K in range(1, self.most_classes + 1) if self.dim % K == 0)
 
     def instance(self) -> Instance:
         """Return the instance, data and all."""
@@ -125,6 +133,9 @@ def draw(seed: int, index: int) -> Draw:
     penalty = str(rng.choice(list(PENALTIES), p=list(PENALTIES.values())))
     shape, scale = str(rng.choice(list(SHAPES))), str(rng.choice(SCALES))
     dim = int(rng.choice([1, rng.integers(2, 6), rng.integers(6, 11), rng.integers(11, 21)]))
+    most_classes = int(np.random.default_rng([seed, index, 3]).integers(2, 5))
+    if LOSSES[loss][0] == "multinomial":
+        dim = max(dim // most_classes, 1) * most_classes
     most = min((MOST_NODES_OF | MOST_NODES).get(x, 2_000) for x in (loss, penalty, shape))
     n = min(_size(rng), most, max(MOST_COORDINATES // dim, 3))
     return Draw(
@@ -140,6 +151,7 @@ def draw(seed: int, index: int) -> Draw:
         rows=min(int(np.exp(rng.uniform(0, np.log(31)))), max(MOST_ROWS // n, 1)),
         labelled=1.0 if rng.random() < 0.5 else float(rng.uniform(0.03, 0.95)),
         lam=float(10.0 ** rng.uniform(-6, 3)),
+        most_classes=most_classes,
     )
 
 
@@ -198,10 +210,22 @@ class _Data:
             noisy = self.w[nodes] + 0.3 * self.rng.standard_normal((len(nodes), self.chosen.dim))
             return Rows(kind, nodes, np.empty((len(nodes), 0)), self.mean + self.std * noisy)
         node = np.repeat(nodes, self.chosen.rows)
+        if kind == "multinomial":
+            return self._of_classes(node)
         standard = self.rng.standard_normal((len(node), self.chosen.dim))
         z = np.einsum("rd,rd->r", standard, self.w[node]) / np.sqrt(self.chosen.dim)
         X = self.mean + self.std * standard
         return Rows(kind, node, X, self._targets(kind, z), self._parameter(kind))
+
+    def _of_classes(self, node: np.ndarray) -> Rows:
+        """Return rows of several classes: each feature has a parameter for each class."""
+        K = self.chosen.classes
+        p = self.chosen.dim // K
+        standard = self.rng.standard_normal((len(node), p))
+        z = np.einsum("rp,rpk->rk", standard, self.w[node].reshape(-1, p, K)) / np.sqrt(p)
+        y = np.argmax(z + self.rng.gumbel(scale=0.5, size=z.shape), axis=1)
+        X = self.mean[:p] + self.std[:p] * standard
+        return Rows("multinomial", node, X, y.astype(float), float(K))
 
     def mixed(self, nodes: np.ndarray) -> list[Rows]:
         """Return data of several kinds, one kind for each node."""

@@ -13,7 +13,9 @@ import gtvcvx as gtv
 from gtvcvx import losses
 
 # What the parameter of a kind of loss is called where users write it.
-PARAMETERS = {"huber": "delta", "pseudohuber": "delta", "quantile": "level"}
+PARAMETERS = {
+    "huber": "delta", "pseudohuber": "delta", "quantile": "level", "multinomial": "n_classes"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -22,13 +24,15 @@ class Rows:
 
     With weights it is the weighted mean, times a factor of the node.
 
+    Rows of kind "multinomial" have p features and one of K classes each, d = p K.
+
     Two kinds are no means: "point", (y_r - w_i)^2 summed with a row of y for each node, and
     "custom", the norm ||X w - y||_2 of the rows of a node, which users write with CVXPY.
     """
 
     kind: str
     node: np.ndarray  # (N,), grouped by node
-    X: np.ndarray  # (N, d); for points (N, 0)
+    X: np.ndarray  # (N, d); for points (N, 0), with classes (N, p)
     y: np.ndarray  # (N,); for points (N, d)
     parameter: float = np.nan
     weight: np.ndarray | None = None  # (N,), > 0
@@ -120,6 +124,7 @@ _LOSSES: dict[str, Callable[..., Any]] = {
     "hinge": losses.HingeLoss,
     "logistic": losses.LogisticLoss,
     "poisson": losses.PoissonLoss,
+    "multinomial": losses.MultinomialLogisticLoss,
     "custom": _custom,
 }
 EXTRAS: dict[str, Callable[..., Any]] = {
@@ -136,6 +141,8 @@ def _loss(rows: Rows, at: np.ndarray) -> Any:
     if kind == "point":
         return losses.PointLoss(y[0])
     given: dict[str, Any] = {PARAMETERS[kind]: rows.parameter} if kind in PARAMETERS else {}
+    if kind == "multinomial":
+        given, y = {"n_classes": int(rows.parameter)}, y.astype(int)
     if rows.weight is None or rows.factor is None:
         return _LOSSES[kind](X, y, **given)
     return rows.factor[at[0]] * _LOSSES[kind](X, y, sample_weight=rows.weight[at], **given)

@@ -48,9 +48,15 @@ LOSSES: dict[str, Callable[..., Any]] = {
     "poisson": lambda X, z, spread, known: gtv.PoissonLoss.stack(
         X, np.floor(np.exp(np.clip(z / spread, -2.0, 2.0))), known
     ),
+    "multinomial": lambda X, z, spread, known: gtv.MultinomialLogisticLoss.stack(
+        X[:, :, : max(X.shape[2] // 3, 1)],
+        np.digitize(z, [-0.4 * spread, 0.4 * spread]),
+        n_classes=3,
+        labelled=known,
+    ),
 }
 # Their scores are centred, and their values do not grow with them.
-OF_CLASSES = frozenset({"hinge", "logistic", "poisson"})
+OF_CLASSES = frozenset({"hinge", "logistic", "poisson", "multinomial"})
 
 
 @dataclass(frozen=True)

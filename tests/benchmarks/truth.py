@@ -45,6 +45,8 @@ def _row_values(rows: Rows, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if rows.kind == "point":
         digits = 8 * EPS * (np.abs(y) + np.abs(at))
         return ((y - at) ** 2).sum(axis=1), ((np.abs(y - at) + digits) ** 2).sum(axis=1)
+    if rows.kind == "multinomial":
+        return _values_of_classes(rows, at)
     z = np.einsum("rd,rd->r", rows.X, at)
     digits = 8 * EPS * (np.abs(rows.X * at).sum(axis=1) + np.abs(y))
     if rows.kind == "custom":
@@ -55,6 +57,19 @@ def _row_values(rows: Rows, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # The larger of both: at a kink one side may not change.
     further = np.where(np.abs(near[0] - value) > np.abs(near[1] - value), *near)
     return rows.share * value, rows.share * further
+
+
+def _values_of_classes(rows: Rows, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same of rows with a score for each class: log-losses of their own ones."""
+    W = at.reshape(len(at), rows.X.shape[1], -1)
+    z = np.einsum("rp,rpk->rk", rows.X, W)
+    digits = 8 * EPS * np.einsum("rp,rpk->rk", np.abs(rows.X), np.abs(W))
+    own = rows.y[:, None] == np.arange(z.shape[1])
+
+    def value(z: np.ndarray) -> np.ndarray:
+        return np.logaddexp.reduce(z - np.sum(z * own, axis=1, keepdims=True), axis=1)
+
+    return rows.share * value(z), rows.share * value(z + np.where(own, -digits, digits))
 
 
 def _huber(z: np.ndarray, y: np.ndarray, delta: float) -> np.ndarray:
@@ -136,6 +151,8 @@ def model(instance: Instance) -> tuple[cp.Problem, cp.Variable]:
 def _row_cost(rows: Rows, w: cp.Variable, flat: cp.Expression) -> cp.Expression:
     if rows.kind == "point":
         return cp.sum_squares(w[rows.node, :] - rows.y)
+    if rows.kind == "multinomial":
+        return _cost_of_classes(rows, flat)
     n_rows, d = rows.X.shape
     columns = rows.node[:, None] * d + np.arange(d)
     starts = np.arange(0, n_rows * d + 1, d)
@@ -146,6 +163,18 @@ def _row_cost(rows: Rows, w: cp.Variable, flat: cp.Expression) -> cp.Expression:
     if rows.kind == "squared":
         return cp.sum_squares(cp.multiply(np.sqrt(c), z - y))
     return c @ _EXPRESSIONS[rows.kind](z, y, p)
+
+
+def _cost_of_classes(rows: Rows, flat: cp.Expression) -> cp.Expression:
+    (n_rows, p), K = rows.X.shape, int(rows.parameter)
+    first = (rows.node[:, None] * p + np.arange(p)) * K
+    columns = first[:, None, :] + np.arange(K)[:, None]
+    values = np.broadcast_to(rows.X[:, None, :], columns.shape)
+    starts = np.arange(0, values.size + 1, p)
+    operator = sp.csr_array((values.ravel(), columns.ravel(), starts), (n_rows * K, flat.size))
+    z = cp.reshape(operator @ flat, (n_rows, K), order="C")
+    own = (rows.y[:, None] == np.arange(K)).astype(float)
+    return rows.share @ (cp.log_sum_exp(z, axis=1) - cp.sum(cp.multiply(own, z), axis=1))
 
 
 _EXPRESSIONS: dict[str, Callable[..., cp.Expression]] = {

@@ -332,7 +332,8 @@ def test_steps_end_where_they_are_no_use(monkeypatch, balanced):
     correction = problem.bounds._correction
     counted(monkeypatch, correction, "_judged", lambda *_: judged)
     changes = counted(monkeypatch, correction, "_change")
-    point = correction._started(w, u, a[correction._order])
+    none = correction._classes.chances(np.empty(0), w)
+    point = correction._started(w, u, a[correction._order], none)
     correction._steps(w, point, Aim(correction._size(point), 0.0), None, 1e-5)
     assert len(changes) == 2
 
@@ -382,12 +383,11 @@ def test_blocks_are_held_piece_by_piece(monkeypatch):
     rng, m = np.random.default_rng(0), problem.graph.n_edges
     roots = rng.standard_normal((m, DIM, DIM)) * 1e6
     edges = roots @ roots.transpose(0, 2, 1)
-    rows = rng.random(len(correction._parts.rows))
-    t = rng.random((NODES, DIM))
-    held = correction._held(edges, rows, t)
+    own = rng.random((NODES, DIM))
+    held = correction._held(edges, own)
     assert np.all(np.linalg.eigvalsh(edges - held) > 0.0)  # they were too loose
     monkeypatch.setattr(_pieces, "PIECE", 5 * DIM**2)
-    np.testing.assert_array_equal(correction._held(edges, rows, t), held)
+    np.testing.assert_array_equal(correction._held(edges, own), held)
 
 
 def test_what_was_planned_for_the_method_serves_corrections():

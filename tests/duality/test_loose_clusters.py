@@ -22,7 +22,7 @@ def problem():
 
 
 def clusters(problem, room):
-    return LooseClusters(problem.graph, problem.bounds._correction._parts, room)
+    return LooseClusters(problem.graph, problem.bounds._correction._balance_rows, room)
 
 
 def test_flows_along_trees_leave_what_is_missing_to_the_roots(problem):
@@ -58,7 +58,10 @@ def test_the_system_is_that_of_the_whole_with_fused_nodes(problem):
     rng = np.random.default_rng(3)
     m, parts = problem.graph.n_edges, problem.bounds._correction._parts
     room = np.where(np.arange(m) < 6, 1.0, 0.0)
-    found, whole = clusters(problem, room), Systems(problem.graph, parts, problem.penalty)
+    found, whole = (
+        clusters(problem, room),
+        Systems(problem.graph, parts, problem.penalty, problem.bounds._correction._balance_rows),
+    )
     root = rng.standard_normal((m, D, D))
     metric = Metric(
         root @ root.transpose(0, 2, 1), rng.random(len(parts.rows)), rng.random((N, D)), np.zeros(N)

@@ -18,7 +18,7 @@ from gtvcvx._arrays import FloatArray
 from gtvcvx._deadline import Allowance
 from gtvcvx.conic._form import Cone
 from gtvcvx.conic._weak_duality import decided
-from gtvcvx.losses.batched._terms import ROW_KINDS
+from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Limits, Proposal, Proved, Requirement
 from gtvcvx.solvers.interior_point._losses import LOSS_KINDS, add_losses
@@ -294,13 +294,20 @@ class InteriorPoint:
         return Units(scales, cost, self._centre)
 
     def _slopes(self, multipliers: FloatArray) -> FloatArray:
-        """Return the slopes (N,) of all rows; NaN where they are derivatives at the point."""
-        with_rows = [term for term in self._terms if term["kind"] in ROW_KINDS]
-        found = [
-            np.full(len(term["node"]), np.nan) if read is None else read(multipliers)
-            for term, read in zip(with_rows, self._read_slopes, strict=True)
-        ]
-        return np.concatenate([np.empty(0), *found])
+        """Return the slopes (N + N' K,) of all rows; NaN for derivatives at the point.
+
+        Those of rows with K classes come last, sorted by node.
+        """
+        with_rows = [term for term in self._terms if term["kind"] in (*ROW_KINDS, MULTINOMIAL)]
+        found: dict[bool, list[FloatArray]] = {False: [np.empty(0)], True: []}
+        for term, read in zip(with_rows, self._read_slopes, strict=True):
+            slopes = np.full(len(term["node"]), np.nan) if read is None else read(multipliers)
+            found[term["kind"] == MULTINOMIAL].append(slopes)
+        if found[True]:
+            nodes = np.concatenate([t["node"] for t in with_rows if t["kind"] == MULTINOMIAL])
+            by_node = np.concatenate(found[True])[np.argsort(nodes, kind="stable")]
+            found[False].append(by_node.ravel())
+        return np.concatenate(found[False])
 
     def _solver(self, goal: float, units: Units | None = None) -> clarabel.DefaultSolver:
         settings = clarabel.DefaultSettings()

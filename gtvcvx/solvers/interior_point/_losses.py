@@ -21,7 +21,8 @@ from gtvcvx.solvers.interior_point._program import Linear, Program, Rows, interl
 # Roots of weights up to which rows may have them.
 GOOD = 30.0
 
-#: Reads the slopes (N,) of a term's rows from the multipliers of all constraints.
+#: Reads the slopes (N,) of a term's rows, or (N, K) with K classes, from the multipliers of all
+#: constraints.
 ReadSlopes = Callable[[FloatArray], FloatArray]
 
 
@@ -45,6 +46,8 @@ def add_losses(
         elif kind in ROW_KINDS:
             forms = _rows(term["X"], at)
             read.append(_ROWS[kind](program, term, forms, coefficients(term)))
+        elif kind == MULTINOMIAL:
+            read.append(_multinomial(program, term, at))
         elif kind in _OTHERS:
             _OTHERS[kind](program, term, at)
     return read
@@ -280,7 +283,7 @@ def _exponents(program: Program, rows: Rows, multipliers: FloatArray) -> FloatAr
     return -multipliers[program.place(rows)].reshape(-1, 3)[:, 0]
 
 
-def _multinomial(program: Program, term: Term, at: IntArray) -> None:
+def _multinomial(program: Program, term: Term, at: IntArray) -> ReadSlopes:
     """``t >= log sum_k e^(z_k - z_y)`` is ``sum_k e^(z_k - z_y - t) <= 1``."""
     N, p = term["X"].shape
     own = term["y"].astype(np.int64)
@@ -288,14 +291,22 @@ def _multinomial(program: Program, term: Term, at: IntArray) -> None:
     t = program.variables(N)
     program.linear_cost(t, coefficients(term))
     own_score = -_rows(term["X"], by_class[np.arange(N), :, own])
-    total = Linear.constant(N)
+    total, rows = Linear.constant(N), []
     for k in range(by_class.shape[2]):
         above = program.variables(N)
         others = own != k  # the two scores are one at its own class
         score = _rows(term["X"] * others[:, None], by_class[:, :, k]) + own_score.times(others)
-        _add_exponential(program, score + -Linear.of(t), above)
+        rows.append(_add_exponential(program, score + -Linear.of(t), above))
         total = total + Linear.of(above)
     program.constrain("nonneg", total, 1.0)
+
+    def read(multipliers: FloatArray) -> FloatArray:
+        chances = np.stack([_exponents(program, each, multipliers) for each in rows], axis=1)
+        mine = own[:, None] == np.arange(len(rows))
+        others = np.where(mine, 0.0, chances)
+        return np.where(mine, -others.sum(axis=1, keepdims=True), others)
+
+    return read
 
 
 def _point(program: Program, term: Term, at: IntArray) -> None:
@@ -348,7 +359,6 @@ _ROWS: Mapping[str, Callable[[Program, Term, Linear, FloatArray], ReadSlopes]] =
     "poisson": _poisson,
 }
 _OTHERS: Mapping[str, Callable[[Program, Term, IntArray], None]] = {
-    MULTINOMIAL: _multinomial,
     "point": _point,
     "ridge": _ridge,
     "l1": _l1,
@@ -356,4 +366,4 @@ _OTHERS: Mapping[str, Callable[[Program, Term, IntArray], None]] = {
     "simplex": _simplex,
 }
 #: Kinds of terms that are known here.
-LOSS_KINDS = frozenset({"squared", *KINKED, *_ROWS, *_OTHERS})
+LOSS_KINDS = frozenset({"squared", *KINKED, *_ROWS, MULTINOMIAL, *_OTHERS})

@@ -68,6 +68,11 @@ def _exp_above(x: FloatArray) -> FloatArray:
 
 def divergences(p: FloatArray, z: FloatArray) -> FloatArray:
     """Gaps ``f(z) + f*(p - e_y) - <p - e_y, z>``: divergences of p from the chances at z."""
+    return np.asarray(parts_of_divergences(p, z).sum(axis=-1))
+
+
+def parts_of_divergences(p: FloatArray, z: FloatArray) -> FloatArray:
+    """Return what each class has of them: ``p_k log(p_k / q_k) - p_k + q_k``, convex in p_k."""
     q = probabilities(z)
     logs = z - z.max(axis=-1, keepdims=True)
     logs = logs - np.log(np.exp(logs).sum(axis=-1, keepdims=True))
@@ -77,7 +82,7 @@ def divergences(p: FloatArray, z: FloatArray) -> FloatArray:
         far = np.where(p > 0.0, p * (np.log(p) - logs), 0.0) - p + q
     # Close to each other all of it is t^2 / 2, which 1 + t has lost.
     parts = np.where(np.abs(t) <= CLOSE, np.where(np.abs(t) <= SERIES, _near(q, t), near), far)
-    return np.maximum(parts, 0.0).sum(axis=-1)
+    return np.maximum(parts, 0.0)
 
 
 def _near(q: FloatArray, t: FloatArray) -> FloatArray:

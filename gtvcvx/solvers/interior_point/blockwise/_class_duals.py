@@ -18,7 +18,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray
 from gtvcvx.losses.batched.multinomial import _softmax as softmax
-from gtvcvx.solvers.interior_point.blockwise._class_rows import ClassRows
+from gtvcvx.losses.batched.multinomial._class_rows import ClassRows
 from gtvcvx.solvers.interior_point.blockwise._duals import longest
 
 

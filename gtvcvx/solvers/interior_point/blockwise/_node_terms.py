@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._norms import EPS
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, WEIGHT, Term, coefficients
+from gtvcvx.losses.batched.multinomial._class_rows import ClassRows
 from gtvcvx.solvers.interior_point._losses import KINKED, Kinks
-from gtvcvx.solvers.interior_point.blockwise._class_rows import ClassRows
 from gtvcvx.solvers.interior_point.blockwise._smooth_rows import SmoothRows
 from gtvcvx.solvers.interior_point.blockwise._sums import Sums
 
@@ -136,17 +136,18 @@ class NodeTerms:
         return max(targets, each * minima) or 1.0
 
     def row_slopes(self, y: FloatArray) -> FloatArray:
-        """Return the slopes (N,) of all rows of data, one term after the other.
+        """Return the slopes (N + N' K,) of all rows of data, one term after the other.
 
-        From those of all `slopes`, and of all smooth rows after them; NaN for the others, where
-        they are derivatives at the point.
+        From those of all `slopes`, and of all smooth rows after them, and of those with K classes;
+        NaN for the others, where they are derivatives at the point.
         """
         sloping = np.concatenate(self._sloping)
         found = np.full(len(sloping), np.nan)
         bounded = len(self.slopes.b)
         found[sloping] = y[:bounded][np.concatenate(self._of_data)]
-        found[np.concatenate(self._curved)] = y[bounded : bounded + len(self.smooth.node)]
-        return found
+        smooth = bounded + len(self.smooth.node)
+        found[np.concatenate(self._curved)] = y[bounded:smooth]
+        return np.concatenate([found, y[smooth:]])
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """Return the gradient (n, d) of the quadratic function."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray, Records
+from gtvcvx.losses.batched.multinomial._class_rows import ClassRows
 from gtvcvx.solvers.interior_point.blockwise._class_duals import ClassDuals
-from gtvcvx.solvers.interior_point.blockwise._class_rows import ClassRows
 from gtvcvx.solvers.interior_point.blockwise._constraints import Walls
 from gtvcvx.solvers.interior_point.blockwise._curved_duals import CurvedIntervals
 from gtvcvx.solvers.interior_point.blockwise._duals import Duals, Intervals

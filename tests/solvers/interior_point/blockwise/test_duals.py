@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from _central_path import approach
 
+from gtvcvx.losses.batched.multinomial._class_rows import ClassRows
 from gtvcvx.losses.node._scalar import LOGISTIC, POISSON, PSEUDO_HUBER, ROW
 from gtvcvx.solvers.interior_point.blockwise._class_duals import ClassDuals
-from gtvcvx.solvers.interior_point.blockwise._class_rows import ClassRows
 from gtvcvx.solvers.interior_point.blockwise._constraints import Walls
 from gtvcvx.solvers.interior_point.blockwise._curved_duals import CurvedIntervals
 from gtvcvx.solvers.interior_point.blockwise._duals import Intervals, longest
