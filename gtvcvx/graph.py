@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from gtvcvx._arrays import FloatArray, IntArray, finite_array, integer_array, real_array
 from gtvcvx._made_once import made_once
+from gtvcvx._pieces import parts_of_rows
 from gtvcvx._spatial_weights import read_spatial_weights
 from gtvcvx.compiled._arcs import Arcs
 from gtvcvx.compiled._components import label_components
@@ -319,8 +320,12 @@ def checked_positions(positions: ArrayLike, n_nodes: int) -> FloatArray:
 
 def differences(edges: IntArray, w: FloatArray) -> FloatArray:
     """Differences (D w)_e = w_head - w_tail over edges (m, 2), shape (m, d)."""
-    found = w.take(edges[:, 0], axis=0)
-    found -= w.take(edges[:, 1], axis=0)
+    found = np.empty((len(edges), *w.shape[1:]), w.dtype)
+    heads, tails = edges.T
+    # Whole arrays at once would take most of the time for pages that are new each time.
+    for at in parts_of_rows(len(edges), w[:1].size):
+        np.take(w, heads[at], axis=0, out=found[at], mode="clip")
+        found[at] -= w.take(tails[at], axis=0, mode="clip")
     return found
 
 

@@ -25,6 +25,7 @@ from gtvcvx.solvers._row_space import RowSpace
 from gtvcvx.solvers.divide._division import Division
 from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
 from gtvcvx.solvers.driver import Limits, Method, Options, Run, Takes, missing
+from gtvcvx.solvers.driver._foreseen import MISSED, is_foreseen
 from gtvcvx.solvers.driver._scalar import separable_penalty
 from gtvcvx.solvers.forest import REQUIREMENTS as FOREST
 from gtvcvx.solvers.forest import DynamicProgram, Split
@@ -33,7 +34,7 @@ from gtvcvx.solvers.interior_point._stalling import Paced, Stalling
 from gtvcvx.solvers.polishing._coarsening import Coarsening
 from gtvcvx.solvers.polishing._conic_contraction import ConicContraction
 from gtvcvx.solvers.polishing._contraction import Contraction
-from gtvcvx.solvers.polishing._from_finer import LAM, FromFiner
+from gtvcvx.solvers.polishing._from_finer import KEPT, LAM, FromFiner
 from gtvcvx.solvers.polishing._policy import CONIC, Polished
 from gtvcvx.solvers.primal_dual._ordering import Ordering
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
@@ -50,6 +51,7 @@ UNBEGUN = "none"  # Ctrl-C came before any
 INTERIOR_POINT = "interior point"
 CLUSTERS = "clusters of a smaller lambda"
 INTERPOLATION = "interpolation"
+FORESIGHT = "foreseen along the path"
 # What a value of lambda tells the next: whether iterations were left for the interior-point method.
 GAVE_WAY = "gave_way"
 # From this many edges on the working set outgrows the caches, and neighbours should be near.
@@ -170,6 +172,11 @@ def _iterated(problem: GTVProblem, start: Solution | None, limits: Limits) -> So
             run.consider(start.w, start.u)
     if fitting is not None and run.satisfied:
         return run.solution(method=INTERPOLATION, switched=False, lam=problem.lam)
+    if start is not None and is_foreseen(start) and not run.stopped:
+        if run.satisfied:
+            kept = {name: start.info[name] for name in KEPT if name in start.info}
+            return run.solution(method=FORESIGHT, switched=False, lam=problem.lam, **kept)
+        run.note({MISSED: True})
     start = start if fitting is None else run.solution()
     finer = FromFiner.of(problem, start) if limits.stop == "gap" else None
     if finer is None or run.stopped or run.satisfied:
@@ -185,6 +192,8 @@ def _iterated(problem: GTVProblem, start: Solution | None, limits: Limits) -> So
 def _may_be_of(problem: GTVProblem, start: Solution) -> bool:
     """Say whether a start has the value here that it says it has."""
     lam, value = start.info.get(LAM), start.value
+    if is_foreseen(start):
+        return True
     if isinstance(lam, float) and lam != problem.lam:
         # Its edges need no look where the losses leave something to them: they weigh differently.
         losses = float(np.sum(problem.losses.value(start.w)))

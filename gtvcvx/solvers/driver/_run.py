@@ -268,6 +268,10 @@ class Driver:
             *(record.n_iter, record.value, record.dual_value, self._rel_gap),
         )
 
+    def note(self, info: dict[str, Any]) -> None:
+        """Have something said of the run in its solution."""
+        self._info |= info
+
     def solution_fields(self) -> dict[str, Any]:
         """Return what a `Solution` says about its run."""
         return {
