@@ -236,7 +236,8 @@ class DualBounds:
         most = found.missing * growth(close, far)
         if most <= NEGLIGIBLE * found.parts:
             return most
-        return self._correction.missing(w, point, far)
+        little = CORRECTION.doubtful * found.parts
+        return self._correction.missing(w, point, far, little)
 
     def _as_far(self, reach: FloatArray, w: FloatArray, values: FloatArray) -> FloatArray:
         """Return how large solutions may be, (d,) or (n, d): reach of w, or what data ask for.

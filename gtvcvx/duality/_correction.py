@@ -210,7 +210,7 @@ class Correction:
             before, now = now, self._judged(w, point, aim)
             best = now.found if now.done else better(best, now.found)
             # The first step leaves room where later ones do not.
-            if now.done or (k > 0 and now.little_less_than(before)):
+            if now.done or (k > 0 and now.little_less_than(before) and not systems.sharpen()):
                 break
         return best, now.done
 
@@ -227,20 +227,22 @@ class Correction:
             return Judged(None, False, left)
         feasible = FeasiblePoint(point, self._largest(w))
         gap = self.gap(w, feasible)
+        done = gap.missing <= CORRECTION.negligible * gap.parts or gap.total <= aim.enough
         if (missing <= CORRECTION.rounding * size).all():
-            return Judged((feasible, gap), True, left)
+            return Judged((feasible, gap), done, left)
         # More than rounding pairs with the solution, which w tells of only if it is close: the less
         # is missing, the less close it need be.
         near = min(CORRECTION.near / left, CORRECTION.nearest)
         if not gap.parts + gap.missing <= near * self._at_zero:
             return Judged(None, False, left)
-        done = gap.missing <= CORRECTION.negligible * gap.parts or gap.total <= aim.enough
         return Judged((feasible, gap), done, left)
 
     def gap(self, w: FloatArray, feasible: FeasiblePoint) -> Certain:
         """Return the gap of w (n, d) against a feasible dual point."""
-        missing = self.missing(w, feasible, self.reach(w, feasible))
-        return self._balanced_gap(w, feasible.point)._replace(missing=missing)
+        found = self._balanced_gap(w, feasible.point)
+        little = CORRECTION.doubtful * found.parts
+        missing = self.missing(w, feasible, self.reach(w, feasible), little)
+        return found._replace(missing=missing)
 
     def _balanced_gap(self, w: FloatArray, point: DualPoint) -> Certain:
         """Return the gap of w (n, d) as if a dual point missed nothing."""
@@ -249,7 +251,9 @@ class Correction:
         node = compiled.gaps(
             parts.X, parts.centred, parts.indptr, parts.coordinates, w, point.a, point.t
         )
-        node = np.where(parts.sums_right(w), node + self._classes.gaps(w, point.p), np.inf)
+        node = np.where(parts.sums_right(w), node, np.inf)
+        if len(self._classes):
+            node += self._classes.gaps(w, point.p)
         edge = self._penalty.fenchel_gap(differences(self._graph.edges, w), u, self._capacities)
         return Certain(node, edge, 0.0)
 
@@ -268,22 +272,60 @@ class Correction:
         np.maximum.at(found, component, np.abs(w))
         return found[component]
 
-    def missing(self, w: FloatArray, feasible: FeasiblePoint, reach: FloatArray) -> float:
+    def missing(
+        self, w: FloatArray, feasible: FeasiblePoint, reach: FloatArray, little: float
+    ) -> float:
         """Return what it costs that a dual point misses the balance.
 
-        Where no loss tells, solutions are no larger than reach (n, d).
+        Where no loss tells, solutions are no larger than reach (n, d). What is missing is told more
+        precisely where it costs more than a little.
         """
-        parts, point = self._parts, feasible.point
+        point = feasible.point
+        doubt = self._doubts(point)
+        cost = self._leaking(w, point, -self._balance(point), doubt, reach)
+        if cost <= little:
+            return cost
+        leak, doubt = self._precise(point, doubt)
+        return min(cost, self._leaking(w, point, leak, doubt, reach))
+
+    def _doubts(self, point: DualPoint) -> FloatArray:
+        """Return what rounding makes of what adds up at the nodes, but for chances, (n, d)."""
         s = self._graph.divergence @ point.u
-        around = doubts(parts, s, point.a, np.abs(point.t) + np.abs(point.nu)[:, None])
+        around = doubts(self._parts, s, point.a, np.abs(point.t) + np.abs(point.nu)[:, None])
         around += SUM_ULPS * EPS * (abs(self._graph.divergence) @ np.abs(point.u))
-        leak, own = -self._balance(point), 0.0
+        return around
+
+    def _precise(self, point: DualPoint, doubt: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return leaks (n, d) from sums in extended precision, and how unsure these are.
+
+        Where the machine has no wider numbers, that is no less than before.
+        """
+        wide = np.longdouble
+        flow = self._graph.divergence.astype(wide) @ point.u.astype(wide)
+        rows = (self._transposed.astype(wide) @ point.a.astype(wide)).reshape(self._shape)
+        total = flow + rows + point.t + point.nu[:, None].astype(wide)
         if len(self._classes):
-            around += self._classes.doubts(point.p)
-            absorbed = self._classes.absorbed(w, point.p, leak, around, reach)
-            leak, around = absorbed.leak, absorbed.doubt
+            total = total + self._classes.pulled(point.p)
+        leak = -np.asarray(total, dtype=np.float64)
+        share = float(np.finfo(wide).eps) / EPS
+        return leak, np.asarray(share * doubt + EPS * np.abs(leak))
+
+    def _leaking(
+        self,
+        w: FloatArray,
+        point: DualPoint,
+        leak: FloatArray,
+        doubt: FloatArray,
+        reach: FloatArray,
+    ) -> float:
+        """Return what leaks (n, d), known up to a doubt (n, d), cost at w (n, d)."""
+        own = 0.0
+        if len(self._classes):
+            doubt = doubt + self._classes.doubts(point.p)
+            absorbed = self._classes.absorbed(w, point.p, leak, doubt, reach)
+            leak, doubt = absorbed.leak, absorbed.doubt
             own = float(np.sum(absorbed.node)) + absorbed.rest
-        cost = self._absorption.cost(w, point.a, point.t, leak, around, reach)
+        cost = self._absorption.cost(w, point.a, point.t, leak, doubt, reach)
         return own + cost.total(self._level(w) if cost.share > 0.0 else 0.0)
 
     def _level(self, w: FloatArray) -> float:
@@ -316,7 +358,9 @@ class Correction:
         elif self._allowed is not None:
             u = u @ self._allowed
         t = np.where(self._touched, np.clip(point.t, self._low, self._high), 0.0)
-        nu, p = np.where(self._summed, point.nu, 0.0), self._classes.inside(point.p)
+        nu, p = np.where(self._summed, point.nu, 0.0), point.p
+        if len(self._classes):
+            p = self._classes.inside(p)
         return DualPoint(u, self._rows.inside(point.a), t, nu, p)
 
     def _balance(self, point: DualPoint) -> FloatArray:
@@ -333,7 +377,9 @@ class Correction:
     def _size(self, point: DualPoint) -> FloatArray:
         """Size (n, d) of what adds up at the nodes; bounded multipliers count as intervals."""
         span = np.maximum(np.abs(point.a), self._rows.span)
-        rows = (abs(self._transposed) @ span).reshape(self._shape) + self._classes.sizes_pulled()
+        rows = (abs(self._transposed) @ span).reshape(self._shape)
+        if len(self._classes):
+            rows += self._classes.sizes_pulled()
         flow = abs(self._graph.divergence) @ np.abs(point.u)
         return np.asarray(flow + rows + np.abs(point.t) + np.abs(point.nu)[:, None])
 
@@ -360,8 +406,10 @@ class Correction:
         t = np.where(self._touched, own.weights(point.t, curvature, barrier, least), 0.0)
         reach = np.abs(point.nu) + np.abs(point.t).max(axis=1, initial=0.0)
         nu = np.where(self._summed, reach**2 / barrier, 0.0)
-        chances = self._classes.weights(point.p, barrier, least)
-        diagonal = t + self._classes.squares(chances)
+        chances, diagonal = point.p, t.copy()
+        if len(self._classes):
+            chances = self._classes.weights(point.p, barrier, least)
+            diagonal += self._classes.squares(chances)
         np.add.at(diagonal, self._parts.owner, rows[:, None] * self._parts.X**2)
         return Metric(self._held(edges, diagonal), rows, t, nu, chances)
 
@@ -419,5 +467,5 @@ class Correction:
             -metric.a * (self._operator @ x.ravel()),
             -metric.t * x,
             -metric.nu * x.sum(axis=1),
-            self._classes.response(x, metric.p),
+            self._classes.response(x, metric.p) if len(self._classes) else metric.p,
         )

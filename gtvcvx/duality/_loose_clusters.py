@@ -60,6 +60,10 @@ class LooseClusters:
             owner = self.labels[rows.node]
             self._factor = BlockCholesky(found, ends, owner, rows.X, CORRECTION.regularization)
 
+    def sharpen(self) -> bool:
+        """Say that there is no other factor."""
+        return False
+
     def factorize(self, metric: Metric) -> None:
         """Factor the matrix with other weights: what flows inside of clusters is no part of it."""
         d = self._shape[1]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import FloatArray
-from gtvcvx.block_cholesky._factor import BlockCholesky
+from gtvcvx.block_cholesky._factor import BlockCholesky, TwofoldCholesky
 from gtvcvx.block_cholesky._plan import plan_of
 from gtvcvx.duality._class_multipliers import ClassMultipliers
 from gtvcvx.duality._dual_points import NONE
@@ -82,6 +82,7 @@ class Systems:
         self, graph: EmpiricalGraph, parts: Parts, penalty: Penalty, rows: BalanceRows
     ) -> None:
         self._shape, self._rows = parts.coordinates.shape, rows
+        self._graph = graph
         d = self._shape[1]
         apart = penalty.to_data()["kind"] in SEPARABLE
         apart = apart and not len(rows.node) and bool(np.isnan(parts.totals).all())
@@ -89,13 +90,29 @@ class Systems:
         most = CORRECTION.most_multiplications / (d if apart else 1)
         found = plan_of(graph, size, most)
         self.planned = found is not None
-        self._factors: list[BlockCholesky] = []
+        self._plan, self._sharp = found, False
+        self._factors: list[BlockCholesky | TwofoldCholesky] = []
         if found is not None:
-            X = rows.X if size == d else np.empty((0, size))
+            self._X = X = rows.X if size == d else np.empty((0, size))
             self._factors = [
                 BlockCholesky(found, graph.edges, rows.node, X, CORRECTION.regularization)
                 for _ in range(d // size)
             ]
+
+    def sharpen(self) -> bool:
+        """Factor in twice the digits from now on; say whether that is something else, and pays."""
+        if self._sharp or self._plan is None:
+            return False
+        d = self._shape[1] // len(self._factors)
+        if self._plan.multiplications(d) > CORRECTION.most_sharp:
+            return False
+        edges, node, X = self._graph.edges, self._rows.node, self._X
+        self._factors = [
+            TwofoldCholesky(self._plan, edges, node, X, CORRECTION.sharp_regularization)
+            for _ in self._factors
+        ]
+        self._sharp = True
+        return True
 
     def factorize(self, metric: Metric) -> None:
         """Factor the matrix with other weights."""
@@ -116,7 +133,7 @@ class Systems:
         """Return None: there is no other way than by the factors."""
         return None
 
-    def _factored(self) -> Iterator[tuple[slice, BlockCholesky]]:
+    def _factored(self) -> Iterator[tuple[slice, BlockCholesky | TwofoldCholesky]]:
         """Yield which coordinates each factor has."""
         size = self._shape[1] // len(self._factors)
         for k, factor in enumerate(self._factors):
