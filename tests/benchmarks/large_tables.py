@@ -31,28 +31,45 @@ MEANS = np.array([1.0, 1985.0, 3e4, 0.05, 2e5, -8.0, 0.0, 37.5, 0.5, 100.0])
 SPREADS = np.array([0.0, 20.0, 1e4, 0.02, 1e5, 3.0, 1.0, 1.0, 0.5, 1000.0])
 # Of targets in raw units; and the share of those that are in raw units.
 TARGETS, RAW = 1e4, 0.7
+# Share of those whose rows have weights, and the decades of these.
+WEIGHTED, DECADES = 0.25, 8
 PENALTIES = ("l2", "l2", "l2", "l1", "linf", "squared")
 
 #: By name: stacked losses of features (n, m, d) and scores (n, m), whose spread is given.
 LOSSES: dict[str, Callable[..., Any]] = {
-    "squared": lambda X, z, spread, known: gtv.SquaredLoss.stack(X, z, known),
-    "absolute": lambda X, z, spread, known: gtv.AbsoluteLoss.stack(X, z, known),
-    "huber": lambda X, z, spread, known: gtv.HuberLoss.stack(X, z, known, delta=0.2 * spread),
-    "pseudohuber": lambda X, z, spread, known: gtv.PseudoHuberLoss.stack(
-        X, z, known, delta=0.2 * spread
+    "squared": lambda X, z, spread, known, weight: gtv.SquaredLoss.stack(
+        X, z, known, sample_weight=weight
     ),
-    "quantile": lambda X, z, spread, known: gtv.QuantileLoss.stack(X, z, known, level=0.3),
-    "lasso": lambda X, z, spread, known: gtv.LassoLoss.stack(X, z, known, kappa=0.1 * spread),
-    "hinge": lambda X, z, spread, known: gtv.HingeLoss.stack(X, np.sign(z), known),
-    "logistic": lambda X, z, spread, known: gtv.LogisticLoss.stack(X, 1.0 * (z > 0.0), known),
-    "poisson": lambda X, z, spread, known: gtv.PoissonLoss.stack(
-        X, np.floor(np.exp(np.clip(z / spread, -2.0, 2.0))), known
+    "absolute": lambda X, z, spread, known, weight: gtv.AbsoluteLoss.stack(
+        X, z, known, sample_weight=weight
     ),
-    "multinomial": lambda X, z, spread, known: gtv.MultinomialLogisticLoss.stack(
+    "huber": lambda X, z, spread, known, weight: gtv.HuberLoss.stack(
+        X, z, known, delta=0.2 * spread, sample_weight=weight
+    ),
+    "pseudohuber": lambda X, z, spread, known, weight: gtv.PseudoHuberLoss.stack(
+        X, z, known, delta=0.2 * spread, sample_weight=weight
+    ),
+    "quantile": lambda X, z, spread, known, weight: gtv.QuantileLoss.stack(
+        X, z, known, level=0.3, sample_weight=weight
+    ),
+    "lasso": lambda X, z, spread, known, weight: gtv.LassoLoss.stack(
+        X, z, known, kappa=0.1 * spread, sample_weight=weight
+    ),
+    "hinge": lambda X, z, spread, known, weight: gtv.HingeLoss.stack(
+        X, np.sign(z), known, sample_weight=weight
+    ),
+    "logistic": lambda X, z, spread, known, weight: gtv.LogisticLoss.stack(
+        X, 1.0 * (z > 0.0), known, sample_weight=weight
+    ),
+    "poisson": lambda X, z, spread, known, weight: gtv.PoissonLoss.stack(
+        X, np.floor(np.exp(np.clip(z / spread, -2.0, 2.0))), known, sample_weight=weight
+    ),
+    "multinomial": lambda X, z, spread, known, weight: gtv.MultinomialLogisticLoss.stack(
         X[:, :, : max(X.shape[2] // 3, 1)],
         np.digitize(z, [-0.4 * spread, 0.4 * spread]),
         n_classes=3,
         labelled=known,
+        sample_weight=weight,
     ),
 }
 # Their scores are centred, and their values do not grow with them.
@@ -95,13 +112,16 @@ def drawn(seed: int, index: int, largest: int = 20_000) -> Drawn:
         z[z == 0.0] = spread
     else:
         scale = spread
+    more = np.random.default_rng([seed, index, 1])
+    weighted = bool(more.random() < WEIGHTED)
+    weight = 10.0 ** more.uniform(-DECADES / 2, DECADES / 2, (n, m)) if weighted else None
     problem = gtv.GTVProblem(
         gtv.generators.nearest_neighbours(places, k),
-        LOSSES[loss](X, z, spread, known),
+        LOSSES[loss](X, z, spread, known, weight),
         penalty,
         lam * scale,
     )
-    units = "raw" if raw else "unit"
+    units = ("raw" if raw else "unit") + (", weighted" if weighted else "")
     text = f"{loss}, {penalty}, {units}, n={n} d={d} k={k} rows={m} labelled={share} lam={lam:.2g}"
     return Drawn(problem, text)
 
