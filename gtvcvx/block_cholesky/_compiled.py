@@ -68,19 +68,20 @@ def _subtract(front: FloatArray, size: int, j: int, end: int, top: int, bottom: 
             below[k] -= t * e + u * f + v * g + w * o
 
 
-@compiled(fastmath=FAST, allocates=False, inner=True)
-def _eliminate(
-    front: FloatArray, size: int, first_of_all: int, count: int, least: FloatArray
+@compiled(fastmath=FAST, allocates=False)
+def eliminate(
+    front: FloatArray, size: int, first_of_all: int, count: int, last: int, least: FloatArray
 ) -> None:
     """Eliminate variables of an upper triangle (size, size) from which those before are gone.
 
     Some at a time, so that the rows below are gone through once for all of these: large fronts are
-    many times what caches hold.
+    many times what caches hold. Rows from `last` on, an even number after the first, stay as they
+    are.
     """
     for start in range(first_of_all, count, TOGETHER):
         stop = min(start + TOGETHER, count)
         # What is left for the end is no multiple of four, and of rows taken by twos.
-        first_rows = stop if stop == start + TOGETHER else size
+        first_rows = stop if stop == start + TOGETHER else last
         for j in range(start, stop, 4):
             end = min(j + 4, stop)
             for a in range(j, end):
@@ -95,7 +96,7 @@ def _eliminate(
                 for k in range(a + 1, size):
                     row[k] *= inverse
             _subtract(front, size, j, end, end, first_rows)
-        for i in range(first_rows, size, 2):
+        for i in range(first_rows, last, 2):
             for j in range(start, stop, 4):
                 _subtract(front, size, j, min(j + 4, stop), i, i + 2)
 
@@ -151,30 +152,36 @@ def factorize(
     front: FloatArray,
     least: FloatArray,
     at: IntArray,
+    large: int,
     most: float,
 ) -> bool:
     """Write the factor's rows, front by front, to `panels`; say whether that is done.
 
     Of the matrix with the given diagonal blocks (n, d, d), and minus the block of each edge.
     `rests`, `front`, which is larger than any of the plan's, and `least` are to work in. After
-    `most` multiplications, about, it stops, to go on in the next call: `at` (3,) is zero at first.
+    `most` multiplications, about, it stops, to go on in the next call: `at` (4,) is zero at first.
+    It also stops at each front with at least `large` variables to eliminate, before the first of
+    them: ``at[3]`` is 1 then. Whoever eliminates some of them says so in ``at[1]``.
     """
     d, spent = blocks.shape[1], 0.0
     while at[0] < len(plan.pivots) and spent < most:
         s, first, top = at[0], at[1], at[2]  # front, variable in it, and top of the stack of rests
         size = (plan.node_starts[s + 1] - plan.node_starts[s]) * d
         count, offset = plan.pivots[s] * d, plan.panel_starts[s] * d * d
-        if first == 0:
+        if first == 0 and at[3] == 0:
             _fill(plan, s, blocks, edge_blocks, front)
             for k in range(count):
                 least[k] = LOST * front[k, k]
             for q in range(plan.child_starts[s], plan.child_starts[s + 1]):
                 top = _add_rest(plan, plan.children[q], d, rests, top, front)
+            if count >= large:
+                at[2], at[3] = top, 1
+                return False
         end = first
         while end < count and spent < most:
             spent += 2.0 * (size - end) ** 2
             end = min(end + 4, count)
-        _eliminate(front, size, first, end, least)
+        eliminate(front, size, first, end, size, least)
         at[1], at[2] = end, top
         if end < count:
             continue
@@ -185,7 +192,7 @@ def factorize(
         for j in range(left):
             for k in range(j, left):
                 rests[top + j * left + k] = front[count + j, count + k]
-        at[0], at[1], at[2] = s + 1, 0, top + left * left
+        at[0], at[1], at[2], at[3] = s + 1, 0, top + left * left, 0
     return bool(at[0] == len(plan.pivots))
 
 

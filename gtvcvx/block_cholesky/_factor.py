@@ -9,11 +9,19 @@ import numpy as np
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx.block_cholesky import _twofold as twofold
-from gtvcvx.block_cholesky._compiled import assemble, factorize, solve
+from gtvcvx.block_cholesky._compiled import assemble, eliminate, factorize, solve
 from gtvcvx.block_cholesky._plan import Plan
 
 # Multiplications between two looks at the clock, with doubles and in twice the digits: .1 s.
 A_LOOK, A_TWOFOLD_LOOK = 3e8, 6e7
+
+
+# A panel of a large front: its variables are eliminated together, and what they do to the rest is
+# told by products of matrices, of which BLAS makes ten times as many numbers a second as loops do.
+# They are so small that it takes one thread for each of them (`gtvcvx._pieces.ONE_THREAD`).
+PANEL = 64
+# Fronts with so many variables to eliminate are large enough for that.
+LARGE = PANEL
 
 
 def in_pieces(
@@ -29,6 +37,24 @@ def in_pieces(
     at = np.zeros(3, np.int64)
     while not factorization(found, *arrays, at, most):
         look()
+
+
+def _update(front: FloatArray, first: int, last: int, size: int, product: FloatArray) -> None:
+    """Subtract what variables first <= . < last do to the rows after them."""
+    for top in range(last, size, PANEL):
+        rows = slice(top, min(top + PANEL, size))
+        left, height = front[first:last, rows].T, rows.stop - top
+        whole = (size - top) // PANEL
+        ends = slice(top, top + whole * PANEL), slice(top + whole * PANEL, size)
+        if whole:
+            # Square by square, in one call: each product is small.
+            right, below = (
+                front[at, ends[0]].reshape(-1, whole, PANEL).transpose(1, 0, 2)
+                for at in (slice(first, last), rows)
+            )
+            below -= np.matmul(left, right, out=product[:whole, :height])
+        if ends[1].start < size:
+            front[rows, ends[1]] -= left @ front[first:last, ends[1]]
 
 
 class BlockCholesky:
@@ -65,7 +91,25 @@ class BlockCholesky:
         assemble(blocks, self._node, self._X, row_weights, self._edges, edge_weights)
         np.einsum("nii->ni", blocks)[:] *= 1.0 + self.shift
         room = self._rests, self._front, self._space
-        in_pieces(factorize, A_LOOK, self._plan, blocks, edge_weights, self._panels, *room)
+        arrays, at = (self._plan, blocks, edge_weights, self._panels, *room), np.zeros(4, np.int64)
+        while not factorize(*arrays, at, LARGE, A_LOOK):
+            look()
+            if at[3] == 1:
+                self._eliminate_panels(int(at[0]), at)
+
+    def _eliminate_panels(self, s: int, at: IntArray) -> None:
+        """Eliminate most variables of a large front, number s, and say how many."""
+        plan, d, front = self._plan, self._X.shape[1], self._front
+        size = int(plan.node_starts[s + 1] - plan.node_starts[s]) * d
+        count = int(plan.pivots[s]) * d
+        product = np.empty((size // PANEL + 1, PANEL, PANEL))
+        for first in range(0, count - PANEL + 1, PANEL):
+            last = first + PANEL
+            eliminate(front, size, first, last, last, self._space)
+            _update(front, first, last, size, product)
+            look()
+            at[1] = last
+        at[3] = 2
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the solution (n, d) for a right-hand side."""

@@ -245,3 +245,37 @@ def test_rows_and_edges_are_assembled_at_their_nodes():
     np.testing.assert_allclose(np.triu(blocks[0]), [[1.0 + 18.0 + 2.0, 2.0 + 1.0], [0.0, 9.0]])
     np.testing.assert_allclose(np.triu(blocks[2]), [[2.0, 1.0], [0.0, 5.0]])
     assert not blocks[1].any()
+
+
+@pytest.mark.parametrize(("n", "d"), [(60, 5), (43, 6), (64, 2)])
+@pytest.mark.parametrize("held", [True, False])
+def test_large_fronts_are_eliminated_in_panels(n, d, held, monkeypatch):
+    """By products of matrices, as one by one: also where a matrix is singular."""
+    rng = np.random.default_rng(n)
+    heads, tails = np.triu_indices(n, 1)
+    edges = np.column_stack([heads, tails])
+    root = rng.standard_normal((len(edges), d, d)) * 10.0 ** rng.uniform(-2, 2, (len(edges), 1, 1))
+    blocks = root @ root.transpose(0, 2, 1)
+    P = np.tile(np.eye(d), (n, 1, 1)) if held else np.zeros((n, d, d))
+    none = np.empty((0, d))
+    found, right = plan(n, edges, d), rng.standard_normal((n, d))
+    if not held:
+        right -= right.mean(axis=0)
+    asked, solutions = [], []
+    update = _factor._update
+    monkeypatch.setattr(_factor, "_update", lambda *args: (asked.append(args[1]), update(*args)))
+    for panel in (64, 10_000):
+        monkeypatch.setattr(_factor, "PANEL", panel)
+        factor = _factor.BlockCholesky(found, edges, np.empty(0, np.int64), none)
+        factor.factorize(P, np.empty(0), blocks)
+        solutions.append(factor.solve(right))
+    assert asked == list(range(0, n * d - 63, 64))
+    laplacian = np.zeros((n, d, n, d))
+    for (i, j), block in zip(edges, blocks, strict=True):
+        for a, b, sign in ((i, i, 1), (j, j, 1), (i, j, -1), (j, i, -1)):
+            laplacian[a, :, b, :] += sign * block
+    matrix = laplacian.reshape(n * d, n * d) + np.kron(np.eye(n), np.eye(d)) * held
+    for x in solutions:
+        left = np.abs(matrix @ x.ravel() - right.ravel()).max()
+        assert left <= 1e-9 * np.abs(matrix).max() * np.abs(x).max()
+    np.testing.assert_allclose(*(x - x.mean(axis=0) * (not held) for x in solutions), atol=1e-8)
