@@ -4,8 +4,8 @@ While the clusters stay the same and losses are quadratic, points are affine in 
 nearly so otherwise. Flows that are at capacity stay there, so that shares of the capacities are
 scaled, or extrapolated.
 
-Where nothing is fused solutions are smooth functions of lambda, and what two of them foresee may be
-as good as what is asked for: then it is checked before anything is iterated on.
+While no clusters change solutions are smooth functions of lambda, and what two of them foresee may
+be as good as what is asked for: then it is checked before anything is iterated on.
 """
 
 from __future__ import annotations
@@ -55,8 +55,7 @@ def predicted(
         With the lambda that is next.
     lams : sequence of float
         Those of the solutions, all falling or all growing. Where they grow the clusters of the
-        last solution are what the next one starts from, and its flow is no more than scaled, unless
-        there are none.
+        last solution are what the next one starts from.
     solutions : sequence of Solution
         At least one.
     """
