@@ -74,9 +74,8 @@ class CorrectionSettings:
     Where a constraint leaves little room, flows and multipliers change little.
     """
 
-    # Steps, each with a factorization, as long as they get anywhere; two or three are the rule.
-    # Rows whose weights differ by eight decades took up to twenty, each of which left .4.
-    rounds: int = 24
+    # Steps, each with a factorization; two or three are the rule.
+    rounds: int = 6
     # The first step takes this share of a whole interval, or capacity, for room everywhere: what
     # an interior-point method leaves over is small, and the system far from singular. The later
     # ones leave alone what has met an end.

@@ -215,6 +215,11 @@ def test_chances_that_would_be_negative_are_paid_for(multipliers):
     near = multipliers.absorbed(w, p, leak, nothing, reach).rest
     assert near > 0.0
     assert multipliers.absorbed(w, p, leak, nothing, 2.0 * reach).rest > near
+    # What may be below zero, for all that is known, is paid with scores and not with reach.
+    doubt = np.full((3, DIM), 1e-6)
+    found = multipliers.absorbed(w, p, nothing, doubt, reach)
+    assert found.rest > 0.0
+    assert multipliers.absorbed(w, p, nothing, doubt, 2.0 * reach).rest == found.rest
 
 
 def raw(seed, n):
