@@ -210,7 +210,8 @@ class Correction:
             before, now = now, self._judged(w, point, aim)
             best = now.found if now.done else better(best, now.found)
             # The first step leaves room where later ones do not.
-            if now.done or (k > 0 and now.little_less_than(before) and not systems.sharpen()):
+            stuck = k > 0 and now.little_less_than(before)
+            if now.done or (stuck and not (aim.asks_more_than(best) and systems.sharpen())):
                 break
         return best, now.done
 
@@ -229,7 +230,8 @@ class Correction:
         gap = self.gap(w, feasible)
         done = gap.missing <= CORRECTION.negligible * gap.parts or gap.total <= aim.enough
         if (missing <= CORRECTION.rounding * size).all():
-            return Judged((feasible, gap), done, left)
+            found = feasible, gap
+            return Judged(found, done or not aim.asks_more_than(found), left)
         # More than rounding pairs with the solution, which w tells of only if it is close: the less
         # is missing, the less close it need be.
         near = min(CORRECTION.near / left, CORRECTION.nearest)

@@ -23,6 +23,10 @@ class Aim(NamedTuple):
         """Say whether what was found is enough."""
         return found is not None and found[1].total <= self.enough
 
+    def asks_more_than(self, found: Found | None) -> bool:
+        """Say whether the gap is more than what is asked for, of which `enough` is a share."""
+        return found is None or found[1].total > self.enough / CORRECTION.share
+
 
 class Judged(NamedTuple):
     """What a step has led to."""
