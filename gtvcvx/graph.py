@@ -324,8 +324,7 @@ def differences(edges: IntArray, w: FloatArray) -> FloatArray:
     heads, tails = edges.T
     # Whole arrays at once would take most of the time for pages that are new each time.
     for at in parts_of_rows(len(edges), w[:1].size):
-        np.take(w, heads[at], axis=0, out=found[at], mode="clip")
-        found[at] -= w.take(tails[at], axis=0, mode="clip")
+        np.subtract(w.take(heads[at], axis=0), w.take(tails[at], axis=0), out=found[at])
     return found
 
 

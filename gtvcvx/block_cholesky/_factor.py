@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def in_pieces(
     Expired
         The deadline has passed, see `gtvcvx._deadline`.
     """
-    at = np.zeros(3, np.int64)
+    at = np.zeros(4, np.int64)
     while not factorization(found, *arrays, at, most):
         look()
 
@@ -91,15 +92,19 @@ class BlockCholesky:
         assemble(blocks, self._node, self._X, row_weights, self._edges, edge_weights)
         np.einsum("nii->ni", blocks)[:] *= 1.0 + self.shift
         room = self._rests, self._front, self._space
-        arrays, at = (self._plan, blocks, edge_weights, self._panels, *room), np.zeros(4, np.int64)
-        while not factorize(*arrays, at, LARGE, A_LOOK):
-            look()
-            if at[3] == 1:
-                self._eliminate_panels(int(at[0]), at)
+        in_pieces(self._go_on, A_LOOK, self._plan, blocks, edge_weights, self._panels, *room)
 
-    def _eliminate_panels(self, s: int, at: IntArray) -> None:
-        """Eliminate most variables of a large front, number s, and say how many."""
-        plan, d, front = self._plan, self._X.shape[1], self._front
+    def _go_on(self, plan: Plan, *arrays: Any) -> bool:
+        """Do what `factorize` does, large fronts by panels."""
+        *rest, at, most = arrays
+        done = factorize(plan, *rest, at, LARGE, most)
+        if at[3] == 1:
+            self._eliminate_panels(at)
+        return bool(done)
+
+    def _eliminate_panels(self, at: IntArray) -> None:
+        """Eliminate most variables of the large front that is waited for, and say how many."""
+        plan, d, front, s = self._plan, self._X.shape[1], self._front, int(at[0])
         size = int(plan.node_starts[s + 1] - plan.node_starts[s]) * d
         count = int(plan.pivots[s]) * d
         product = np.empty((size // PANEL + 1, PANEL, PANEL))

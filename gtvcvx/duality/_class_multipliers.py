@@ -100,8 +100,7 @@ class ClassMultipliers:
         """Return the changes (N, K) of the chances for potentials x (n, d)."""
         z = self.rows.scores(x)
         z = z - (_shares(weights) * z).sum(axis=1, keepdims=True)
-        others = np.where(self._own, 0.0, -weights * z / self._c)
-        return np.where(self._own, -others.sum(axis=1, keepdims=True), others)
+        return softmax.slopes(-weights * z / self._c, self._own)
 
     def gaps(self, w: FloatArray, p: FloatArray) -> FloatArray:
         """Return the gaps of w (n, d) against chances, added up at the nodes (n,)."""
@@ -135,9 +134,7 @@ class ClassMultipliers:
         rows, c = self.rows, self._c
         inverse, full = self._inverses
         even, evenly = rows.means(leak), rows.means(doubt)
-        change = rows.mapped(inverse, leak - even)
-        change = np.where(self._own, 0.0, change)
-        change -= np.where(self._own, change.sum(axis=1, keepdims=True), 0.0)
+        change = softmax.slopes(rows.mapped(inverse, leak - even), self._own)
         wide = rows.mapped(np.abs(inverse), doubt + evenly)
         made = rows.pulled(change)
         ends = p + (change - wide) / c, p + (change + wide) / c

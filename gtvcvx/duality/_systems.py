@@ -71,11 +71,6 @@ class Systems:
         Of its losses.
     rows : BalanceRows
         Of its losses.
-
-    Attributes
-    ----------
-    planned : bool
-        Whether a factorization takes little enough; if not, there is none.
     """
 
     def __init__(
@@ -89,8 +84,7 @@ class Systems:
         size = 1 if apart else d
         most = CORRECTION.most_multiplications / (d if apart else 1)
         found = plan_of(graph, size, most)
-        self.planned = found is not None
-        self._plan, self._sharp = found, False
+        self._plan = found
         self._factors: list[BlockCholesky | TwofoldCholesky] = []
         if found is not None:
             self._X = X = rows.X if size == d else np.empty((0, size))
@@ -99,9 +93,14 @@ class Systems:
                 for _ in range(d // size)
             ]
 
+    @property
+    def planned(self) -> bool:
+        """Whether a factorization takes little enough; if not, there is none."""
+        return self._plan is not None
+
     def sharpen(self) -> bool:
         """Factor in twice the digits from now on; say whether that is something else, and pays."""
-        if self._sharp or self._plan is None:
+        if self._plan is None or isinstance(self._factors[0], TwofoldCholesky):
             return False
         d = self._shape[1] // len(self._factors)
         if self._plan.multiplications(d) > CORRECTION.most_sharp:
@@ -111,7 +110,6 @@ class Systems:
             TwofoldCholesky(self._plan, edges, node, X, CORRECTION.sharp_regularization)
             for _ in self._factors
         ]
-        self._sharp = True
         return True
 
     def factorize(self, metric: Metric) -> None:

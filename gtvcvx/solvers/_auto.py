@@ -34,7 +34,7 @@ from gtvcvx.solvers.interior_point._stalling import Paced, Stalling
 from gtvcvx.solvers.polishing._coarsening import Coarsening
 from gtvcvx.solvers.polishing._conic_contraction import ConicContraction
 from gtvcvx.solvers.polishing._contraction import Contraction
-from gtvcvx.solvers.polishing._from_finer import KEPT, LAM, FromFiner
+from gtvcvx.solvers.polishing._from_finer import LAM, FromFiner, kept
 from gtvcvx.solvers.polishing._policy import CONIC, Polished
 from gtvcvx.solvers.primal_dual._ordering import Ordering
 from gtvcvx.solvers.primal_dual._primal_dual import PrimalDual
@@ -174,8 +174,7 @@ def _iterated(problem: GTVProblem, start: Solution | None, limits: Limits) -> So
         return run.solution(method=INTERPOLATION, switched=False, lam=problem.lam)
     if start is not None and is_foreseen(start) and not run.stopped:
         if run.satisfied:
-            kept = {name: start.info[name] for name in KEPT if name in start.info}
-            return run.solution(method=FORESIGHT, switched=False, lam=problem.lam, **kept)
+            return run.solution(method=FORESIGHT, switched=False, lam=problem.lam, **kept(start))
         run.note({MISSED: True})
     start = start if fitting is None else run.solution()
     finer = FromFiner.of(problem, start) if limits.stop == "gap" else None

@@ -299,15 +299,18 @@ class InteriorPoint:
         Those of rows with K classes come last, sorted by node.
         """
         with_rows = [term for term in self._terms if term["kind"] in (*ROW_KINDS, MULTINOMIAL)]
-        found: dict[bool, list[FloatArray]] = {False: [np.empty(0)], True: []}
+        slopes, nodes, of_classes = [np.empty(0)], [], []
         for term, read in zip(with_rows, self._read_slopes, strict=True):
-            slopes = np.full(len(term["node"]), np.nan) if read is None else read(multipliers)
-            found[term["kind"] == MULTINOMIAL].append(slopes)
-        if found[True]:
-            nodes = np.concatenate([t["node"] for t in with_rows if t["kind"] == MULTINOMIAL])
-            by_node = np.concatenate(found[True])[np.argsort(nodes, kind="stable")]
-            found[False].append(by_node.ravel())
-        return np.concatenate(found[False])
+            found = np.full(len(term["node"]), np.nan) if read is None else read(multipliers)
+            if term["kind"] == MULTINOMIAL:
+                nodes.append(term["node"])
+                of_classes.append(found)
+            else:
+                slopes.append(found)
+        if of_classes:
+            by_node = np.argsort(np.concatenate(nodes), kind="stable")
+            slopes.append(np.concatenate(of_classes)[by_node].ravel())
+        return np.concatenate(slopes)
 
     def _solver(self, goal: float, units: Units | None = None) -> clarabel.DefaultSolver:
         settings = clarabel.DefaultSettings()

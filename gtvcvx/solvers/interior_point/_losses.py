@@ -16,6 +16,7 @@ from gtvcvx.losses.batched._terms import (
     coefficients,
     row_counts,
 )
+from gtvcvx.losses.batched.multinomial import _softmax as softmax
 from gtvcvx.solvers.interior_point._program import Linear, Program, Rows, interleaved
 
 # Roots of weights up to which rows may have them.
@@ -302,9 +303,7 @@ def _multinomial(program: Program, term: Term, at: IntArray) -> ReadSlopes:
 
     def read(multipliers: FloatArray) -> FloatArray:
         chances = np.stack([_exponents(program, each, multipliers) for each in rows], axis=1)
-        mine = own[:, None] == np.arange(len(rows))
-        others = np.where(mine, 0.0, chances)
-        return np.where(mine, -others.sum(axis=1, keepdims=True), others)
+        return softmax.slopes(chances, own[:, None] == np.arange(len(rows)))
 
     return read
 

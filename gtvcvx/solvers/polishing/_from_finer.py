@@ -69,8 +69,8 @@ DEFAULTS = FromFinerSettings()
 # What a solution tells the next one along a path, in its `info`: its lambda, the primal weight and
 # the ratio of gap to residual of its clusters' problem, and how many of these have failed in turn.
 LAM, WEIGHT, RATIO, FAILED = "lam", "cluster_weight", "cluster_gap_ratio", "cluster_failures"
-#: The weight and the ratio of the whole problem wait for the next iterations on it.
-KEPT = ("primal_weight", "gap_ratio", WEIGHT, RATIO)
+# The weight and the ratio of the whole problem wait for the next iterations on it.
+_KEPT = ("primal_weight", "gap_ratio", WEIGHT, RATIO)
 
 
 def points_everywhere(problem: GTVProblem) -> str | None:
@@ -163,7 +163,7 @@ class FromFiner:
         self._problem, self._settings = problem, settings
         self._start = dataclasses.replace(start, u=stretched(problem, start))
         self._pair: tuple[FloatArray, FloatArray] | None = None
-        self._info = {name: start.info[name] for name in KEPT if name in start.info}
+        self._info = kept(start)
         self._info[FAILED] = _count(start.info.get(FAILED))
         self.n_iter = 0
 
@@ -285,6 +285,11 @@ def stretched(problem: GTVProblem, start: Solution) -> FloatArray:
     congestion = float(np.max(problem.penalty.dual_norm(start.u) / problem.capacities))
     most = problem.lam / start.info[LAM]
     return start.u * min(most, 1.0 / congestion) if 0.0 < congestion < 1.0 else start.u
+
+
+def kept(start: Solution) -> dict[str, Any]:
+    """Return what a start knows that waits for values of lambda after the next one."""
+    return {name: start.info[name] for name in _KEPT if name in start.info}
 
 
 def _count(given: object) -> int:

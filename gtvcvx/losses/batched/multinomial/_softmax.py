@@ -25,7 +25,10 @@ def probabilities(z: FloatArray) -> FloatArray:
 
 
 def slopes(q: FloatArray, own: BoolArray) -> FloatArray:
-    """Gradients ``q - e_y``; at y what the other chances add up to, and not one less than q_y."""
+    """Gradients ``q - e_y``; at y what the other chances add up to, and not one less than q_y.
+
+    Of any numbers q: those that add up to zero and are the same for all classes but y.
+    """
     out = np.where(own, 0.0, q)
     others = out.sum(axis=-1, keepdims=True)
     return np.where(own, -others, out)

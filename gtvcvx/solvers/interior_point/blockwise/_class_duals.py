@@ -59,8 +59,7 @@ class ClassDuals:
 
     def _balanced(self, x: FloatArray) -> FloatArray:
         """Return numbers (N, K) that add up to zero for each row: those of all classes but one."""
-        others = np.where(self._own, 0.0, x)
-        return np.where(self._own, -others.sum(axis=1, keepdims=True), others)
+        return softmax.slopes(x, self._own)
 
     def _shares(self) -> FloatArray:
         return self._diagonal / self._diagonal.sum(axis=1, keepdims=True)
