@@ -8,7 +8,7 @@ dual have moved since.
 Late in a run a few clusters may be all that is not settled. If the weight is too small for them,
 they move towards their places at a constant speed, and the flow hardly moves at all; or the other
 way round. No residual falls meanwhile, which the rules of PDLP wait for. So the iteration restarts
-where it drifts, and the weight follows the last step.
+where it drifts, and the weight follows the last step; where that was no drift it comes back.
 
 References
 ----------
@@ -26,6 +26,7 @@ from gtvcvx._logging import room_logger
 from gtvcvx.solvers.driver._method import Iteration
 from gtvcvx.solvers.driver._schedule import checked_ratio
 from gtvcvx.solvers.primal_dual._coordinates import Weight, one_weight
+from gtvcvx.solvers.primal_dual._drifts import Drifts, Motion
 from gtvcvx.solvers.primal_dual._settings import PrimalDualSettings
 from gtvcvx.solvers.primal_dual._state import Travelled
 
@@ -68,7 +69,8 @@ class Restarted(Iteration, Generic[S]):
         self.state, self._settings = state, settings
         self.n_iter = 0
         self._tilt = 1.0  # how far the last step moved the point, over how far the flow
-        self._drifting = False
+        self._drifts, self._motion = Drifts(settings), Motion.NOTHING
+        self._before_drifts: Weight | None = None  # the weight, before the last drifts in a row
 
     def _begin_here(self) -> None:
         """Begin an epoch at the current point."""
@@ -80,6 +82,7 @@ class Restarted(Iteration, Generic[S]):
         self._epoch_start = self.n_iter
         self._epoch_residual = self._previous = self._moved
         self.state.begin_epoch()
+        self._drifts.begin_epoch(self.n_iter)
         self._next_sample = self.n_iter + self._settings.sample
         self._due = False
 
@@ -103,8 +106,8 @@ class Restarted(Iteration, Generic[S]):
         """Add the current point to the average, and decide whether to restart."""
         self.state.add_sample()
         self._next_sample += self._settings.sample
-        self._drifting = self._is_drifting()
-        self._due = self._drifting or self._restart_due()
+        self._motion = self._moves()
+        self._due = self._motion is not Motion.NOTHING or self._restart_due()
         self._previous = self._moved
 
     def _advance(self, n_iter: int) -> None:
@@ -113,14 +116,12 @@ class Restarted(Iteration, Generic[S]):
         self._tilt = float(np.sqrt(primal / dual)) if primal > 0.0 and dual > 0.0 else 1.0
         self.n_iter += n_iter
 
-    def _is_drifting(self) -> bool:
+    def _moves(self) -> Motion:
         """Say whether point or flow moves on at a constant speed, and the other one hardly does."""
-        settings = self._settings
         if isinstance(self.state.weight, list):
-            return False  # coordinates drift on their own
-        long = self.n_iter - self._epoch_start >= settings.shortest_epoch
-        tilted = max(self._tilt, 1.0 / self._tilt) >= settings.tilted
-        return long and tilted and self._moved >= settings.steady * self._previous
+            return Motion.NOTHING  # coordinates drift on their own
+        steady = self._moved >= self._settings.steady * self._previous
+        return self._drifts.sample(self.n_iter, self._tilt, steady)
 
     def _restart_due(self) -> bool:
         settings, length = self._settings, self.n_iter - self._epoch_start
@@ -136,13 +137,19 @@ class Restarted(Iteration, Generic[S]):
     def _restart(self) -> None:
         """Go on from the average if it is the better point, and adapt the primal weight."""
         _LOG.debug("restart after %d iterations", self.n_iter)
-        if self._drifting:
+        if self._motion is Motion.DRIFT:
             # Half way, as below; the average of a drift is behind.
-            self._change_weight(one_weight(self.state.weight) * float(np.sqrt(self._tilt)))
+            weight = one_weight(self.state.weight)
+            self._before_drifts = weight if self._before_drifts is None else self._before_drifts
+            self._change_weight(weight * float(np.sqrt(self._tilt)))
         else:
             if self.state.averages:
                 self._try_average()
-            self._adapt_weight()
+            if self._motion is Motion.SWING and self._before_drifts is not None:
+                self.state.weight = self._before_drifts
+            else:
+                self._adapt_weight()
+            self._before_drifts = None
         self._start_epoch()
 
     def _try_average(self) -> None:

@@ -78,3 +78,35 @@ def test_nothing_else_is_a_drift(state):
     Method(state).run(300)
     Method(other, dataclasses.replace(DEFAULTS, tilted=np.inf)).run(300)
     assert state.weights == other.weights
+
+
+class Rounds(Steps):
+    """Steps of one length; who is ahead, and by how much, is a list, an entry for each sample."""
+
+    def __init__(self, tilts):
+        super().__init__(1.0, 1.0)
+        self.tilts = iter(tilts)
+
+    def advance(self, n_iter):
+        tilt = next(self.tilts, 1.0) if n_iter > 1 else 1.0
+        return tilt**2 / (1.0 + tilt**2), 1.0 / (1.0 + tilt**2)
+
+
+def test_a_weight_that_followed_a_swing_comes_back():
+    """Iterates that go round their limits have point and flow ahead in turn: no drift."""
+    state = Rounds([5.0] * 4 + [0.2] * 100)
+    Method(state).run(150)
+    assert state.weights[1] == pytest.approx(np.sqrt(5.0))  # it might have been one
+    assert state.weights[2:] == [1.0] * len(state.weights[2:]) != []
+
+
+def test_who_is_ahead_in_turn_within_an_epoch_does_not_drift():
+    state = Rounds([1.0] * 4 + [1.0 / 3.0] * 2 + [5.0] * 8)  # the first epoch tells nothing
+    Method(state).run(14 * DEFAULTS.sample)
+    assert set(state.weights) == {1.0}
+
+
+def test_after_a_while_there_may_be_drifts_again():
+    state = Rounds([5.0] * 4 + [0.2] * 500)
+    Method(state).run(1200)
+    assert state.weights[-1] < 1.0

@@ -36,7 +36,7 @@ class NewtonSettings:
         A step changes no exponent by more than `reach` and so many times what it is, nor residuals
         of pseudo-Huber rows, in deltas: in the tails, curvatures say next to nothing.
     searches : int
-        Most looks for the length of a step.
+        Most looks for the length of a step, where its slope is not piecewise linear.
     turned : float
         A step is short enough when the slope along it has not turned to more than this share.
     tails, floor : float
@@ -168,23 +168,76 @@ class _Nodes(NamedTuple):
         beyond: BoolArray = along.sum(axis=1) - reach.sum(axis=1) > settings.outside * size
         return beyond & np.isfinite(size)
 
+    def at(self, some: BoolArray) -> _Nodes:
+        """Return some of these nodes."""
+        return _Nodes(
+            self.number[some],
+            self.X[some],
+            self.rows.at(some),
+            self.spans[some],
+            self.t[some],
+            self.z[some],
+            self.least[some],
+        )
+
     def after(self, step: _Step, going: BoolArray, settings: NewtonSettings) -> _Nodes:
         """Return those that go on, where their steps lead."""
-        some = _Nodes(
-            self.number[going],
-            self.X[going],
-            self.rows.at(going),
-            self.spans[going],
-            self.t[going],
-            self.z[going],
-            self.least[going],
-        )
+        some = self.at(going)
         steps = _Step(*(field[going] for field in step))
         length = some._lengths(steps, settings)
         return some._replace(z=some.z + length[:, None] * steps.d)
 
     def _lengths(self, step: _Step, settings: NewtonSettings) -> FloatArray:
         """Return lengths (k,) at which the slope has mostly gone, and hardly turned."""
+        broken = self.rows.piecewise_linear
+        if broken.all():
+            return self._ends_of_lines(step, settings)
+        if not broken.any():
+            return self._searched(step, settings)
+        length = np.empty(len(broken))
+        for some, lengths in ((broken, _Nodes._ends_of_lines), (~broken, _Nodes._searched)):
+            length[some] = lengths(self.at(some), _Step(*(f[some] for f in step)), settings)
+        return length
+
+    def _ends_of_lines(self, step: _Step, settings: NewtonSettings) -> FloatArray:
+        """Return the whole step's length where that will do, and else where the slope vanishes.
+
+        Squared and Huber rows have a slope along the step that is linear between the lengths at
+        which a row comes to its core or leaves it. In tails curvatures are not those of the rows,
+        so that whole steps may lead a thousandth of the way.
+        """
+        rows, k = self.rows, len(self.t)
+        slope, _ = rows.slopes(step.image + step.change)
+        ahead = np.sum(self.t * step.d, axis=1) - np.sum(slope * step.change, axis=1)
+        length = np.ones(k)
+        short = ~(np.abs(ahead) <= settings.turned * step.promise)
+        if not short.any():
+            return length
+        rows, image, change = rows.at(short), step.image[short], step.change[short]
+        fall = 2.0 * rows.c * change**2
+        bends = (rows.kind == HUBER) & (change != 0.0)
+        moves = np.where(bends, change, 1.0)
+        middle = np.where(bends, (rows.y - image) / moves, 0.0)
+        half = np.where(bends, rows.delta / np.abs(moves), np.inf)
+        # Where rows come in and leave; what is behind counts from the start.
+        at = np.maximum(np.concatenate([middle - half, middle + half], axis=1), 0.0)
+        order = np.argsort(at, axis=1)
+        falls = np.take_along_axis(np.concatenate([fall, -fall], axis=1), order, axis=1)
+        at = np.take_along_axis(at, order, axis=1)
+        falls = np.maximum(np.cumsum(falls, axis=1), 0.0)  # from here on
+        finite = np.isfinite(at)
+        widths = np.diff(np.where(finite, at, 0.0), axis=1)
+        lost = np.cumsum(np.where(finite[:, 1:], falls[:, :-1] * widths, 0.0), axis=1)
+        rest = step.promise[short, None] - np.pad(lost, ((0, 0), (1, 0)))  # at each of these ends
+        # The last of them at which the slope has not gone; it falls on, or never vanishes.
+        last = np.count_nonzero(finite & (rest > 0.0), axis=1)[:, None] - 1
+        begin, left, falls = (np.take_along_axis(f, last, axis=1)[:, 0] for f in (at, rest, falls))
+        end = begin + np.where(falls > 0.0, left / falls, 0.0)
+        length[short] = np.where((end > 0.0) & np.isfinite(end), end, 1.0)
+        return length
+
+    def _searched(self, step: _Step, settings: NewtonSettings) -> FloatArray:
+        """Return the same by secants, for all rows."""
         length = 1.0 / np.maximum(self._stretch(step, settings), 1.0)
         along = np.sum(self.t * step.d, axis=1)
         # What is known of the ends between which the slope vanishes.

@@ -43,13 +43,22 @@ class RowArrays(NamedTuple):
     def slopes(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f'(z) and f''(z)."""
         slope, curvature = np.empty_like(z), np.empty_like(z)
-        for kind in np.unique(self.kind):
+        for kind, scalar in _SCALARS.items():
             here = self.kind == kind
-            scalar = _SCALARS[int(kind)]
+            if here.all():
+                return scalar(z, self.y, self.c, self.delta)
+            if not here.any():
+                continue
             slope[here], curvature[here] = scalar(
                 z[here], self.y[here], self.c[here], self.delta[here]
             )
         return slope, curvature
+
+    @property
+    def piecewise_linear(self) -> BoolArray:
+        """Nodes (k,) whose rows have slopes that are piecewise linear, all of them."""
+        out: BoolArray = ((self.kind == SQUARED) | (self.kind == HUBER)).all(axis=1)
+        return out
 
     @property
     def spans(self) -> FloatArray:
