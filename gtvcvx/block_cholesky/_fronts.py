@@ -6,6 +6,7 @@ same neighbours are eliminated together, in fronts: small dense matrices, whose 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, TypeVar
@@ -24,6 +25,8 @@ A_LOOK = 20_000
 FEW = 3_000
 # What columns have an effect on has room for so many entries a node and edge at first.
 ROOM = 8
+# Neighbours, over the square root of the number of nodes, from which on a node is eliminated last.
+HUB = 10.0
 
 Number = TypeVar("Number", float, FloatArray)
 
@@ -111,7 +114,24 @@ class Fronts(NamedTuple):
 
 
 def minimum_degree(n: int, edges: IntArray) -> IntArray:
-    """Return the place of each of n nodes in an order of elimination that fills in little."""
+    """Return the place of each of n nodes in an order of elimination that fills in little.
+
+    Hubs are the last ones, as if they were not there: looking at all neighbours of one whenever
+    one of these is eliminated takes 10 s for a star of 100,000 nodes.
+    """
+    degree = np.bincount(edges.ravel(), minlength=n)
+    hub = degree > HUB * math.sqrt(n)
+    if n <= FEW or not hub.any():
+        return _by_degree(n, edges)
+    others, hubs = np.flatnonzero(~hub), np.flatnonzero(hub)
+    number = np.cumsum(~hub) - 1
+    place = np.empty(n, dtype=np.int64)
+    place[others] = _by_degree(len(others), number[edges[~hub[edges].any(axis=1)]])
+    place[hubs[np.argsort(degree[hubs], kind="stable")]] = np.arange(len(others), n)
+    return place
+
+
+def _by_degree(n: int, edges: IntArray) -> IntArray:
     i, j, own = edges[:, 0], edges[:, 1], np.arange(n)
     ones = np.ones(len(edges))
     data = np.concatenate([-ones, -ones, 1.0 + np.bincount(edges.ravel(), minlength=n)])

@@ -9,6 +9,7 @@ import numpy as np
 from gtvcvx._arrays import IntArray
 from gtvcvx._deadline import look
 from gtvcvx.block_cholesky._fronts import Fronts, elimination, fronts, minimum_degree, multiplied
+from gtvcvx.block_cholesky._growth import hopeless
 from gtvcvx.graph import EmpiricalGraph
 
 #: Entries of the blocks of all nodes and edges, of which several copies have to fit in memory, and
@@ -70,7 +71,10 @@ def plan(n: int, edges: IntArray, d: int, most: float = np.inf) -> Plan | None:
 
     None if it would take more multiplications than `most`, about.
     """
-    found = elimination(minimum_degree(n, edges), edges, 2.0 * most / d**3)
+    squares = 2.0 * most / d**3
+    if hopeless(n, edges, squares):
+        return None
+    found = elimination(minimum_degree(n, edges), edges, squares)
     return None if found is None else _laid_out(fronts(found, d), edges)
 
 
