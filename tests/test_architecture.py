@@ -77,7 +77,7 @@ VERIFY = (
     # The clock that compilation stops; how objects show themselves.
     ("_arrays", "_compilation", "_compilers", "_display", "_interrupts"),
     ("_deadline",),
-    ("_json_file", "_real_numbers"),
+    ("_filling", "_json_file", "_real_numbers"),
     ("_compiled",),
     ("flows", "instance"),  # maximum flow; plain data as arrays
     ("certificates",),  # the builder, which nobody has to trust
@@ -100,6 +100,7 @@ DOORS = {
             "verify._compilation",
             "verify._deadline",
             "verify._display",
+            "verify._filling",
             "verify._interrupts",
         ),
     ),

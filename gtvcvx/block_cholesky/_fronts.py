@@ -6,18 +6,16 @@ same neighbours are eliminated together, in fronts: small dense matrices, whose 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import spilu
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx.block_cholesky._symbolic import arrange, eliminate, join
+from verify._filling import by_degree, hubs
 
 # Columns that are worked off between two looks at the clock.
 A_LOOK = 20_000
@@ -25,8 +23,6 @@ A_LOOK = 20_000
 FEW = 3_000
 # What columns have an effect on has room for so many entries a node and edge at first.
 ROOM = 8
-# Neighbours, over the square root of the number of nodes, from which on a node is eliminated last.
-HUB = 10.0
 
 Number = TypeVar("Number", float, FloatArray)
 
@@ -116,36 +112,17 @@ class Fronts(NamedTuple):
 def minimum_degree(n: int, edges: IntArray) -> IntArray:
     """Return the place of each of n nodes in an order of elimination that fills in little.
 
-    Hubs are the last ones, as if they were not there: looking at all neighbours of one whenever
-    one of these is eliminated takes 10 s for a star of 100,000 nodes.
+    Hubs of large graphs are the last ones, and not there for the search.
     """
-    degree = np.bincount(edges.ravel(), minlength=n)
-    hub = degree > HUB * math.sqrt(n)
+    hub = hubs(n, edges)
     if n <= FEW or not hub.any():
-        return _by_degree(n, edges)
-    others, hubs = np.flatnonzero(~hub), np.flatnonzero(hub)
+        return by_degree(n, edges)
+    others, last = np.flatnonzero(~hub), np.flatnonzero(hub)
     number = np.cumsum(~hub) - 1
     place = np.empty(n, dtype=np.int64)
-    place[others] = _by_degree(len(others), number[edges[~hub[edges].any(axis=1)]])
-    place[hubs[np.argsort(degree[hubs], kind="stable")]] = np.arange(len(others), n)
+    place[others] = by_degree(len(others), number[edges[~hub[edges].any(axis=1)]])
+    place[last] = np.arange(len(others), n)
     return place
-
-
-def _by_degree(n: int, edges: IntArray) -> IntArray:
-    i, j, own = edges[:, 0], edges[:, 1], np.arange(n)
-    ones = np.ones(len(edges))
-    data = np.concatenate([-ones, -ones, 1.0 + np.bincount(edges.ravel(), minlength=n)])
-    places = np.concatenate([i, j, own]), np.concatenate([j, i, own])
-    # Incomplete, since the order alone is of interest: nothing is kept beside the diagonal.
-    factor = spilu(
-        sp.csc_array((data, places), shape=(n, n)),
-        drop_tol=1.0,
-        fill_factor=1.0,
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-    return factor.perm_c.astype(np.int64)
 
 
 def elimination(place: IntArray, edges: IntArray, most: float = np.inf) -> Elimination | None:

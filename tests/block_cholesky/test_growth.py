@@ -7,8 +7,9 @@ import pytest
 from gtvcvx._deadline import Expired, now, until
 from gtvcvx.block_cholesky import _growth, _plan
 from gtvcvx.block_cholesky._fronts import elimination, minimum_degree
-from gtvcvx.block_cholesky._growth import growth, hopeless
+from gtvcvx.block_cholesky._growth import hopeless
 from gtvcvx.block_cholesky._plan import plan
+from verify._filling import filled, growth
 
 N = 7_000
 # Each with a share of what it fills in that it must be told at least, and at most.
@@ -25,7 +26,8 @@ GRAPHS = {
         [nx.random_regular_graph(4, 100, seed=seed) for seed in range(N // 100)]
     ),
     "random beside lone edges": lambda: nx.disjoint_union(
-        nx.random_regular_graph(4, N, seed=1), nx.from_edgelist((2 * i, 2 * i + 1) for i in range(N))
+        nx.random_regular_graph(4, N, seed=1),
+        nx.from_edgelist((2 * i, 2 * i + 1) for i in range(N)),
     ),
 }
 
@@ -42,6 +44,13 @@ def test_growth_is_what_is_filled_in_up_to_a_factor(name):
     assert exact / _growth.DOUBT <= growth(n, edges) <= exact * _growth.DOUBT
 
 
+@pytest.mark.parametrize("graph", [nx.grid_2d_graph(9, 11), nx.random_regular_graph(3, 60, seed=1)])
+def test_a_table_of_effects_tells_what_elimination_does(graph):
+    n, edges = edges_of(graph)
+    exact = elimination(minimum_degree(n, edges), edges).squares
+    assert filled(n, edges) == growth(n, edges) == exact
+
+
 def test_no_graph_is_refused_that_fits_and_none_ordered_that_does_not(monkeypatch):
     n, edges = edges_of(GRAPHS["regular"]())
     exact = elimination(minimum_degree(n, edges), edges).squares
@@ -54,7 +63,7 @@ def test_no_graph_is_refused_that_fits_and_none_ordered_that_does_not(monkeypatc
 
 
 def test_small_graphs_are_not_contracted(monkeypatch):
-    monkeypatch.setattr(_growth, "growth", None)
+    monkeypatch.setattr(_growth, "growth", lambda *given: pytest.fail("it was contracted"))
     n, edges = edges_of(nx.random_regular_graph(4, 1_000, seed=1))
     assert not hopeless(n, edges, 0.0)
     assert not hopeless(10**6, np.empty((0, 2), np.int64), 0.0)

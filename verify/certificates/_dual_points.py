@@ -18,6 +18,7 @@ import numpy as np
 from verify._arrays import BoolArray, FloatArray
 from verify._real_numbers import real_numbers
 from verify.certificates._exact_flow import ExactFlow
+from verify.certificates._factor_work import factor_seconds
 from verify.certificates._limits import GIVE_BETTER, GIVE_FLOW, Clock
 from verify.certificates._repair import FloatFlow, Repair
 from verify.instance._constraints import Constraints
@@ -245,7 +246,9 @@ class DualSearch:
             yield as_table(solution.u, (len(inst.edges), inst.d), "problem.solve().u"), point
             if self.clock.expired() or self.ended:
                 return
-        if self.clock.entries > MOST_IN_CONES:
+        # Its time limit is looked at between steps, and each of these makes a factor.
+        one_step = factor_seconds(inst.edges, inst.n, inst.d)
+        if self.clock.entries > MOST_IN_CONES or not self.clock.affords(one_step):
             self.notes.append(f"the problem is too large for a cone solver: {self.wanted}")
             return
         from verify.certificates._dual_problem import (  # CVXPY takes a second to import

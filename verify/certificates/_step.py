@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from verify._arrays import FloatArray
+from verify._arrays import BoolArray, FloatArray
+from verify._filling import hubs
 from verify.certificates._whitening import WhitePart, frames, row_squares
 from verify.instance._blocks import Part
 from verify.instance._instance import Instance
@@ -97,7 +98,8 @@ class Step:
             lambda t: at_rows(t) + t.transpose(0, 2, 1) @ at_edges @ t, inst.n, inst.d
         )
         self.parts = [WhitePart(part, self.frames) for part in parts]
-        self.solve = _factorized(self._matrix())
+        last = np.repeat(hubs(inst.n, inst.edges), inst.d)
+        self.solve = _bordered(self._matrix(), last)
 
     def white(self, rest: FloatArray) -> FloatArray:
         """Return T^T rest: balances in units of what may change."""
@@ -138,6 +140,33 @@ class Step:
         matrix = sp.coo_array((values.ravel(), place), shape=(n * d, n * d)).tocsc()
         matrix.eliminate_zeros()
         return sp.csc_matrix(matrix)
+
+
+def _bordered(matrix: sp.csc_matrix, last: BoolArray) -> Callable[[FloatArray], FloatArray]:
+    """Return the inverse of a symmetric matrix as a function; last are columns of hubs.
+
+    These are not there for the search of an order, and what the others leave of them is dense.
+    """
+    if not last.any():
+        return _factorized(matrix)
+    inner = matrix[~last][:, ~last]
+    across = matrix[~last][:, last].toarray()
+    solve = _factorized(sp.csc_matrix(inner))
+    reached = solve(across)
+    rest = matrix[last][:, last].toarray() - across.T @ reached
+    try:
+        inverse = np.linalg.inv(rest)
+    except np.linalg.LinAlgError:
+        inverse = np.full_like(rest, np.nan)
+
+    def solved(rhs: FloatArray) -> FloatArray:
+        out = np.empty_like(rhs)
+        some = solve(rhs[~last])
+        out[last] = inverse @ (rhs[last] - across.T @ some)
+        out[~last] = some - reached @ out[last]
+        return out
+
+    return solved
 
 
 def _factorized(matrix: sp.csc_matrix) -> Callable[[FloatArray], FloatArray]:

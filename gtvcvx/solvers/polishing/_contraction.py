@@ -31,6 +31,7 @@ from gtvcvx.penalties import CompiledForm
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Requirement
 from gtvcvx.solvers.driver._scalar import scalar_form
+from gtvcvx.solvers.interior_point._prices import quadratic_iteration
 from gtvcvx.solvers.polishing._cluster_problem import ClusterProblem
 from gtvcvx.solvers.polishing._quotient_graph import QuotientEdges, blocks
 from gtvcvx.solvers.primal_dual._proximal_maps import thin_form
@@ -147,7 +148,8 @@ class Contraction:
         )
         if cost > allowed:
             return None
-        answer = self._cluster_problem(contracted).solve(seconds)
+        most = allowed * quadratic_iteration(self._problem)
+        answer = self._cluster_problem(contracted).solve(seconds, most)
         if answer is None:
             return None
         z, flows = answer

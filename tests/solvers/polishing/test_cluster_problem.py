@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import gtvcvx as gtv
+from gtvcvx.solvers.interior_point._prices import DEFAULTS as PRICES
 from gtvcvx.solvers.polishing._cluster_problem import ClusterProblem
 
 PENALTIES = {"l1": gtv.L1Norm(), "l2": gtv.L2Norm()}
@@ -181,3 +182,19 @@ def test_a_failure_of_clarabel_is_no_solution(status, monkeypatch):
     solver = SimpleNamespace(solve=lambda: answer)
     monkeypatch.setattr(clarabel, "DefaultSolver", lambda *arguments: solver)
     assert make_problem(2, 3, [(0, 1), (1, 2)], [3]).solve() is None
+
+
+def test_a_factor_that_takes_too_long_is_not_made(monkeypatch):
+    """Clarabel looks at its time limit between steps, each of which makes one."""
+    problem = make_problem(2, 7, PATH, [3])
+    priced = []
+
+    def price(*given):
+        priced.append(given)
+        return 1e9
+
+    monkeypatch.setattr(type(PRICES), "by_clarabel", lambda self, *given: price(*given))
+    assert problem.solve(most=0.9e9) is None
+    assert problem.solve(most=1.1e9) is not None
+    assert len(priced) == 2
+    assert min(priced[0]) > 0

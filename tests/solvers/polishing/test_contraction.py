@@ -1,5 +1,7 @@
 """Polishing by contraction: exact on the right clusters, harmless on wrong ones."""
 
+from types import SimpleNamespace
+
 import clarabel
 import numpy as np
 import pytest
@@ -264,6 +266,9 @@ def test_a_failing_clarabel_leaves_the_plain_iterations(monkeypatch, tuned):
 
         def __init__(self, *arguments):
             pass
+
+        def get_info(self):
+            return SimpleNamespace(linsolver=SimpleNamespace(nnzA=0, nnzL=0))
 
         def solve(self):
             return self

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from _plain_instances import PENALTIES, Data, instance
 
 import verify
+from verify._filling import hubs
 from verify.certificates import _certify
 from verify.certificates._correction import MARGIN, Correction
 from verify.certificates._exact_flow import ExactFlow, exact_flow
 from verify.certificates._exact_point import ExactPoint
 from verify.certificates._factor_work import factor_seconds
 from verify.certificates._room import edge_weights, interval_weights
-from verify.certificates._step import DualPoint, Metric, Step, _factorized, balance
+from verify.certificates._step import DualPoint, Metric, Step, _bordered, _factorized, balance
 from verify.certificates._whitening import WhitePart, frames, row_squares
 from verify.instance._functions import Logistic, Piecewise, Poisson, PseudoHuber
 from verify.instance._instance import Instance, load
@@ -291,6 +293,27 @@ def test_the_time_of_a_factor_is_foretold_from_how_wide_a_graph_is() -> None:
         1e3 * factor_seconds(everything, n, 1)
     )
     assert factor_seconds(path[:0], n, 3) < 1e-3
+    large = nx.random_regular_graph(4, 20_000, seed=1)
+    assert factor_seconds(np.array(large.edges), 20_000, 2) > 20
+    centres = nx.complete_bipartite_graph(2, 20_000)
+    assert factor_seconds(np.array(centres.edges), 20_002, 2) < 1e-3
+
+
+@pytest.mark.parametrize("centres", [1, 3])
+def test_hubs_are_a_border_that_solves_the_same(centres: int) -> None:
+    """More than 10 sqrt(n) neighbours; the rest is as sparse as without them."""
+    rng, n, d = np.random.default_rng(5), 400, 2
+    graph = nx.complete_bipartite_graph(centres, n - centres)
+    graph.add_edges_from((i, i + 1) for i in range(centres, n - 1))
+    edges = np.array(graph.edges)
+    last = np.repeat(hubs(n, edges), d)
+    assert last.sum() == centres * d
+    matrix = sp.csc_matrix(sp.kron(nx.laplacian_matrix(graph) + sp.eye_array(n), np.eye(d)))
+    matrix = matrix + sp.csc_matrix(sp.kron(sp.eye_array(n), [[0.0, 0.5], [0.5, 0.0]]))
+    rhs = rng.standard_normal(n * d)
+    solution = _bordered(matrix, last)(rhs)
+    np.testing.assert_allclose(matrix @ solution, rhs, atol=1e-10)
+    np.testing.assert_allclose(solution, _factorized(matrix)(rhs), atol=1e-10)
 
 
 def test_a_singular_matrix_answers_nan_and_no_exception() -> None:
