@@ -2,8 +2,8 @@
 
 The fuzz (`--family F8`) has small instances, of which Clarabel knows the truth in a moment. These
 have thousands of nodes, and mostly columns like an intercept, a year, an income and a rate; losses,
-penalties, labels and lambda are drawn. Told is whether the default solver proves its answer within
-the limit, and the CPU seconds that it takes.
+penalties, labels and lambda are drawn, and some graphs are no neighbours in the plane. Told is
+whether the default solver proves its answer within the limit, and the CPU seconds that it takes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The checkout is measured, whatever is installed.
 sys.path.insert(1, str(ROOT))
 
+import networkx as nx  # noqa: E402
 import numpy as np  # noqa: E402
 
 import gtvcvx as gtv  # noqa: E402
@@ -33,6 +34,16 @@ SPREADS = np.array([0.0, 20.0, 1e4, 0.02, 1e5, 3.0, 1.0, 1.0, 0.5, 1000.0])
 TARGETS, RAW = 1e4, 0.7
 # Share of those whose rows have weights, and the decades of these.
 WEIGHTED, DECADES = 0.25, 8
+# Share of graphs that are no neighbours in the plane, and what they are, of n nodes and a seed.
+ELSEWHERE = 0.25
+SHAPES: dict[str, Callable[[int, int], nx.Graph]] = {
+    "star": lambda n, seed: nx.star_graph(n - 1),
+    "two centres": lambda n, seed: nx.complete_bipartite_graph(2, n - 2),
+    "tree": lambda n, seed: nx.random_labeled_tree(n, seed=seed),
+    "random": lambda n, seed: nx.fast_gnp_random_graph(n, 6.0 / n, seed=seed),
+    "scale-free": lambda n, seed: nx.barabasi_albert_graph(n, 3, seed=seed),
+    "small world": lambda n, seed: nx.watts_strogatz_graph(n, 6, 0.1, seed=seed),
+}
 PENALTIES = ("l2", "l2", "l2", "l1", "linf", "squared")
 
 #: By name: stacked losses of features (n, m, d) and scores (n, m), whose spread is given.
@@ -115,14 +126,23 @@ def drawn(seed: int, index: int, largest: int = 20_000) -> Drawn:
     more = np.random.default_rng([seed, index, 1])
     weighted = bool(more.random() < WEIGHTED)
     weight = 10.0 ** more.uniform(-DECADES / 2, DECADES / 2, (n, m)) if weighted else None
+    shape = str(more.choice(list(SHAPES))) if more.random() < ELSEWHERE else ""
+    graph = (
+        gtv.EmpiricalGraph.from_networkx(SHAPES[shape](n, index))
+        if shape
+        else gtv.generators.nearest_neighbours(places, k)
+    )
     problem = gtv.GTVProblem(
-        gtv.generators.nearest_neighbours(places, k),
+        graph,
         LOSSES[loss](X, z, spread, known, weight),
         penalty,
         lam * scale,
     )
     units = ("raw" if raw else "unit") + (", weighted" if weighted else "")
-    text = f"{loss}, {penalty}, {units}, n={n} d={d} k={k} rows={m} labelled={share} lam={lam:.2g}"
+    where = shape or f"k={k}"
+    text = (
+        f"{loss}, {penalty}, {units}, n={n} d={d} {where} rows={m} labelled={share} lam={lam:.2g}"
+    )
     return Drawn(problem, text)
 
 

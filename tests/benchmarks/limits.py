@@ -80,6 +80,22 @@ def absolute(n: int, rng: np.random.Generator) -> gtv.GTVProblem:
     return gtv.GTVProblem(graph, gtv.AbsoluteLoss.from_rows(X, y, node), "l2", 0.1)
 
 
+def star(n: int, rng: np.random.Generator) -> gtv.GTVProblem:
+    """Star, hinge loss, d = 2."""
+    graph = gtv.EmpiricalGraph(n, np.column_stack([np.zeros(n - 1, int), np.arange(1, n)]))
+    X, y, node = rows_at_nodes(n, 2, rng)
+    return gtv.GTVProblem(graph, gtv.HingeLoss.from_rows(X, np.sign(y), node), "l2", 0.1)
+
+
+def random_graph(n: int, rng: np.random.Generator) -> gtv.GTVProblem:
+    """Three edges a node to any others, absolute loss, d = 2."""
+    ends = np.sort(rng.integers(0, n, (3 * n, 2)), axis=1)
+    edges = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
+    X, y, node = rows_at_nodes(n, 2, rng)
+    losses = gtv.AbsoluteLoss.from_rows(X, y, node)
+    return gtv.GTVProblem(gtv.EmpiricalGraph(n, edges), losses, "l2", 0.1)
+
+
 def by_cvxpy(n: int, rng: np.random.Generator) -> gtv.GTVProblem:
     """Path, CvxpyLoss, d = 2."""
     points = rng.standard_normal((n, 2))
@@ -93,6 +109,8 @@ INSTANCES: dict[str, tuple[Callable[[int, np.random.Generator], gtv.GTVProblem],
     "scalar-few-labels": (scalar_few_labels, 1_000_000, 25_000),
     "logistic": (logistic, 300, 120),
     "absolute": (absolute, 20_000, 30),
+    "star": (star, 100_000, 200),
+    "random-graph": (random_graph, 100_000, 200),
     "cvxpy": (by_cvxpy, 2000, 5),
 }
 
