@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -156,6 +156,11 @@ class Repair:
         """Whether there are rows whose multipliers may grow, see `Correction`."""
         return any(part.function.entropic for part in self.parts)
 
+    @cached_property
+    def _seconds(self) -> float:
+        """What a factor of all active edges takes, about."""
+        return factor_seconds(self.inst.edges[self.active], self.inst.n, self.inst.d)
+
     def given(self, u: FloatArray) -> FloatFlow:
         """Return u inside the capacities, with multipliers that conserve it where they can."""
         u = np.where(self.active[:, None], u / self.units, 0.0)
@@ -200,10 +205,9 @@ class Repair:
             The data are too large for floats.
         """
         inst = self.inst
-        seconds = factor_seconds(inst.edges[self.active], inst.n, inst.d)
 
         def over() -> bool:
-            return not self.clock.affords(seconds)
+            return not self.clock.affords(self._seconds)
 
         if self.large or over():
             return None
