@@ -174,9 +174,14 @@ class Iterate:
         for end in self.ends:
             end.set_direction(self.dr)
 
+    def stretch(self) -> FloatArray:
+        """Return how many times farther whole steps lead than curvatures tell."""
+        out: FloatArray = np.abs(self.image) / self.part.function.reach
+        return out
+
     def longest_step(self) -> FloatArray:
         """Return the longest step that each block allows."""
-        out = 1 / np.maximum(np.abs(self.image) / self.part.function.reach, 1.0)
+        out = 1 / np.maximum(self.stretch(), 1.0)
         for end in self.ends:
             out = end.longest_step(out)
         return out

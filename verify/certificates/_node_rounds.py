@@ -13,9 +13,13 @@ from verify.instance._batched import solve
 
 ROUNDS = 80
 TURN = 5  # rounds in the same coordinates
-PATIENCE = 5  # rounds for the residual of the equations to halve
+PATIENCE = 5  # rounds for the residual of the equations to halve,
+CLIMB = 40  # and those whose steps were cut short: a rate may have to rise from e^-36 to one
 SOLVED = 1e-13  # of what adds up: equations miss no more than rounding,
 CHEAP = 1e-3  # nor more than this share of what the tolerance is the cost of
+
+# What is known of how far each node is.
+PROGRESS = ("v", "best", "stale", "length", "climbs", "cut")
 
 
 class Rounds:
@@ -36,17 +40,20 @@ class Rounds:
     tolerance : float
     """
 
-    KEPT: tuple[str, ...] = ("base", "given", "v", "best", "stale", "length")
+    KEPT: tuple[str, ...] = ("base", "given", *PROGRESS)
 
     def __init__(
         self, blocks: list[Iterate], frame: FloatArray, given: FloatArray, tolerance: float
     ) -> None:
-        n, d = given.shape
         self.blocks, self.base, self.given, self.tolerance = blocks, frame, given, tolerance
-        self.v = np.zeros((n, d))
-        self.best, self.stale, self.length = np.full(n, np.inf), np.zeros(n), np.full(n, 0.5)
+        self._begin(*given.shape)
         self.target = np.einsum("njk,nj->nk", frame, given)
         self.enough = SOLVED * np.maximum(np.abs(self.target).max(axis=1), 1.0)
+
+    def _begin(self, n: int, d: int) -> None:
+        self.v = np.zeros((n, d))
+        self.best, self.stale, self.length = np.full(n, np.inf), np.zeros(n), np.full(n, 0.5)
+        self.climbs, self.cut = np.zeros(n), np.zeros(n, dtype=bool)
 
     def run(self, found: list[FloatArray], expired: Callable[[], bool]) -> None:
         """Write multipliers into those found, one array for each block."""
@@ -103,7 +110,10 @@ class Rounds:
         blocks, v, tolerance = self.blocks, self.v, self.tolerance
         error = self._error()
         missed = self._missed(error)
-        self.stale = np.where(missed < 0.5 * self.best, 0, self.stale + 1)
+        # A rate far too small is raised e-fold a round, and until the last one nothing shows.
+        climbing = self.cut & (self.climbs < CLIMB)
+        self.climbs = self.climbs + climbing
+        self.stale = np.where((missed < 0.5 * self.best) | climbing, 0, self.stale + 1)
         self.best = np.minimum(missed, self.best)
         mean, least = _complementarity(blocks, len(v))
         hopeful = (missed > self.enough) & (self.stale < PATIENCE)
@@ -117,9 +127,11 @@ class Rounds:
         share = np.where(least > 0.05 * mean, 0.1, 0.5)
         centre = np.maximum(np.maximum(share, 1 - self.length) * mean, 0.3 * tolerance)
         step = self._newton_step(centre, error)
-        length = going.astype(np.float64)
+        length, farthest = going.astype(np.float64), np.zeros(len(v))
         for b in blocks:
             b.part.least(length, b.longest_step())
+            b.part.largest(farthest, b.stretch())
+        self.cut = farthest > 1.0
         self.v = v + length[:, None] * step
         for b in blocks:
             b.advance(length, self.v)

@@ -14,7 +14,7 @@ from verify._arrays import BoolArray, FloatArray
 from verify._deadline import look
 from verify.certificates._coordinates import few_rows
 from verify.certificates._node_iterates import EPS, Iterate
-from verify.certificates._node_rounds import SOLVED, Rounds
+from verify.certificates._node_rounds import PROGRESS, SOLVED, Rounds
 from verify.certificates._thin_system import ThinSystem, solved
 from verify.certificates._whitening import sizes
 from verify.instance._blocks import Part
@@ -77,7 +77,7 @@ class ThinRounds(Rounds):
     tolerance : float
     """
 
-    KEPT = ("target", "anchor", "moved", "size", "v", "best", "stale", "length")
+    KEPT = ("target", "anchor", "moved", "size", *PROGRESS)
 
     def __init__(self, blocks: list[Iterate], target: FloatArray, tolerance: float) -> None:
         self.blocks, self.target, self.tolerance = blocks, target, tolerance
@@ -87,10 +87,9 @@ class ThinRounds(Rounds):
         self.anchor[self.anchor == 0.0] = 1.0
         for b in blocks:
             b.anchor = np.zeros_like(b.anchor)
-        n = len(target)
-        self.v, self.moved = np.zeros_like(target), np.zeros_like(target)
-        self.best, self.stale, self.length = np.full(n, np.inf), np.zeros(n), np.full(n, 0.5)
-        self.enough: FloatArray = np.full(n, SOLVED)
+        self.moved = np.zeros_like(target)
+        self._begin(*target.shape)
+        self.enough: FloatArray = np.full(len(target), SOLVED)
         self._measure([b.size for b in blocks])
         self._bring_together()
 

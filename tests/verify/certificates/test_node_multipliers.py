@@ -194,3 +194,34 @@ def test_what_a_ridge_does_beside_hinges_of_huge_features_is_not_lost(seed: int)
     error = rows.pull(found[0]) + ridge.pull(found[1]) - target
     assert np.abs(error).max() < 1e-7
     assert rows.gaps(found[0], w).sum() + ridge.gaps(found[1], w).sum() < 1e-10
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("kind", ["poisson", "logistic"])
+def test_rates_far_too_small_are_raised_though_nothing_shows_for_many_rounds(
+    kind: str, d: int
+) -> None:
+    """E-fold a round, as far as curvatures tell: what is missing falls in the last ones alone.
+
+    Rows of huge features, three at each node, cost next to nothing, so that solvers leave them far
+    from where they would be: here w is so far off that a rate of one is e^-12.
+    """
+    rng = np.random.default_rng(3)
+    n, m = 20, d + 2
+    node = np.repeat(np.arange(n), m)
+    X = 1e6 * rng.standard_normal((n * m, d))
+    y = rng.integers(0, 2, n * m).astype(np.float64)
+    (part,) = load(
+        {
+            **instance(0, "point", "l2", "empty", n, d),
+            "terms": [{"kind": kind, "node": node, "X": X, "y": y}],
+        }
+    ).parts
+    near = 1e-6 * rng.standard_normal((n, d))
+    target = part.pull(part.function.slope(part.push(near)))
+    away = rng.standard_normal((n, d))
+    images = np.abs(part.push(away)).reshape(n, -1).max(axis=1)
+    w = near + away * (12.0 / images)[:, None]
+    (found,) = node_multipliers([part], w, target, 1e-14)
+    missed = np.abs(part.pull(found) - target)
+    assert (missed <= 1e-8 * part.pull_sizes(np.abs(found))).all()
