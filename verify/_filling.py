@@ -72,7 +72,7 @@ def filled(n: int, edges: IntArray) -> float:
 def growth(n: int, edges: IntArray) -> float:
     """Return these squares, added up, of any graph, as minors tell.
 
-    Random graphs of 10,000 and 20,000 nodes, and others, were told .5 to 4 times what they fill in.
+    Seventeen graphs of 10,000 to 100,000 nodes were told .26 to 3 times what they fill in.
     """
     rng = np.random.default_rng(0)
     n, edges = _joined(np.arange(n), edges)

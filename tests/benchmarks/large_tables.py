@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The checkout is measured, whatever is installed.
 sys.path.insert(1, str(ROOT))
 
+import fuzz_graphs  # noqa: E402
 import networkx as nx  # noqa: E402
 import numpy as np  # noqa: E402
 
@@ -34,15 +35,15 @@ SPREADS = np.array([0.0, 20.0, 1e4, 0.02, 1e5, 3.0, 1.0, 1.0, 0.5, 1000.0])
 TARGETS, RAW = 1e4, 0.7
 # Share of those whose rows have weights, and the decades of these.
 WEIGHTED, DECADES = 0.25, 8
-# Share of graphs that are no neighbours in the plane, and what they are, of n nodes and a seed.
+# Share of graphs that are no neighbours in the plane, and what they are, of n nodes.
 ELSEWHERE = 0.25
-SHAPES: dict[str, Callable[[int, int], nx.Graph]] = {
-    "star": lambda n, seed: nx.star_graph(n - 1),
-    "two centres": lambda n, seed: nx.complete_bipartite_graph(2, n - 2),
-    "tree": lambda n, seed: nx.random_labeled_tree(n, seed=seed),
-    "random": lambda n, seed: nx.fast_gnp_random_graph(n, 6.0 / n, seed=seed),
-    "scale-free": lambda n, seed: nx.barabasi_albert_graph(n, 3, seed=seed),
-    "small world": lambda n, seed: nx.watts_strogatz_graph(n, 6, 0.1, seed=seed),
+SHAPES: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
+    "star": fuzz_graphs.SHAPES["star"],
+    "two centres": lambda n, rng: np.array(nx.complete_bipartite_graph(2, n - 2).edges),
+    "tree": fuzz_graphs.SHAPES["tree"],
+    "random": lambda n, rng: np.array(nx.fast_gnp_random_graph(n, 6.0 / n, seed=rng).edges),
+    "scale-free": fuzz_graphs.SHAPES["scale-free"],
+    "small world": fuzz_graphs.SHAPES["small world"],
 }
 PENALTIES = ("l2", "l2", "l2", "l1", "linf", "squared")
 
@@ -128,7 +129,7 @@ def drawn(seed: int, index: int, largest: int = 20_000) -> Drawn:
     weight = 10.0 ** more.uniform(-DECADES / 2, DECADES / 2, (n, m)) if weighted else None
     shape = str(more.choice(list(SHAPES))) if more.random() < ELSEWHERE else ""
     graph = (
-        gtv.EmpiricalGraph.from_networkx(SHAPES[shape](n, index))
+        gtv.EmpiricalGraph(n, SHAPES[shape](n, more))
         if shape
         else gtv.generators.nearest_neighbours(places, k)
     )

@@ -221,6 +221,11 @@ class DualSearch:
         hope, lower = (-np.inf if np.isnan(x) else x for x in (hope, lower))
         return Candidate(flow, point, active, lower, hope)
 
+    def _factors_take_long(self) -> bool:
+        """Say whether a cone solver's steps take long: it looks at its limit between them."""
+        inst = self.inst
+        return not self.clock.affords(factor_seconds(inst.edges, inst.n, inst.d))
+
     def _flows(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield flows, each with the point that goes with it.
 
@@ -246,9 +251,7 @@ class DualSearch:
             yield as_table(solution.u, (len(inst.edges), inst.d), "problem.solve().u"), point
             if self.clock.expired() or self.ended:
                 return
-        # Its time limit is looked at between steps, and each of these makes a factor.
-        one_step = factor_seconds(inst.edges, inst.n, inst.d)
-        if self.clock.entries > MOST_IN_CONES or not self.clock.affords(one_step):
+        if self.clock.entries > MOST_IN_CONES or self._factors_take_long():
             self.notes.append(f"the problem is too large for a cone solver: {self.wanted}")
             return
         from verify.certificates._dual_problem import (  # CVXPY takes a second to import

@@ -70,7 +70,7 @@ class Restarted(Iteration, Generic[S]):
         self.n_iter = 0
         self._tilt = 1.0  # how far the last step moved the point, over how far the flow
         self._drifts, self._motion = Drifts(settings), Motion.NOTHING
-        self._before_drifts: Weight | None = None  # the weight, before the last drifts in a row
+        self._before_drifts: float | None = None  # the weight, before the last drifts in a row
 
     def _begin_here(self) -> None:
         """Begin an epoch at the current point."""

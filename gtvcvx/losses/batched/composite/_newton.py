@@ -109,6 +109,7 @@ class _Step(NamedTuple):
     image: FloatArray  # (k, m)
     change: FloatArray  # (k, m), of the images
     a: FloatArray  # (k, m), multipliers that give t
+    along: FloatArray  # (k,), <t, d>
     promise: FloatArray  # (k,), slope along d
     size: FloatArray  # (k,), what adds up to the value, about
 
@@ -142,7 +143,8 @@ class _Nodes(NamedTuple):
             change = _images(X, d)
         size = np.sum(np.abs(t * self.z), axis=1) + rows.c.sum(axis=1)
         size += np.sum(np.abs(slope) * (np.abs(image) + np.abs(rows.y)), axis=1)
-        return _Step(d, image, change, slope + steep * change, np.sum(rest * d, axis=1), size)
+        along, promise = np.sum(t * d, axis=1), np.sum(rest * d, axis=1)
+        return _Step(d, image, change, slope + steep * change, along, promise, size)
 
     def leave(self, step: _Step, ends: Ends, settings: NewtonSettings) -> BoolArray:
         """Write what steps have found to the ends; say which nodes go on, (k,)."""
@@ -199,6 +201,12 @@ class _Nodes(NamedTuple):
             length[some] = lengths(self.at(some), _Step(*(f[some] for f in step)), settings)
         return length
 
+    def _slope_at(self, step: _Step, length: FloatArray) -> FloatArray:
+        """Return what is left of the slope along steps at their lengths (k,)."""
+        a, _ = self.rows.slopes(step.image + length[:, None] * step.change)
+        left: FloatArray = step.along - np.sum(a * step.change, axis=1)
+        return left
+
     def _ends_of_lines(self, step: _Step, settings: NewtonSettings) -> FloatArray:
         """Return the whole step's length where that will do, and else where the slope vanishes.
 
@@ -206,14 +214,11 @@ class _Nodes(NamedTuple):
         which a row comes to its core or leaves it. In tails curvatures are not those of the rows,
         so that whole steps may lead a thousandth of the way.
         """
-        rows, k = self.rows, len(self.t)
-        slope, _ = rows.slopes(step.image + step.change)
-        ahead = np.sum(self.t * step.d, axis=1) - np.sum(slope * step.change, axis=1)
-        length = np.ones(k)
-        short = ~(np.abs(ahead) <= settings.turned * step.promise)
+        length = np.ones(len(self.t))
+        short = ~(np.abs(self._slope_at(step, length)) <= settings.turned * step.promise)
         if not short.any():
             return length
-        rows, image, change = rows.at(short), step.image[short], step.change[short]
+        rows, image, change = self.rows.at(short), step.image[short], step.change[short]
         fall = 2.0 * rows.c * change**2
         bends = (rows.kind == HUBER) & (change != 0.0)
         moves = np.where(bends, change, 1.0)
@@ -239,13 +244,11 @@ class _Nodes(NamedTuple):
     def _searched(self, step: _Step, settings: NewtonSettings) -> FloatArray:
         """Return the same by secants, for all rows."""
         length = 1.0 / np.maximum(self._stretch(step, settings), 1.0)
-        along = np.sum(self.t * step.d, axis=1)
         # What is known of the ends between which the slope vanishes.
         low, high = np.zeros_like(length), np.full_like(length, np.inf)
         before, after = step.promise.copy(), np.full_like(length, -np.inf)
         for _ in range(settings.searches):
-            slope, _ = self.rows.slopes(step.image + length[:, None] * step.change)
-            ahead = along - np.sum(slope * step.change, axis=1)
+            ahead = self._slope_at(step, length)
             turned = ~(ahead >= -settings.turned * step.promise)
             steep = (ahead > settings.turned * step.promise) & (high < np.inf)
             if not (turned | steep).any():
