@@ -279,6 +279,14 @@ class BatchedLoss(ABC):
         """Work of `prox` so far beyond what a call takes as a rule, in such calls."""
         return 0.0
 
+    def forget(self) -> None:
+        """Forget the last proximal points and multipliers, from which the next ones start.
+
+        Those are the same but for rounding; the same run gives the same digits only from the same
+        start.
+        """
+        return None
+
     def shortest(self, w: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return shares (k,) of s (k, d) that losses take beside rows' multipliers; 0 for none.
 

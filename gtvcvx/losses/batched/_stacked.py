@@ -232,6 +232,11 @@ class StackedLoss:
         work = sum(len(nodes) * batch.detours for nodes, batch in self.parts)
         return work / max(sum(len(nodes) for nodes, _ in self.parts), 1)
 
+    def forget(self) -> None:
+        """Forget what calls before have left, see `BatchedLoss.forget`."""
+        for _, batch in self.parts:
+            batch.forget()
+
     def affine_prox(self, tau: FloatArray) -> AffineProx | None:
         """Affine proximal operator of all nodes, or None if some node has none."""
         n, d = len(tau), self.dim

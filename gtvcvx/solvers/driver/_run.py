@@ -314,6 +314,7 @@ class Run(Driver):
 
     def __init__(self, problem: GTVProblem, limits: Limits, name: str) -> None:
         super().__init__(Incumbent(problem), limits, name)
+        problem.losses.forget()  # what runs before have left
 
     def solution(self, **info: Any) -> Solution:
         """Return the incumbent as a Solution, with particulars beside those of the methods."""

@@ -149,6 +149,10 @@ class BatchedComposite(BatchedLoss):
         """Work of `prox` so far beyond one pass over the nodes for each call, in such passes."""
         return self._proximal.detours
 
+    def forget(self) -> None:
+        """Let the next proximal points start at zero."""
+        self._proximal.forget()
+
     def project_domain(self, w: FloatArray) -> FloatArray:
         """Return w_i, or its projection on the constraints where it violates them."""
         parts = self._parts

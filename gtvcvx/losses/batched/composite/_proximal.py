@@ -60,10 +60,19 @@ class ProximalPoints:
         self._is_sum[self._batch.indptr[1:][self._summed] - 1] = True
         k, d = parts.coordinates.shape
         size = d if d <= LARGEST_MAP else 0
-        rows = self._batch.rows
-        z, a, t = np.zeros((k, d)), np.clip(0.0, rows["low"], rows["high"]), np.zeros((k, d))
-        self.points = unmapped(z, a, t, size)
+        self.points = unmapped(np.zeros((k, d)), self._no_slopes(), np.zeros((k, d)), size)
         self._scratch = scratch_of(size, int(np.diff(self._batch.indptr).max(initial=0)))
+
+    def _no_slopes(self) -> FloatArray:
+        """Return the multipliers (N,) of the rows that are closest to zero."""
+        rows = self._batch.rows
+        return np.clip(0.0, rows["low"], rows["high"])
+
+    def forget(self) -> None:
+        """Start at zero again, without maps."""
+        points = self.points
+        points.z[:], points.t[:], points.a[:] = 0.0, 0.0, self._no_slopes()
+        points.tau[:] = 0.0
 
     def of(self, v: FloatArray, tau: FloatArray) -> FloatArray:
         """Return ``argmin_z L_i(z) + ||z - v_i||^2 / (2 tau_i)``, (k, d), to be copied."""

@@ -61,8 +61,13 @@ class BatchedMultinomial(BatchedLoss):
         self._n_nodes, self.dim = n_nodes, dim
         self._terms = list(terms)
         self._rows = Rows.of(self._terms, n_nodes, dim)
-        self._last: FloatArray = np.zeros((n_nodes, dim))  # where the last proximal points were
-        self._near: FloatArray | None = None  # where the last multipliers were looked for
+        self.forget()
+
+    def forget(self) -> None:
+        """Let proximal points and chances start where the first ones did."""
+        # Where the last proximal points were, and where the last multipliers were looked for.
+        self._last: FloatArray = np.zeros((self.n_nodes, self.dim))
+        self._near: FloatArray | None = None
         self._known: tuple[FloatArray, FloatArray] | None = None  # s, and chances that give it
 
     @property

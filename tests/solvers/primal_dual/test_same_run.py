@@ -1,0 +1,37 @@
+"""The same run gives the same digits, whatever was solved before with the same losses."""
+
+import numpy as np
+import pytest
+
+import gtvcvx as gtv
+
+N, D = 12, 3
+
+
+def made(kind):
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((N, 4, D)), rng.standard_normal((N, 4))
+    if kind == "huber":
+        return gtv.HuberLoss.stack(X, y, delta=0.3)
+    if kind == "simplex":
+        return [gtv.SquaredLoss(x, t) + gtv.Simplex() for x, t in zip(X, y, strict=True)]
+    labels = rng.integers(0, 3, (N, 4))
+    return [
+        gtv.MultinomialLogisticLoss(x[:, :1], k, n_classes=3)
+        for x, k in zip(X, labels, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["huber", "simplex", "multinomial"])
+@pytest.mark.parametrize("other", [0.2, 1.5])
+def test_runs_begin_anew(kind, other):
+    """Also after another lambda, which shares the losses."""
+    chain = gtv.EmpiricalGraph(N, [(i, i + 1) for i in range(N - 1)])
+    problem = gtv.GTVProblem(chain, made(kind), "l2", lam=0.2)
+    limits = {"solver": "PDHG", "rtol": 1e-12, "max_iter": 40}
+    first = problem.solve(**limits)
+    problem.with_lam(other).solve(**limits)
+    second = problem.solve(**limits)
+    np.testing.assert_array_equal(second.w, first.w)
+    np.testing.assert_array_equal(second.u, first.u)
+    assert second.gap == first.gap
