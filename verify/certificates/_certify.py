@@ -36,6 +36,7 @@ from verify.instance._constraints import Constraints
 from verify.instance._instance import Instance, load
 from verify.instance._integers import Exact
 from verify.instance._penalties import QuadraticPenalty
+from verify.instance._terms import Term
 from verify.kernel import Result, check
 from verify.kernel.checker import SCHEMA
 from verify.kernel.data import digest
@@ -60,6 +61,7 @@ def certify(
     inst = load(problem)
     clock.entries = (inst.n + len(inst.edges)) * inst.d
     given, exact_w = as_point(w, (inst.n, inst.d), "w")
+    inst = inst.beside(given)
     exact_u = None
     if u is not None:
         u, exact_u = as_point(u, (len(inst.edges), inst.d), "u")
@@ -202,7 +204,7 @@ class Builder:
     def _judged(self, flow: ExactFlow, exact: bool = False) -> Proof | None:
         """Let the kernel judge the document with this witness; None if it is not valid."""
         r = [
-            integers.texts(v.reshape(term.document_shape), k)
+            integers.texts(term.documented(v), k)
             for term, v, k in zip(self.inst.terms, flow.r, flow.k_r, strict=True)
         ]
         dual: dict[str, Any] = {"u": integers.texts(flow.u, flow.k), "r": r}
@@ -249,11 +251,15 @@ class Builder:
             distance_bound=None if squared is None else sqrt_up(squared),
             w=self.w,
             u=u,
-            r=tuple(r),
+            r=tuple(self._documented(term, v) for term, v in zip(self.inst.terms, r, strict=True)),
             better=better,
             rtol=self.rtol,
             document=self.document,
         )
+
+    @staticmethod
+    def _documented(term: Term, r: FloatArray) -> FloatArray:
+        return np.asarray(term.documented(r), dtype=np.float64)
 
     def _floats(self, proof: Proof) -> tuple[FloatArray, list[FloatArray], FloatArray, FloatArray]:
         """Return u, r and the gaps per node and per edge in floats."""

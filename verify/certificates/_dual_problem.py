@@ -100,7 +100,8 @@ def _conjugate(part: Part, r: Any) -> tuple[list[Any], list[Any]]:
         entropy = cp.entr(p) + cp.entr(1 - p) if isinstance(f, Logistic) else cp.entr(p) + p
         return [-cp.sum(cp.multiply(1 / f.m, entropy))], []
     if isinstance(f, Multinomial):
-        p = cp.reshape(cp.multiply(f.m, r), (len(f.m) // f.others, f.others), order="C")
+        chances = cp.multiply(f.m, r) + f.y
+        p = cp.reshape(chances, (len(f.m) // f.others, f.others), order="C")
         entropy = cp.sum(cp.entr(p), axis=1) + cp.entr(1 - cp.sum(p, axis=1))
         return [-(1 / f.m[:: f.others]) @ entropy], []
     if isinstance(f, PseudoHuber):

@@ -242,24 +242,28 @@ class Poisson(Exponential):
 
 
 class Multinomial(Function):
-    """(1/m) ln(1 + sum of exp(z_k)) of `others` entries each, one row after the other.
+    """(1/m) (ln(1 + sum of exp(z_k)) - z_y) of `others` entries each, one row after the other.
 
-    The entries are the scores of all classes but the row's own, less its own score; a multiplier is
-    a chance over m. What a row has is shared out among its entries.
+    The entries are the scores of all classes but a reference class, less its score; z_y is that of
+    the row's own class, zero where that is the reference. A multiplier is a chance over m, less 1/m
+    at the row's own class. What a row has is shared out among its entries.
+
+    Multipliers are within their intervals as far as that of the reference has room: the chance of
+    that class is what the others leave of 1.
     """
 
     reach = 1.0
     entropic = True
 
-    def __init__(self, m: FloatArray, others: int) -> None:
-        super().__init__(np.zeros(len(m)), np.zeros(len(m)), 1 / m)
+    def __init__(self, m: FloatArray, others: int, own: FloatArray) -> None:
+        super().__init__(own, -own / m, (1 - own) / m)
         self.m, self.others = m, others
 
     def _rows(self, v: FloatArray) -> FloatArray:
         return v.reshape(-1, self.others)
 
     def _logs(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return logarithms of the chances of all entries, and of the row's own class."""
+        """Return logarithms of the chances of all entries, and of the reference class."""
         rows = self._rows(z)
         most = np.maximum(rows.max(axis=1, keepdims=True, initial=0.0), 0.0)
         total = np.exp(-most) + np.exp(rows - most).sum(axis=1, keepdims=True)
@@ -269,27 +273,27 @@ class Multinomial(Function):
         return rows - size, -size
 
     def value(self, z: FloatArray) -> FloatArray:
-        """Return ln(1 + sum of exp(z)) over m, shared out evenly."""
-        own = np.broadcast_to(self._logs(z)[1], self._rows(z).shape)
-        return np.asarray(-own.ravel() / self.m / self.others)
+        """Return ln(1 + sum of exp(z)) over m, shared out evenly, less the row's own score."""
+        reference = np.broadcast_to(self._logs(z)[1], self._rows(z).shape)
+        return np.asarray((-reference.ravel() / self.others - self.y * z) / self.m)
 
     def slope(self, z: FloatArray) -> FloatArray:
-        """Return the chances over m."""
-        return np.asarray(np.exp(self._logs(z)[0]).ravel() / self.m)
+        """Return the chances over m, less 1/m at the row's own class."""
+        return np.asarray((np.exp(self._logs(z)[0]).ravel() - self.y) / self.m)
 
     def curvature(self, z: FloatArray | None) -> FloatArray:
         """Return p (1 - p)/m; a typical size is that of even chances."""
         even = 1 / (self.others + 1)
-        p = np.full(len(self.m), even) if z is None else self.m * self.slope(z)
-        return p * (1 - p) / self.m
+        p = np.full(len(self.m), even) if z is None else np.exp(self._logs(z)[0]).ravel()
+        return np.asarray(p * (1 - p) / self.m)
 
     def stiffness(self, r: FloatArray) -> FloatArray:
-        """Return p/m, p = m r: as if the other chances made room."""
-        return np.maximum(r, 0)
+        """Return p/m, p = m r + 1 or m r: as if the chance of the reference made room."""
+        return np.maximum(self.m * r + self.y, 0) / self.m
 
     def gaps(self, r: FloatArray, z: FloatArray) -> FloatArray:
-        """Return (p ln(p/q) - p + q)/m of each class, that of the row's own shared out evenly."""
-        p = self._rows(np.clip(self.m * r, 0, 1))
+        """Return (p ln(p/q) - p + q)/m of each class, that of the reference shared out evenly."""
+        p = self._rows(np.clip(self.m * r + self.y, 0, 1))
         logs, own = self._logs(z)
         rest = np.maximum(1 - p.sum(axis=1, keepdims=True), 0)
         with np.errstate(over="ignore", invalid="ignore"):

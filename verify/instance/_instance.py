@@ -86,6 +86,10 @@ class Instance:
         terms = tuple(term.rescaled(self.units) for term in self.terms)
         return replace(self, penalty=self.penalty.rescaled(self.units), terms=terms)
 
+    def beside(self, w: FloatArray) -> Instance:
+        """Return the problem with its losses told as is best close to w (n, d)."""
+        return replace(self, terms=tuple(term.beside(w) for term in self.terms))
+
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """What the terms are sums of, in order."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from verify._arrays import FloatArray
+from verify._arrays import FloatArray, IntArray
 from verify.instance import _integers as integers
 from verify.instance._blocks import Blocks, Part
 from verify.instance._functions import (
@@ -45,7 +45,6 @@ class Term(Blocks):
     def __init__(self, blocks: Blocks, parts: tuple[Part, ...], domain: Domain | None) -> None:
         super().__init__(blocks.node, blocks.x, blocks.n, blocks.d)
         self.parts, self.domain = parts, domain
-        self.document_shape = self.shape  # of the multipliers in a document
 
     def rescaled(self, units: FloatArray) -> Self:
         """Return the term as a function of w * units; its multipliers stay the same."""
@@ -56,6 +55,14 @@ class Term(Blocks):
     def value(self, w: FloatArray) -> float:
         """Return the loss at w (n, d); infinite where w breaks a bound."""
         return sum(part.value(w) for part in self.parts if not part.equation)
+
+    def beside(self, w: FloatArray) -> Term:
+        """Return the term as multipliers close to those at w (n, d) are best told."""
+        return self
+
+    def documented(self, r: Exact) -> Exact:
+        """Return the multipliers as a document has them."""
+        return r
 
     def exact_witness(self, w: Exact) -> Exact | None:
         """Return the gradient at w (n, d) of ints and Fractions, None where it is not rational."""
@@ -94,17 +101,64 @@ class Term(Blocks):
 
 
 class MultinomialTerm(Term):
-    """Rows of K classes: a block x (e_k - e_y)^T for each class k but the row's own, y.
+    """Rows of K classes: a block x (e_k - e_c)^T for each class k but a reference class, c.
 
-    Its multiplier is the chance of k over m, between 0 and 1/m. That those of a row are at most 1/m
-    together is left to the kernel, and to the solver whose flow they are made for.
+    Its multiplier is the chance of k over m, less 1/m where k is the row's own class, y. In a
+    document c is y, everywhere. Here it is best the likeliest class: its chance makes room for
+    changes of all others, which have intervals of their own. That it is not below 0 is left to the
+    kernel, and to the solver whose flow multipliers are made for.
+
+    Parameters
+    ----------
+    field : dict
+        The term's data.
+    n, d : int
+    reference : ndarray of int, shape (N,), optional
+        Default: the rows' own classes.
     """
 
     def __init__(
-        self, blocks: Blocks, parts: tuple[Part, ...], domain: Domain | None, others: int
+        self, field: dict[str, Any], n: int, d: int, reference: IntArray | None = None
     ) -> None:
-        super().__init__(blocks, parts, domain)
-        self.document_shape = len(blocks.node) // others, others
+        node, y = field["node"], field["y"].astype(np.int64)
+        X = field["X"].reshape(len(node), -1) if len(node) else np.zeros((0, d // 2))
+        K = d // X.shape[1]
+        c = y if reference is None else reference
+        self._field, self._X, self._y, self._reference, self._classes = field, X, y, c, K
+        row, other = np.nonzero(c[:, None] != np.arange(K))
+        contrast = np.eye(K)[other] - np.eye(K)[c[row]]
+        x = (X[row][:, :, None] * contrast[:, None, :]).reshape(len(row), d)
+        blocks = Blocks(node[row], x, n, d)
+        m = np.bincount(node, minlength=n)[node[row]].astype(object)
+        if "weight" in field:  # in the place of 1/m
+            m = np.array([1 / Fraction(v) for v in field["weight"][row].tolist()], dtype=object)
+        own = other == y[row]
+        ends = domain(-own.astype(object), 1 - own.astype(object), 0, m)
+        function = Multinomial(m.astype(np.float64), K - 1, own.astype(np.float64))
+        super().__init__(blocks, (Part(blocks, function),), ends)
+
+    def beside(self, w: FloatArray) -> MultinomialTerm:
+        """Return the term with the likeliest classes at w (n, d) as references, ours if as likely.
+
+        Scores that overflow tell nothing: the rows' own classes serve.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            at = w[self._field["node"]].reshape(len(self._y), -1, self._classes)
+            scores = np.einsum("rj,rjk->rk", self._X, at)
+        rows = np.arange(len(self._y))
+        likeliest = scores.argmax(axis=1) if len(rows) else self._y
+        behind = scores[rows, self._y] < scores[rows, likeliest]
+        return MultinomialTerm(self._field, self.n, self.d, np.where(behind, likeliest, self._y))
+
+    def documented(self, r: Exact) -> Exact:
+        """Return multipliers (N, K - 1) of all classes but the rows' own, from ours."""
+        rows, each = np.arange(len(self._y)), np.zeros((len(self._y), self._classes), dtype=object)
+        others = self._reference[:, None] != np.arange(self._classes)
+        each[others] = r
+        # What all blocks have adds up to nothing: the classes' contrasts do.
+        each[rows, self._reference] = -each.sum(axis=1)
+        own = self._y[:, None] == np.arange(self._classes)
+        return np.asarray(each[~own].reshape(len(rows), self._classes - 1))
 
 
 class _Gradient(Term):
@@ -187,7 +241,7 @@ def term_from(field: dict[str, Any], n: int, d: int) -> Term:
     """Return the builder's view of one entry of `data["terms"]`, arrays decoded."""
     kind, node = field["kind"], field["node"]
     if kind == CLASSES:
-        return _class_term(field, n, d)
+        return MultinomialTerm(field, n, d)
     if kind in ROWS:
         return _row_term(field, n, d)
     blocks = Blocks(node, None, n, d)
@@ -242,22 +296,6 @@ def _row_term(field: dict[str, Any], n: int, d: int) -> Term:
             factor = factor * _rational(weight)
         return _Gradient(blocks, parts, None, factor)
     return Term(blocks, parts, interval)
-
-
-def _class_term(field: dict[str, Any], n: int, d: int) -> Term:
-    node, X, y = field["node"], field["X"], field["y"].astype(np.int64)
-    X = X.reshape(len(node), -1) if len(node) else np.zeros((0, d // 2))
-    K = d // X.shape[1]
-    row, other = np.nonzero(y[:, None] != np.arange(K))
-    contrast = np.eye(K)[other] - np.eye(K)[y[row]]
-    x = (X[row][:, :, None] * contrast[:, None, :]).reshape(len(row), d)
-    blocks = Blocks(node[row], x, n, d)
-    m = np.bincount(node, minlength=n)[node[row]].astype(object)
-    if "weight" in field:  # in the place of 1/m
-        m = np.array([1 / Fraction(c) for c in field["weight"][row].tolist()], dtype=object)
-    interval = domain(np.zeros(len(row), object), np.ones(len(row), object), 0, m)
-    function = Multinomial(m.astype(np.float64), K - 1)
-    return MultinomialTerm(blocks, (Part(blocks, function),), interval, K - 1)
 
 
 def _identity(blocks: Blocks, y: FloatArray, c: FloatArray) -> Term:
