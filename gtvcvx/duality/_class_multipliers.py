@@ -56,19 +56,22 @@ class ClassMultipliers:
 
     def chances(self, a: FloatArray, w: FloatArray) -> FloatArray:
         """Return the chances of slopes a (N K,); NaN stands for those at w (n, d)."""
-        p = a.reshape(self._own.shape) / self._c
+        p = a.reshape(self._own.shape) / self._c + self._own
         unknown = np.isnan(p).any(axis=1, keepdims=True)
         if unknown.any():
             p = np.where(unknown, softmax.probabilities(self.rows.scores(w)), p)
         return self.inside(p)
 
     def inside(self, p: FloatArray) -> FloatArray:
-        """Return chances >= 0 that add up to one; those of a row's own class are what is left."""
-        return softmax.completed(p, self._own)
+        """Return chances >= 0 that add up to one; those of likeliest classes are what is left."""
+        return softmax.completed(p, _largest(p))
 
     def slopes(self, p: FloatArray) -> FloatArray:
-        """Return the slopes (N, K) of chances, or of changes of them that add up to zero."""
-        return self._c * softmax.slopes(p, self._own)
+        """Return the slopes (N, K) of chances, as precise as these.
+
+        Each has the accuracy of its own chance, however small, but that of the likeliest class.
+        """
+        return self._c * softmax.slopes(p - self._own, _largest(p))
 
     def pulled(self, p: FloatArray) -> FloatArray:
         """Return what the slopes of chances add up to at the nodes, (n, d)."""
@@ -100,7 +103,7 @@ class ClassMultipliers:
         """Return the changes (N, K) of the chances for potentials x (n, d)."""
         z = self.rows.scores(x)
         z = z - (_shares(weights) * z).sum(axis=1, keepdims=True)
-        return softmax.slopes(-weights * z / self._c, self._own)
+        return softmax.slopes(-weights * z / self._c, _largest(weights))
 
     def gaps(self, w: FloatArray, p: FloatArray) -> FloatArray:
         """Return the gaps of w (n, d) against chances, added up at the nodes (n,)."""
@@ -134,7 +137,8 @@ class ClassMultipliers:
         rows, c = self.rows, self._c
         inverse, full = self._inverses
         even, evenly = rows.means(leak), rows.means(doubt)
-        change = softmax.slopes(rows.mapped(inverse, leak - even), self._own)
+        likeliest = _largest(p)
+        change = softmax.slopes(rows.mapped(inverse, leak - even), likeliest)
         wide = rows.mapped(np.abs(inverse), doubt + evenly)
         made = rows.pulled(change)
         ends = p + (change - wide) / c, p + (change + wide) / c
@@ -144,13 +148,19 @@ class ClassMultipliers:
         blurred = SUM_ULPS * EPS * rows.sizes_of_scores(np.abs(w))
         lost += np.abs(softmax.probabilities(z) - p) * blurred
         # As for other rows whose intervals end at zero.
-        far = DECIDED + 2.0 * np.abs(z - np.sum(np.where(self._own, z, 0.0), axis=1, keepdims=True))
+        first = np.sum(np.where(likeliest, z, 0.0), axis=1, keepdims=True)
+        far = DECIDED + 2.0 * np.abs(z - first)
         rest = float(np.sum(np.maximum(-c * ends[0], 0.0) * far))
         beyond = np.maximum(-c * ends[1], 0.0)
         if beyond.any():
             rest += 2.0 * float(np.sum(beyond * rows.sizes_of_scores(reach)))
         left = np.where(full[:, None], evenly, doubt)
         return Absorbed(rows.sums((c * lost).sum(axis=1)), rest, leak - made, left)
+
+
+def _largest(x: FloatArray) -> BoolArray:
+    """Return which number is the largest of each row, the first one of those."""
+    return np.asarray(x.argmax(axis=1)[:, None] == np.arange(x.shape[1]))
 
 
 def _shares(weights: FloatArray) -> FloatArray:

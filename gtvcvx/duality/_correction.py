@@ -291,11 +291,11 @@ class Correction:
         return min(cost, self._leaking(w, point, leak, doubt, reach))
 
     def _doubts(self, point: DualPoint) -> FloatArray:
-        """Return what rounding makes of what adds up at the nodes, but for chances, (n, d)."""
+        """Return what rounding makes of what adds up at the nodes, (n, d)."""
         s = self._graph.divergence @ point.u
         around = doubts(self._parts, s, point.a, np.abs(point.t) + np.abs(point.nu)[:, None])
         around += SUM_ULPS * EPS * (abs(self._graph.divergence) @ np.abs(point.u))
-        return around
+        return around + self._classes.doubts(point.p) if len(self._classes) else around
 
     def _precise(self, point: DualPoint, doubt: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return leaks (n, d) from sums in extended precision, and how unsure these are.
@@ -307,7 +307,7 @@ class Correction:
         rows = (self._transposed.astype(wide) @ point.a.astype(wide)).reshape(self._shape)
         total = flow + rows + point.t + point.nu[:, None].astype(wide)
         if len(self._classes):
-            total = total + self._classes.pulled(point.p)
+            total = total + self._classes.pulled(point.p.astype(wide))
         leak = -np.asarray(total, dtype=np.float64)
         share = float(np.finfo(wide).eps) / EPS
         return leak, np.asarray(share * doubt + EPS * np.abs(leak))
@@ -323,7 +323,6 @@ class Correction:
         """Return what leaks (n, d), known up to a doubt (n, d), cost at w (n, d)."""
         own = 0.0
         if len(self._classes):
-            doubt = doubt + self._classes.doubts(point.p)
             absorbed = self._classes.absorbed(w, point.p, leak, doubt, reach)
             leak, doubt = absorbed.leak, absorbed.doubt
             own = float(np.sum(absorbed.node)) + absorbed.rest
@@ -367,6 +366,8 @@ class Correction:
 
     def _balance(self, point: DualPoint) -> FloatArray:
         """Return what adds up at the nodes, (n, d): zero if the point is feasible."""
+        if len(self._classes):
+            return -self._precise(point, np.zeros(self._shape))[0]
         rows = self._of_rows(point.a, point.p)
         total: FloatArray = self._graph.divergence @ point.u + rows + point.t + point.nu[:, None]
         return total

@@ -158,7 +158,8 @@ def test_chances_close_to_zero_have_little_room(multipliers):
 def test_rows_less_their_means_make_the_matrix_of_the_steps(multipliers):
     """What steps add up to at the nodes is minus the weighted rows' matrix, times potentials."""
     rng = np.random.default_rng(8)
-    D = multipliers.weights(chances(rng), 0.3, 1e-3)
+    p = chances(rng)
+    D = multipliers.weights(p, 0.3, 1e-3)
     framed, x = multipliers.framed(D), rng.standard_normal((3, DIM))
     node = multipliers.rows.node
     products = D.ravel() * np.sum(framed * x[node], axis=1)
@@ -167,7 +168,8 @@ def test_rows_less_their_means_make_the_matrix_of_the_steps(multipliers):
     np.add.at(diagonal, node, D.ravel()[:, None] * framed**2)
     steps = multipliers.response(x, D)
     np.testing.assert_allclose(steps.sum(axis=1), 0.0, atol=1e-12 * np.abs(steps).max())
-    np.testing.assert_allclose(multipliers.pulled(steps), -total, rtol=1e-9, atol=1e-9)
+    moved = multipliers.pulled(p + steps) - multipliers.pulled(p)
+    np.testing.assert_allclose(moved, -total, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(multipliers.squares(D), diagonal, rtol=1e-9)
 
 
@@ -241,3 +243,38 @@ def test_points_in_raw_units_are_proved_without_a_repair(monkeypatch):
     solution = problem.solve(rtol=1e-6, verbose=False)
     assert solution.rel_gap <= 1e-6
     assert solution.info["method"] == "interior point"
+
+
+def test_small_chances_keep_their_digits(multipliers):
+    """That of a hopeless own class, too: the likeliest class has what the others leave."""
+    own = multipliers.rows.own
+    p = np.where(own, 3e-19, np.where(np.roll(own, 1, axis=1), 7e-13, 0.0))
+    p = multipliers.inside(np.where(np.roll(own, 2, axis=1), 0.9, p))
+    assert (p[own] == 3e-19).all()
+    assert (p[np.roll(own, 2, axis=1)] == 1.0 - 7e-13).all()
+    slopes = multipliers.slopes(p.astype(np.longdouble))
+    np.testing.assert_allclose(slopes.sum(axis=1).astype(float), 0.0, atol=1e-18)
+    c = multipliers.rows.coefficients
+    if np.finfo(np.longdouble).eps < 1e-18:  # what a double less one cannot hold
+        np.testing.assert_allclose(
+            (slopes[own] / c + 1.0).astype(float), 3e-19, atol=2.0 * np.finfo(np.longdouble).eps
+        )
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_features_far_from_zero_are_proved(seed):
+    """One column of ones, one of 6243 and a bit; most nodes are separable, and lambda is small.
+
+    Own classes of a few rows are hopeless, and what rounding left of them was a gap of 1e-5.
+    """
+    rng = np.random.default_rng(seed)
+    n, K = 40, 4
+    graph = generators.nearest_neighbours(rng.random((n, 2)), 3)
+    X = np.ones((n, 3, 2))
+    X[:, :, 1] = 6243.0 + rng.standard_normal((n, 3))
+    scores = (X[:, :, 1, None] - 6243.0) * rng.standard_normal(K)
+    y = (scores + 0.5 * rng.standard_normal((n, 3, K))).argmax(axis=2)
+    labelled = rng.random(n) < 0.6
+    losses = gtv.MultinomialLogisticLoss.stack(X, y, labelled, n_classes=K)
+    problem = gtv.GTVProblem(graph, losses, "linf", 1e-5)
+    assert problem.solve(rtol=1e-6, max_iter=100).status == "optimal"

@@ -80,7 +80,7 @@ class ClassRows:
 
     def _at_nodes(self, W: FloatArray) -> FloatArray:
         """Return numbers (n, d) that are W (k, p, K) at the nodes with rows, and zero elsewhere."""
-        out = np.zeros((self.n_nodes, self._dim))
+        out = np.zeros((self.n_nodes, self._dim), dtype=W.dtype)
         out[self._nodes] = W.reshape(len(self._nodes), self._dim)
         return out
 

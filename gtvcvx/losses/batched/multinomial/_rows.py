@@ -91,8 +91,8 @@ class Rows(NamedTuple):
         return out
 
     def pulled(self, a: FloatArray) -> FloatArray:
-        """Return ``sum_r x_r a_r^T`` (k, p, K) for multipliers a (N, K)."""
-        out = np.empty(self.linear.shape)
+        """Return ``sum_r x_r a_r^T`` (k, p, K) for multipliers a (N, K), as precise as these."""
+        out = np.empty(self.linear.shape, dtype=a.dtype)
         for nodes, at in self.buckets(self.X.shape[1]):
             out[nodes] = self.X[at].transpose(0, 2, 1) @ a[at]
         return out
