@@ -10,6 +10,11 @@ from hypothesis import HealthCheck, settings
 
 MULTIPLIER = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
 
+# Threads of BLAS wait for each other by spinning, and tests run on every core already: triangular
+# systems of two equations took 8 ms on two cores, and the whole suite up to twice as long. Read
+# when NumPy is imported, also by pytest-xdist's workers and by the processes that tests start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Repeatable examples, none kept on disk, and no time limit on a machine that others use as well.
 settings.register_profile(
     "gtvcvx",
