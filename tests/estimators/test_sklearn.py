@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import operator
+import os
 import subprocess
 import sys
 import warnings
@@ -47,6 +48,11 @@ CHOOSING = (
 )
 ESTIMATORS = tuple(getattr(estimators, name) for name in estimators.__all__)
 
+MULTIPLIER = int(os.environ.get("GTVCVX_TEST_MULTIPLIER", "1"))
+# A third of the time of all checks, and a class without code of its own, to which a test below
+# holds it: what it inherits is checked with the classifier and with the choice of lambda.
+NOTHING_OF_ITS_OWN = [NetworkLogisticRegressionCV(cv=2, lams=2)]
+
 
 # All checks apply, those that need SCIPY_ARRAY_API in the environment are skipped without it.
 # A short path: the checks fit many times, and points without any clusters.
@@ -62,12 +68,20 @@ ESTIMATORS = tuple(getattr(estimators, name) for name in estimators.__all__)
         # Data with several best quantiles are among the checks.
         NetworkQuantileRegression(ridge=0.1),
         NetworkLinearRegressionCV(cv=2, lams=2),
-        NetworkLogisticRegressionCV(cv=2, lams=2),
         ConvexClustering(n_lams=8),
+        *(NOTHING_OF_ITS_OWN if MULTIPLIER > 1 else []),
     ],
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
+
+
+def test_the_classifier_that_chooses_lambda_has_no_code_of_its_own():
+    """All of it is inherited, from where the classifier and the choice of lambda are checked."""
+    checked = {*NetworkLogisticRegression.__mro__, *NetworkLinearRegressionCV.__mro__}
+    assert set(NetworkLogisticRegressionCV.__mro__[1:]) <= checked
+    # dataclass and scikit-learn write the same into both.
+    assert vars(NetworkLogisticRegressionCV).keys() == vars(NetworkLogisticRegression).keys()
 
 
 def stations(seed=0, rows=12):
