@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -91,13 +92,19 @@ def test_ties(seed: int) -> None:
     assert certificate.status == "CERTIFIED", certificate
 
 
+@cache
+def _solved(loss: str) -> tuple[Data, np.ndarray, np.ndarray, verify.Certificate]:
+    """An instance, its solution, and the proof of it."""
+    data = instance(4, loss, "l2", "connected", 10, 2)
+    w, u = solve(data)
+    return data, w, u, verify.certify(data, w, u, rtol=1e-8, search=False)
+
+
 @pytest.mark.parametrize("size", [1e-9, 1e-7, 1e-5])
 @pytest.mark.parametrize("loss", KINKED)
 def test_rough_pairs_have_bounds_as_good_as_they_are(loss: str, size: float) -> None:
     """No gap below the true suboptimality, and the bound is off by the order of the noise."""
-    data = instance(4, loss, "l2", "connected", 10, 2)
-    w, u = solve(data)
-    best = verify.certify(data, w, u, rtol=1e-8, search=False)
+    data, w, u, best = _solved(loss)
     assert best.status == "CERTIFIED"
     rng = np.random.default_rng(0)
     point = w + size * rng.standard_normal(w.shape)

@@ -282,16 +282,15 @@ def test_frames_make_squares_ones_and_leave_out_what_nothing_sees(penalty: str) 
 
 
 def test_the_time_of_a_factor_is_foretold_from_how_wide_a_graph_is() -> None:
-    n = 2_000
+    n = 1_000
     path = np.column_stack([np.arange(n - 1), np.arange(1, n)])
     star = np.column_stack([np.zeros(n - 1, dtype=np.int64), np.arange(1, n)])
     everything = np.column_stack(np.triu_indices(n, 1))
     assert factor_seconds(path, n, 10) < 1e-3
     assert factor_seconds(star, n, 10) < 1e-3
-    assert 0.05 < factor_seconds(everything, n, 1) < 1
-    assert factor_seconds(everything, n, 10) == pytest.approx(
-        1e3 * factor_seconds(everything, n, 1)
-    )
+    one = factor_seconds(everything, n, 1)
+    assert 0.05 / 8 < one < 1 / 8
+    assert factor_seconds(everything, n, 10) == pytest.approx(1e3 * one)
     assert factor_seconds(path[:0], n, 3) < 1e-3
     large = nx.random_regular_graph(4, 20_000, seed=1)
     assert factor_seconds(np.array(large.edges), 20_000, 2) > 20
