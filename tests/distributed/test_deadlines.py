@@ -44,7 +44,7 @@ def test_the_time_may_be_over_at_any_sum(tmp_path, monkeypatch):
     solve(tmp_path, workers=2, max_iter=20)
     total = seen
     # Set-up and the first point, and the gap of the last one.
-    step = max(8 // MULTIPLIER, 1)
+    step = max(12 // MULTIPLIER, 1)
     for moment in (*range(5, 30, step), *range(total - 25, total, step)):
         seen, last = 0, moment
         run = solve(tmp_path, workers=2, max_iter=20, time_limit=100.0)
