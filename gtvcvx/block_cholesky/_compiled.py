@@ -68,8 +68,8 @@ def _subtract(front: FloatArray, size: int, j: int, end: int, top: int, bottom: 
             below[k] -= t * e + u * f + v * g + w * o
 
 
-@compiled(fastmath=FAST, allocates=False)
-def eliminate(
+@compiled(fastmath=FAST, allocates=False, inner=True)
+def _eliminated(
     front: FloatArray, size: int, first_of_all: int, count: int, last: int, least: FloatArray
 ) -> None:
     """Eliminate variables of an upper triangle (size, size) from which those before are gone.
@@ -99,6 +99,14 @@ def eliminate(
         for i in range(first_rows, last, 2):
             for j in range(start, stop, 4):
                 _subtract(front, size, j, min(j + 4, stop), i, i + 2)
+
+
+@compiled(fastmath=FAST, allocates=False)
+def eliminate(
+    front: FloatArray, size: int, first_of_all: int, count: int, last: int, least: FloatArray
+) -> None:
+    """Do what `_eliminated` does, for Python."""
+    _eliminated(front, size, first_of_all, count, last, least)
 
 
 @compiled(fastmath=FAST, small=True, allocates=False, inner=True)
@@ -181,7 +189,7 @@ def factorize(
         while end < count and spent < most:
             spent += 2.0 * (size - end) ** 2
             end = min(end + 4, count)
-        eliminate(front, size, first, end, size, least)
+        _eliminated(front, size, first, end, size, least)
         at[1], at[2] = end, top
         if end < count:
             continue

@@ -27,7 +27,8 @@ def test_the_optimum(name, tmp_path):
     assert problem.value(found.w) == pytest.approx(run.value, rel=1e-12)
     np.testing.assert_array_equal(found.edges, problem.graph.edges)
     total = found.node_gaps.sum() + found.edge_gaps.sum()
-    assert total == pytest.approx(run.gap, rel=0.1, abs=1e-11 * size)
+    # The gap has what rounding may add, too.
+    assert total == pytest.approx(run.gap, rel=0.1, abs=3e-11 * size)
     assert [record.n_iter for record in run.history][-1] == run.n_iter
 
 
