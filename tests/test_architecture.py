@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GTVCVX = (
     # Names and checks of arrays; the clock that long pieces look at; modules that load slowly;
     # what is made once and kept; processes of our own.
-    ("_arrays", "_deadline", "_lazy", "_logging", "_made_once", "_processes"),
+    ("_arrays", "_deadline", "_lazy", "_logging", "_made_once", "_per_thread", "_processes"),
     # Optional packages, factors in panels, row norms, display.
     ("_extras", "_householder", "_norms", "_pieces", "_progress"),
     ("_compiling", "_geometry"),  # compilation, announced; areas and points of shapely

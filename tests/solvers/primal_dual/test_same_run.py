@@ -1,5 +1,8 @@
 """The same run gives the same digits, whatever was solved before with the same losses."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -35,3 +38,30 @@ def test_runs_begin_anew(kind, other):
     np.testing.assert_array_equal(second.w, first.w)
     np.testing.assert_array_equal(second.u, first.u)
     assert second.gap == first.gap
+
+
+@pytest.fixture
+def often_switched():
+    """Let threads take turns all the time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("kind", ["huber", "simplex", "multinomial"])
+def test_threads_do_not_disturb_each_other(kind, often_switched):
+    """Problems of a path share their losses, and may be solved at a time."""
+    chain = gtv.EmpiricalGraph(N, [(i, i + 1) for i in range(N - 1)])
+    problem = gtv.GTVProblem(chain, made(kind), "l2", lam=0.2)
+
+    def solved(lam):
+        return problem.with_lam(lam).solve(solver="PDHG", rtol=1e-12, max_iter=60)
+
+    lams = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6]
+    alone = [solved(lam) for lam in lams]
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(solved, lams))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(other.w, one.w)
+        assert other.gap == one.gap

@@ -12,6 +12,7 @@ from gtvcvx._arrays import BoolArray, FloatArray, IntArray
 from gtvcvx._deadline import look
 from gtvcvx._lazy import cp
 from gtvcvx._norms import norm, row_norm_2
+from gtvcvx._per_thread import PerThread
 from gtvcvx.losses.batched._base import BatchedLoss, DualDomain, RangeRows
 from gtvcvx.losses.batched._doubt import Doubt
 from gtvcvx.losses.batched._terms import SMOOTH_KINDS, Term, selected
@@ -77,12 +78,17 @@ class BatchedComposite(BatchedLoss):
         self._parts = parts = Parts.of(self._terms, n_nodes, dim)
         self._constrained = parts.constrained
         self.modelled = self.smooth
-        self._proximal = ProximalPoints(parts)
+        # Runs in other threads, for another lambda, follow points of their own.
+        self._followed = PerThread(ProximalPoints, parts)
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes k in the batch."""
         return self._n_nodes
+
+    @property
+    def _proximal(self) -> ProximalPoints:
+        return self._followed.own
 
     @property
     def smooth(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._lazy import cp
+from gtvcvx._per_thread import PerThread
 from gtvcvx.losses.batched._base import BatchedLoss, DualDomain, RangeRows
 from gtvcvx.losses.batched._terms import Term, selected
 from gtvcvx.losses.batched._thin import pays
@@ -33,6 +34,25 @@ RAW = 30.0
 # Shares of a linear term that are tried in turn where the whole is off the domain: what repairs
 # leave outside is about as much as their accuracy.
 SHARES = (1.0 - 1e-9, 1.0 - 1e-7, 1.0 - 1e-5, 1.0 - 1e-3, 0.9, 0.5)
+
+
+class _Memory:
+    """What calls have left for the next ones to start from, in one thread.
+
+    Attributes
+    ----------
+    last : ndarray, shape (k, d)
+        The last proximal points.
+    near : ndarray, shape (k, d), or None
+        Where the last multipliers were looked for.
+    known : tuple or None
+        s (k, p, K), and chances (N, K) that give it.
+    """
+
+    def __init__(self, n_nodes: int, dim: int) -> None:
+        self.last: FloatArray = np.zeros((n_nodes, dim))
+        self.near: FloatArray | None = None
+        self.known: tuple[FloatArray, FloatArray] | None = None
 
 
 class BatchedMultinomial(BatchedLoss):
@@ -61,14 +81,11 @@ class BatchedMultinomial(BatchedLoss):
         self._n_nodes, self.dim = n_nodes, dim
         self._terms = list(terms)
         self._rows = Rows.of(self._terms, n_nodes, dim)
-        self.forget()
+        self._memory = PerThread(_Memory, n_nodes, dim)
 
     def forget(self) -> None:
         """Let proximal points and chances start where the first ones did."""
-        # Where the last proximal points were, and where the last multipliers were looked for.
-        self._last: FloatArray = np.zeros((self.n_nodes, self.dim))
-        self._near: FloatArray | None = None
-        self._known: tuple[FloatArray, FloatArray] | None = None  # s, and chances that give it
+        self._memory.forget()
 
     @property
     def n_nodes(self) -> int:
@@ -110,13 +127,13 @@ class BatchedMultinomial(BatchedLoss):
 
     def prox(self, v: FloatArray, tau: FloatArray) -> FloatArray:
         """Proximal points (k, d), from the last ones."""
-        rows = self._rows
+        rows, memory = self._rows, self._memory.own
         mu = rows.mu + (1.0 / tau)[:, None]
         problems = NodeProblems(rows, mu, frames_of(rows, mu))
         linear = rows.linear + self._matrices(v) / tau[:, None, None]
-        found = problems.solve(linear, self._matrices(self._last), NEWTON.exact)
-        self._last = found.W.reshape(v.shape)
-        return self._last.copy()
+        found = problems.solve(linear, self._matrices(memory.last), NEWTON.exact)
+        memory.last = found.W.reshape(v.shape)
+        return memory.last.copy()
 
     @cached_property
     def _problems(self) -> NodeProblems:
@@ -142,17 +159,18 @@ class BatchedMultinomial(BatchedLoss):
 
     def _chances(self, s: FloatArray, start: FloatArray, accuracy: float) -> FloatArray:
         """Chances (N, K) whose multipliers give s (k, p, K), as nearly as was found."""
-        if self._known is not None and np.array_equal(self._known[0], s):
-            return self._known[1]
+        memory = self._memory.own
+        if memory.known is not None and np.array_equal(memory.known[0], s):
+            return memory.known[1]
         linear = self._rows.linear + s
         p = self._problems.solve(linear, self._matrices(start), accuracy).p
-        self._known = s, p
+        memory.known = s, p
         return p
 
     def conjugate(self, s: FloatArray, atol: FloatArray) -> FloatArray:
         """Upper bounds on the conjugates, exact up to rounding; +inf off their domains."""
         rows, inside, near = self._rows, self._inside(s), self._matrices(self._minimizer)
-        self._known = None  # those may be rougher
+        self._memory.own.known = None  # those may be rougher
         away = np.linalg.norm(s - inside.reshape(s.shape), axis=1)
         rounding = LEAK * np.maximum(np.abs(s).max(axis=1), 1.0)
         out = np.full(len(s), np.inf)
@@ -253,7 +271,7 @@ class BatchedMultinomial(BatchedLoss):
         """Multipliers of the generators, and how far the classes' scores are from even."""
         assert self._generators is not None, "multipliers belong to generators"
         near = self._minimizer if w is None else w
-        self._near = near.copy()
+        self._memory.own.near = near.copy()
         p = self._chances(self._inside(s), near, NEWTON.close)
         return self._generators.multipliers(p, self._rows.scores(self._matrices(near)))
 
@@ -264,7 +282,8 @@ class BatchedMultinomial(BatchedLoss):
         """
         if self._generators is None:
             return 1.0
-        start = self._minimizer if self._near is None else self._near
+        near = self._memory.own.near
+        start = self._minimizer if near is None else near
         for share in (1.0, *SHARES):
             inside = self._inside(share * s)
             p = self._chances(inside, start, NEWTON.close)
