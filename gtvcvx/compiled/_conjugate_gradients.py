@@ -24,6 +24,7 @@ from gtvcvx.compiled._laplacian import laplacian
 LOOK_WORK = 20_000_000
 # Nanoseconds that one takes, with what comes along with it.
 MULTIPLICATION = 1.0
+_NONE = np.zeros(0, np.int64)
 
 
 class Projectors(NamedTuple):
@@ -244,6 +245,10 @@ def multiplications(system: System, d: int) -> int:
 
 def _continue(system: System, state: State, goal: float, first: int, last: int) -> int:
     """Run iterations first to last - 1; return how many it took: fewer if nothing is left to do."""
+    ground, grounded, ground_rows = system.to_ground
+    if system.projectors is not None and grounded is None:
+        # Where there are projectors rows come and go: no rows are some, and not compiled anew.
+        grounded, ground_rows = _NONE, np.empty((0, state.x.shape[1]))
     # Field by field: numba looks up the types of nested structures slowly, and calls are many.
     done: int = _iterate(
         dims_of(state.x.shape[1]),
@@ -257,7 +262,9 @@ def _continue(system: System, state: State, goal: float, first: int, last: int) 
         1.0 / system.degrees,
         *(system.projectors or (None,) * 6),
         system.allowed,
-        *system.to_ground,
+        ground,
+        grounded,
+        ground_rows,
         system.normals,
     )
     return done
