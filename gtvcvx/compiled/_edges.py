@@ -45,14 +45,20 @@ class EdgeStep(NamedTuple):
     sigma : float
         Step size.
     relaxation : float
-    code : int
-        The penalty.
+    kind : tuple of int
+        Its length is the penalty's `CompiledForm`, a constant to the compiler: what other penalties
+        need is not compiled, the thresholds of linf above all.
     """
 
     capacities: FloatArray
     sigma: float
     relaxation: float
-    code: int
+    kind: tuple[int, ...]
+
+    @staticmethod
+    def of(capacities: FloatArray, sigma: float, relaxation: float, code: int) -> EdgeStep:
+        """Return the update for a penalty that the passes know."""
+        return EdgeStep(capacities, sigma, relaxation, (0,) * code)
 
 
 def edge_room(dims: Dims, threads: int) -> FloatArray:
@@ -111,14 +117,15 @@ def _project_linf(dims: Dims, z: FloatArray, capacities: FloatArray) -> None:
 
 @compiled(fastmath=FAST, allocates=False, inner=True)
 def _conjugate_prox(
-    dims: Dims, z: FloatArray, capacities: FloatArray, sigma: float, code: int
+    dims: Dims, z: FloatArray, capacities: FloatArray, sigma: float, kind: tuple[int, ...]
 ) -> None:
     """Apply the prox of the penalty's conjugate to the first columns of z (d + 1, edges)."""
-    if code == _L2:
+    # The compiler leaves out the branches that are not taken.
+    if len(kind) == _L2:
         _project_l2(dims, z, capacities)
-    elif code == _LINF:
+    elif len(kind) == _LINF:
         _project_linf(dims, z, capacities)
-    elif code == _L1:
+    elif len(kind) == _L1:
         for k in range(len(dims)):
             for c in range(len(capacities)):
                 z[k, c] = min(capacities[c], max(-capacities[c], z[k, c]))
@@ -150,7 +157,7 @@ def _scalar_edges(
         heads, tails = arcs.heads[at:end], arcs.tails[at:end]
         for c in range(len(capacities)):
             z[c] = ends[_TWO * np.uint64(heads[c])] - ends[_TWO * np.uint64(tails[c])]
-        if step.code == _SQUARED:
+        if len(step.kind) == _SQUARED:
             for c in range(len(capacities)):
                 goal = (flow[c] + sigma * z[c]) / (1.0 + sigma / capacities[c])
                 z[c] = relaxation * (goal - flow[c])
@@ -199,7 +206,7 @@ def _narrow_edges(
         for c in range(len(capacities)):
             e, i, j = np.uint64(at + c), np.uint64(heads[c]), np.uint64(tails[c])
             begin_edge(dims, z, c, u, e, nodes, i, j, sigma)
-        _conjugate_prox(dims, z, capacities, sigma, step.code)
+        _conjugate_prox(dims, z, capacities, sigma, step.kind)
         if measure:
             for c in range(len(capacities)):
                 for k in range(d):
@@ -265,12 +272,12 @@ def _wide_edges(
     room: FloatArray,
     arcs: Arcs,
     step: EdgeStep,
+    kind: tuple[int, ...],
     measure: bool,
 ) -> float:
     """Do what `edge_block` does in high dimension: loops over coordinates are long enough."""
     starts, tails, capacities = arcs.starts, arcs.tails, step.capacities
-    sigma, relaxation, code = step.sigma, step.relaxation, step.code
-    d = len(dims)
+    sigma, relaxation, d = step.sigma, step.relaxation, len(dims)
     own, gathered, z = room[:d], room[d : 2 * d], room[2 * d : 3 * d]
     block = room[3 * d :].reshape((d + 3, (len(room) - 3 * d) // (d + 3)))
     known = begun = starts[first]  # thresholds of these edges
@@ -284,17 +291,17 @@ def _wide_edges(
             for k in range(d):
                 z[k] = u[e, k] + sigma * (own[k] - nodes[j, k])
                 square += z[k] * z[k]
-            if code == _L1:
+            if len(kind) == _L1:
                 for k in range(d):
                     z[k] = min(cap, max(-cap, z[k]))
-            elif code == _LINF:
+            elif len(kind) == _LINF:
                 if e == known:
                     _wide_thresholds(d, e, starts[last], u, nodes, block, arcs, step)
                     begun, known = e, e + block.shape[1]
                 threshold = block[0, e - begun]
                 for k in range(d):
                     z[k] = max(z[k] - threshold, 0.0) + min(z[k] + threshold, 0.0)
-            elif code == _SQUARED:
+            elif len(kind) == _SQUARED:
                 scale = 1.0 / (1.0 + sigma / cap)
             else:
                 scale = cap / max(cap, np.sqrt(square))
@@ -334,4 +341,4 @@ def edge_block(
         return _scalar_edges(first, last, u, nodes, room[0, 0], arcs, step, measure)
     if room.ndim == 2:
         return _narrow_edges(dims, first, last, u, nodes, room, arcs, step, measure)
-    return _wide_edges(dims, first, last, u, nodes, room, arcs, step, measure)
+    return _wide_edges(dims, first, last, u, nodes, room, arcs, step, step.kind, measure)

@@ -79,7 +79,7 @@ def test_edge_block_is_its_naive_twin(name, d, scale, measured):
     bar = rng.standard_normal((9, d))
     nodes[0] = np.hstack([bar, graph.divergence @ u])
     expected, moved = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
-    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form)
+    step = EdgeStep.of(graph.weights, 0.7, 1.9, penalty.compiled_form)
     dims = dims_of(d)
     room = edge_room(dims, 1)[0]
     total = edge_block(dims, 0, 9, u, nodes[0], room, graph.by_head, step, measured)
@@ -99,7 +99,7 @@ def test_edges_fill_several_blocks_and_part_of_one(name, d):
     u, bar = rng.standard_normal((graph.n_edges, d)), rng.standard_normal((n, d))
     nodes = np.hstack([bar, graph.divergence @ u])
     expected, _ = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
-    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form)
+    step = EdgeStep.of(graph.weights, 0.7, 1.9, penalty.compiled_form)
     # Those of the nodes in between alone, and then the others.
     part, others = (heads >= 7) & (heads < 31), u.copy()
     others[part] = expected[part]
@@ -131,7 +131,7 @@ def test_iterations_are_the_naive_passes_in_turn_on_any_number_of_threads(thread
     point, arcs, room = Point(w, u, nodes), graph.by_head, edge_room((0,) * d, threads)
     steps = (
         NodeStep(matrix, offset, tau, 1.9),
-        EdgeStep(graph.weights, 0.5, 1.9, gtv.L2Norm().compiled_form),
+        EdgeStep.of(graph.weights, 0.5, 1.9, gtv.L2Norm().compiled_form),
     )
     moved, blocks = np.empty((2, threads)), np.linspace(0, 9, threads + 1).astype(np.int64)
     arguments = (5, (0,) * d, blocks, point, room, arcs, *steps, moved)
@@ -153,7 +153,7 @@ def test_an_iteration_is_completed_around_given_proximal_points(name, measured):
     expected_w, bar = w + 1.9 * (prox - w), 2.0 * prox - w
     primal = float(np.sum((prox - w) ** 2 / tau[:, None]))
     expected_u, dual = naive_edge_pass(u, bar, graph.edges, graph.weights, 0.7, 1.9, penalty)
-    step = EdgeStep(graph.weights, 0.7, 1.9, penalty.compiled_form)
+    step = EdgeStep.of(graph.weights, 0.7, 1.9, penalty.compiled_form)
     dims, room, arcs = (0,) * d, edge_room((0,) * d, 1), graph.by_head
     moved = (
         complete_nodes(dims, prox, tau, w, nodes, 1.9),

@@ -93,7 +93,7 @@ def test_equal_weights_of_one_are_the_pass_with_one_weight(name):
     nodes[0, :, :3] = rng.standard_normal((9, 3))
     other, others = y.copy(), nodes.copy()
     code = PENALTIES[name].compiled_form
-    one = EdgeStep(graph.weights, 0.5, 1.9, code)
+    one = EdgeStep.of(graph.weights, 0.5, 1.9, code)
     many = WeightedEdgeStep(graph.weights, np.ones(3), 0.5, 1.9, code)
     arcs = graph.by_head
     room = edge_room((0,) * 3, 1)[0]

@@ -266,7 +266,7 @@ class State:
         """Return the update of the edges, as compiled passes take it."""
         capacities, relaxation = self._problem.capacities, self._settings.relaxation
         if self.coordinates is None:
-            return EdgeStep(capacities, self._sigma, relaxation, self._code)
+            return EdgeStep.of(capacities, self._sigma, relaxation, self._code)
         scales = self.coordinates.scales
         return WeightedEdgeStep(capacities, scales, self._sigma, relaxation, self._code)
 
