@@ -15,7 +15,7 @@ from gtvcvx.compiled._thin import ThinStep, thin_node_block
 from gtvcvx.compiled._weighted_primal_dual import WeightedEdgeStep, weighted_edge_block
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, allocates=False)
 def pass_nodes(
     dims: Dims,
     w: FloatArray,
@@ -34,7 +34,7 @@ def pass_thin_nodes(dims: Dims, w: FloatArray, nodes: FloatArray, step: ThinStep
     return thin_node_block(dims, 0, len(w), w, nodes, step)
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, allocates=False)
 def pass_edges(
     dims: Dims,
     u: FloatArray,

@@ -46,7 +46,7 @@ class ThinStep(NamedTuple):
     relaxation: float
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST, allocates=False)
 def thin_resolvents(
     diagonal: FloatArray,
     tau: FloatArray,
@@ -54,13 +54,13 @@ def thin_resolvents(
     rows: FloatArray,
     targets: FloatArray,
     shrink: FloatArray,
+    L: FloatArray,
 ) -> None:
-    """Write s (n, d) to shrink, A over the rows R (N, d), and sqrt(tau) L^-1 t over t (N,)."""
+    """Write s (n, d) to shrink, A over the rows R (N, d), and sqrt(tau) L^-1 t over t (N,).
+
+    With room L (r, r) for the node of most rows.
+    """
     n, d = diagonal.shape
-    most = 0
-    for i in range(n):
-        most = max(most, indptr[i + 1] - indptr[i])
-    L = np.empty((most, most))
     for i in range(n):
         first, r = indptr[i], indptr[i + 1] - indptr[i]
         for k in range(d):
@@ -116,7 +116,7 @@ def _apply(
             z[k] -= along * rows[r, k]
 
 
-@compiled(fastmath=FAST, small=True)
+@compiled(fastmath=FAST, small=True, allocates=False)
 def thin_images(
     dims: Dims,
     shrink: FloatArray,

@@ -39,7 +39,7 @@ def test_resolvents(rng, size):
     form = form._replace(rows=size * form.rows)
     shrink, rows = np.empty((5, 6)), form.rows.copy()
     targets = form.targets.copy()
-    thin_resolvents(form.diagonal, tau, form.indptr, rows, targets, shrink)
+    thin_resolvents(form.diagonal, tau, form.indptr, rows, targets, shrink, np.empty((8, 8)))
     v = rng.standard_normal((5, 6))
     found = np.empty_like(v)
     thin_images(np.zeros(6, np.int8), shrink, rows, form.indptr, v, found)

@@ -61,7 +61,9 @@ def thin_prox(form: ThinForm, tau: FloatArray, scales: FloatArray | None = None)
         own, diagonal = own * scales, diagonal * scales**2
         rows *= scales
     shrink = np.empty_like(diagonal)
-    thin_resolvents(diagonal, tau, form.indptr, rows, targets, shrink)
+    most = int(np.diff(form.indptr).max(initial=0))
+    room = np.empty((most, most))
+    thin_resolvents(diagonal, tau, form.indptr, rows, targets, shrink, room)
     offset = sums(targets[:, None] * rows, form.indptr)
     if own.any():
         pulled, linear = np.empty_like(own), tau[:, None] * own
