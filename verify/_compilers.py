@@ -80,10 +80,12 @@ class _Passes(PassManager):
 def _few_passes(state: Any, small: bool, lowering: type[NativeLowering]) -> PassManager:
     """Return what loops over given arrays need: what is left out finds nothing in them.
 
-    That is for closures, literals, whole arrays and, in small functions, arguments that are None.
+    That is for closures, literals, whole arrays and, in small functions that have no arguments that
+    are None, branches that are not taken.
     """
-    prune = () if small else (RewriteSemanticConstants, DeadBranchPrune)
-    again = () if small else (DeadBranchPrune,)
+    whole = small and nb.types.none not in state.args
+    prune = () if whole else (RewriteSemanticConstants, DeadBranchPrune)
+    again = () if whole else (DeadBranchPrune,)
     literals = () if small else (DeadBranchPrune, LiteralPropagationSubPipelinePass)
     passes = _Passes("few")
     for each in (

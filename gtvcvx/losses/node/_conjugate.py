@@ -152,8 +152,9 @@ def share(
     parts = np.abs(s) + weighted_sizes(indptr, a, X)
     scale[nodes] = parts.max(axis=1)[nodes]
     summed = ~np.isnan(totals)
+    fewer = np.diff(indptr) < d if d > MANY else None
     for at in pieces(len(nodes), at_once):
-        _share_all(nodes[at], shares, summed, left, scale, goal)
+        _share_all(nodes[at], shares, summed, fewer, left, scale, goal)
 
 
 @compiled(small=True, allocates=False, inner=True)
@@ -277,14 +278,14 @@ def _by_rows(i: int, shares: _Shares) -> None:
 
 
 @compiled(small=True, allocates=False, inner=True)
-def _directions(i: int, shares: _Shares) -> bool:
+def _directions(i: int, shares: _Shares, fewer: BoolArray | None) -> bool:
     """Write the steps by which rows share the leak, by their rooms; say whether there is any.
 
-    Coordinates without a leak take what comes.
+    Coordinates without a leak take what comes. Where rows are fewer, if that is to be seen to at
+    all, the system is theirs.
     """
     largest = _rooms(i, shares)
-    d = shares.X.shape[1]
-    if d > MANY and shares.indptr[i + 1] - shares.indptr[i] < d:
+    if fewer is not None and fewer[i]:
         _by_rows(i, shares)
     else:
         _by_columns(i, shares, largest)
@@ -309,6 +310,7 @@ def _share_all(
     nodes: IntArray,
     shares: _Shares,
     summed: BoolArray,
+    fewer: BoolArray | None,
     left: FloatArray,
     scale: FloatArray,
     goal: float,
@@ -325,7 +327,7 @@ def _share_all(
                 left[i] = found
                 if back or count == MAX_SHARES or not found > goal * scale[i]:
                     break
-                if not _directions(i, shares):
+                if not _directions(i, shares, fewer):
                     break
             back = worse
             _move(i, shares, back)

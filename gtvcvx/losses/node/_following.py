@@ -38,7 +38,13 @@ SHORT = 0.3
 
 @compiled(small=True, allocates=False, inner=True)
 def _balance(
-    i: int, batch: Batch, points: Points, scratch: Scratch, correct: bool
+    i: int,
+    batch: Batch,
+    points: Points,
+    scratch: Scratch,
+    correct: bool,
+    kinks: bool | None,
+    curves: bool | None,
 ) -> tuple[float, bool]:
     """Write slopes, curvatures and the gradient; return the kinks' relative error.
 
@@ -60,16 +66,18 @@ def _balance(
             bulk += abs(batch.X[r, j] * points.z[i, j])
             spread += abs(batch.X[r, j])
         noise = 0.0
-        if row.kind != KINK:
+        # The compiler leaves out the branches that no row takes.
+        if curves is not None and row.kind != KINK:
             points.a[r], scratch.weight[r - first] = slope_and_curvature(row, image)
             right = points.a[r]
             noise = scratch.weight[r - first] * bulk
-        elif row.low < points.a[r] < row.high:
-            bulk = abs(row.y) + (spread * reach if row.high < math.inf else 0.0)
-            away = max(away, abs(row.y - image) / (bulk + TINY))
-        else:
-            right = correct_row(row, image - row.y, points.a[r])
-            crossed = crossed or right != points.a[r]
+        elif kinks is not None:
+            if row.low < points.a[r] < row.high:
+                bulk = abs(row.y) + (spread * reach if row.high < math.inf else 0.0)
+                away = max(away, abs(row.y - image) / (bulk + TINY))
+            else:
+                right = correct_row(row, image - row.y, points.a[r])
+                crossed = crossed or right != points.a[r]
         noise += abs(points.a[r])
         for j in range(d):
             scratch.gradient[j] += batch.X[r, j] * points.a[r]
@@ -103,8 +111,10 @@ def _rest(i: int, batch: Batch, points: Points, scratch: Scratch) -> tuple[bool,
 
 
 @compiled(small=True, allocates=False, inner=True)
-def _safe_length(i: int, batch: Batch, scratch: Scratch) -> float:
+def _safe_length(i: int, batch: Batch, scratch: Scratch, curves: bool | None) -> float:
     """Return the share of the step that is safe, by what it changes of the curvatures."""
+    if curves is None:
+        return 1.0
     longest = 0.0
     for r in range(batch.indptr[i], batch.indptr[i + 1]):
         kind = batch.rows[r].kind
@@ -118,7 +128,7 @@ def _safe_length(i: int, batch: Batch, scratch: Scratch) -> float:
 
 
 @compiled(small=True, allocates=False, inner=True)
-def _step(i: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
+def _step(i: int, batch: Batch, points: Points, scratch: Scratch, kinks: bool | None) -> bool:
     """Take a step by the map against the gradient; say whether the guess had to change."""
     d, changed = len(scratch.q), False
     for k in range(d):
@@ -126,7 +136,7 @@ def _step(i: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
         for j in range(d):
             total -= points.inverse[i, k, j] * scratch.gradient[j]
         scratch.step[k] = total
-    length = _safe_length(i, batch, scratch)
+    length = _safe_length(i, batch, scratch, batch.curves)
     for j in range(d):
         z = points.z[i, j] + length * scratch.step[j]
         coordinate = batch.coordinates[i, j]
@@ -136,6 +146,8 @@ def _step(i: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
             points.z[i, j], points.t[i, j] = correct_moving(coordinate, z, points.t[i, j])
             if points.z[i, j] != z:
                 changed = True
+    if kinks is None:
+        return changed
     for r in range(batch.indptr[i], batch.indptr[i + 1]):
         row = batch.rows[r]
         if at_kink(row, points.a[r]):
@@ -163,8 +175,10 @@ def follow(i: int, batch: Batch, points: Points, scratch: Scratch, tolerance: fl
             if not make_map(i, batch, points, scratch):
                 break
         if stage == STEP:
-            changed = _step(i, batch, points, scratch)
-        away, crossed = _balance(i, batch, points, scratch, stage == STEP)
+            changed = _step(i, batch, points, scratch, batch.kinks)
+        away, crossed = _balance(
+            i, batch, points, scratch, stage == STEP, batch.kinks, batch.curves
+        )
         if stage != STEP:
             stage += 1
             continue

@@ -23,13 +23,24 @@ from gtvcvx.losses.node._scalar import KINK
 class Batch(NamedTuple):
     """Losses of k nodes, see `gtvcvx.losses.batched.composite._parts.Parts`.
 
-    A given sum is a row more here: of ones, with a kink without an end.
+    A given sum is a row more here: of ones, with a kink without an end. Losses mostly have rows of
+    one sort: what no row needs is not compiled.
     """
 
     X: FloatArray  # (N, d)
     rows: Records  # (N,) of ROW
     indptr: IntArray  # (k + 1,)
     coordinates: Records  # (k, d) of COORDINATE
+    kinks: bool | None  # None where no row has a kink, and True where some have
+    curves: bool | None  # None where all have
+
+    @staticmethod
+    def of(X: FloatArray, rows: Records, indptr: IntArray, coordinates: Records) -> Batch:
+        """Return a batch, having seen which sorts of rows there are."""
+        kinks = rows["kind"] == KINK
+        return Batch(
+            X, rows, indptr, coordinates, bool(kinks.any()) or None, not kinks.all() or None
+        )
 
 
 class Points(NamedTuple):
@@ -131,6 +142,7 @@ def _map_moving(i: int, batch: Batch, points: Points, scratch: Scratch) -> int:
                 scratch.H[n, k] = 0.0
             scratch.H[n, n] = scratch.q[j]
             n += 1
+    # Where no row is curved this is not left out: without it an iteration takes a seventh longer.
     for r in range(first, batch.indptr[i + 1]):
         if batch.rows[r].kind != KINK and scratch.weight[r - first] > 0.0:
             for k in range(n):
@@ -150,8 +162,12 @@ def _map_moving(i: int, batch: Batch, points: Points, scratch: Scratch) -> int:
 
 
 @compiled(small=True, allocates=False, inner=True)
-def _map_ties(i: int, n: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
+def _map_ties(
+    i: int, n: int, batch: Batch, points: Points, scratch: Scratch, kinks: bool | None
+) -> bool:
     """Keep rows at their kinks under the map; say no if they are far too many for n coordinates."""
+    if kinks is None:
+        return True
     d, ties = len(scratch.q), np.int64(0)
     for r in range(batch.indptr[i], batch.indptr[i + 1]):
         if at_kink(batch.rows[r], points.a[r]):
@@ -185,7 +201,7 @@ def _map_ties(i: int, n: int, batch: Batch, points: Points, scratch: Scratch) ->
 
 
 @compiled(small=True, allocates=False, inner=True)
-def _place(i: int, batch: Batch, points: Points, scratch: Scratch) -> None:
+def _place(i: int, batch: Batch, points: Points, scratch: Scratch, kinks: bool | None) -> None:
     """Bring resting coordinates to their places, and rows to their kinks."""
     d = len(scratch.q)
     for j in range(d):
@@ -193,6 +209,8 @@ def _place(i: int, batch: Batch, points: Points, scratch: Scratch) -> None:
         coordinate = batch.coordinates[i, j]
         if abs(points.t[i, j]) != coordinate.kappa:
             points.z[i, j] = resting_place(coordinate, points.t[i, j])
+    if kinks is None:
+        return
     for r in range(batch.indptr[i], batch.indptr[i + 1]):
         if at_kink(batch.rows[r], points.a[r]):
             offset = batch.rows[r].y
@@ -211,7 +229,7 @@ def make_map(i: int, batch: Batch, points: Points, scratch: Scratch) -> bool:
     Says no if the guess is of no use.
     """
     n = _map_moving(i, batch, points, scratch)
-    if not _map_ties(i, n, batch, points, scratch):
+    if not _map_ties(i, n, batch, points, scratch, batch.kinks):
         return False
-    _place(i, batch, points, scratch)
+    _place(i, batch, points, scratch, batch.kinks)
     return True

@@ -37,7 +37,7 @@ def batch_of(node):
         sum_row["kind"], sum_row["y"], sum_row["c"] = KINK, node.total, 1.0
         sum_row["low"], sum_row["high"] = -np.inf, np.inf
         X, rows = np.vstack([X, np.ones(X.shape[1])]), np.concatenate([rows, sum_row])
-    return Batch(X, rows, np.array([0, len(rows)]), node.coordinates[None])
+    return Batch.of(X, rows, np.array([0, len(rows)]), node.coordinates[None])
 
 
 def points_of(batch):
@@ -110,6 +110,19 @@ def test_small_changes_are_followed_from_an_optimum(kind, terms, rng):
         v += 1e-4 * rng.standard_normal(v.shape)
 
 
+@given(seed=seeds)
+def test_what_no_row_needs_is_not_missed(seed):
+    """Without what rows with kinks need, or curved ones, each step is the same to the bit."""
+    _, batch, points, scratch = prepared(seed)
+    whole, v = points_of(batch), np.zeros_like(points.z)
+    for _ in range(3):
+        v += np.random.default_rng(seed).standard_normal(v.shape)
+        for each, here in ((batch, points), (batch._replace(kinks=True, curves=True), whole)):
+            following.follow_all(each, here, scratch, v, np.ones(1), np.ones(1, dtype=bool))
+        for array, other in zip(points, whole, strict=True):
+            np.testing.assert_array_equal(array, other)
+
+
 def test_nodes_that_are_not_left_are_not_touched():
     _, batch, points, scratch = prepared(5)
     before = points.z.copy()
@@ -123,7 +136,7 @@ def test_balance_is_the_gradient(seed):
     node, batch, points, scratch = prepared(seed)
     rng, m = np.random.default_rng(seed), len(node.rows)
     points.z[:], points.t[:] = rng.standard_normal((2, 1, len(node.q)))
-    balance(0, batch, points, scratch, False)
+    balance(0, batch, points, scratch, False, batch.kinks, batch.curves)
     z = points.z[0]
     for i, row in enumerate(node.rows):
         if row["kind"] != KINK:
@@ -148,7 +161,7 @@ def test_the_map_is_the_inverse_of_the_optimality_conditions(seed):
     rows["low"], rows["high"] = np.where(curved, -np.inf, -1.0), np.where(curved, np.inf, 1.0)
     coordinates = instance(seed).coordinates[:1].repeat(d)[None].copy()
     coordinates["kappa"], coordinates["lower"], coordinates["upper"] = 0.5, -np.inf, np.inf
-    batch = Batch(X, rows, np.array([0, m]), coordinates)
+    batch = Batch.of(X, rows, np.array([0, m]), coordinates)
     points, scratch = points_of(batch), scratch_of(d, m)
     moving = rng.random(d) < 0.7
     points.t[0] = np.where(moving, 0.5, 0.2)

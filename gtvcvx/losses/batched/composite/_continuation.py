@@ -93,7 +93,13 @@ def _piece(batch: Batch, nodes: IntArray) -> tuple[IntArray, Batch]:
     counts = batch.indptr[nodes + 1] - batch.indptr[nodes]
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(batch.indptr.dtype)
     rows = np.arange(indptr[-1]) + np.repeat(batch.indptr[nodes] - indptr[:-1], counts)
-    return rows, Batch(batch.X[rows], batch.rows[rows], indptr, batch.coordinates[nodes])
+    # As kinked and as curved as all: for each sort of rows functions are compiled anew.
+    return rows, batch._replace(
+        X=batch.X[rows],
+        rows=batch.rows[rows],
+        indptr=indptr,
+        coordinates=batch.coordinates[nodes],
+    )
 
 
 def _start(batch: Batch, z: FloatArray, a: FloatArray) -> Points:

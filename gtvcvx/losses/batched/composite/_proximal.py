@@ -125,7 +125,7 @@ class ProximalPoints:
             points.tau[at],
             points.balanced[at],
         )
-        piece = Batch(batch.X, batch.rows, indptr, coordinates)
+        piece = batch._replace(indptr=indptr, coordinates=coordinates)
         before = self._scratch.maps[0]
         count = int(follow_all(piece, here, self._scratch, v[at], tau[at], left[at]))
         made = int(self._scratch.maps[0] - before)
@@ -228,14 +228,14 @@ def _with_sums(parts: Parts) -> Batch:
     """Return the rows with a row more wherever a sum is given, at the end of the node's rows."""
     summed = np.flatnonzero(~np.isnan(parts.totals))
     if not len(summed):
-        return Batch(parts.X, parts.rows, parts.indptr, parts.coordinates)
+        return Batch.of(parts.X, parts.rows, parts.indptr, parts.coordinates)
     sums = np.zeros(len(summed), ROW)
     sums["kind"], sums["c"], sums["y"] = KINK, 1.0, parts.totals[summed]
     sums["low"], sums["high"] = -np.inf, np.inf
     place = parts.indptr[summed + 1]
     indptr = parts.indptr.copy()
     indptr[1:] += np.cumsum(~np.isnan(parts.totals))
-    return Batch(
+    return Batch.of(
         np.ascontiguousarray(np.insert(parts.X, place, 1.0, axis=0)),
         np.insert(parts.rows, place, sums),
         indptr,
