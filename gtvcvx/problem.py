@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from gtvcvx._arrays import FloatArray, real_array
 from gtvcvx._callbacks import SolveCallback
 from gtvcvx._lazy import cp
 from gtvcvx._made_once import made_once
+from gtvcvx._per_thread import PerThread
 from gtvcvx._pieces import rowwise
 from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.files import _storage
@@ -55,6 +55,12 @@ class GTVProblem:
     ------
     TypeError, ValueError
         Naming the argument and the node or edge.
+
+    Notes
+    -----
+    A problem does not change, and may be solved in several threads at a time, as may others that
+    share its losses (`with_lam`). Losses and penalties that are written with CVXPY share its
+    variables: those in one thread at a time.
     """
 
     def __init__(
@@ -75,6 +81,7 @@ class GTVProblem:
         self.penalty = as_penalty(penalty, self.dim)
         self.lam = checked_lam(lam)
         self.capacities = self._checked_capacities()
+        self._bounds = PerThread(DualBounds, self.graph, self.losses, self.penalty, self.capacities)
         # What solvers have made for problems that differ in lambda alone.
         self._cached: dict[str, Any] = {}
 
@@ -137,10 +144,10 @@ class GTVProblem:
         """
         return self.bounds.lower_bound(self.checked_u(u))
 
-    @cached_property
+    @property
     def bounds(self) -> DualBounds:
-        """Dual repair and gaps of this problem; factorizations are kept."""
-        return DualBounds(self.graph, self.losses, self.penalty, self.capacities)
+        """Dual repair and gaps of this problem; factorizations are kept, by each thread its own."""
+        return self._bounds.own
 
     def checked_w(self, w: ArrayLike, name: str = "w") -> FloatArray:
         """Return w as a float64 array after checking its shape (n, d) and that it is finite."""
