@@ -37,7 +37,9 @@ class NewtonSettings:
         mu falls by this power of what the predictor leaves.
     short : float
         After a step shorter than this mu stays: some products are far below it, and refined steps
-        do not find back from there.
+        do not find back from there. Nor is it corrected for what is of second order along the whole
+        predictor: that is many times what a short step meets, and drives products farther apart.
+        Exponentials of smooth rows have short steps for most of the way, and need it.
     balanced, negligible : float
         A step is refined until what it leaves missing may be wrong by no more than this share of
         the gap, or this share of what is asked for.
@@ -128,6 +130,7 @@ class Newton:
         last = len(slopes.b) + len(smooth.node)
         self._angular, self._smooth = slice(len(slopes.b)), slice(len(slopes.b), last)
         self._of_classes = slice(last, None)
+        self._curved = len(node) > len(slopes.b)
         self._targets = np.concatenate([slopes.b, np.zeros(len(node) - len(slopes.b))])
         self._system = NewtonSystem(problem, terms.sums, plan, X, node)
         self._resting = Resting(terms, problem.graph)
@@ -265,10 +268,12 @@ class Newton:
     def _predicted_and_corrected(self) -> FloatArray:
         """Return the step of w with the factor as it is; it may become a better one on the way."""
         settings = self._settings
-        self._step(0.0, corrected=False)
+        self._step(0.0, corrected=False, last=False)
         left = 1.0 - min(1.0, self._longest())
-        aim = left**settings.power * self.gap if self.length >= settings.short else self.gap
-        return self._step(aim / max(self._degree, 1.0), corrected=True)
+        short = self.length < settings.short
+        aim = self.gap if short else left**settings.power * self.gap
+        corrected = self._curved or not short
+        return self._step(aim / max(self._degree, 1.0), corrected, last=True)
 
     def _follow(self) -> None:
         """Take residuals and jumps after a step.
@@ -283,11 +288,14 @@ class Newton:
         rows, times = self._residuals + self._targets, self._settings.catching_up
         self.w = self._resting(self._system.caught_up(self.w, rows, self._jumps, times))
 
-    def _step(self, mu: float, corrected: bool) -> FloatArray:
-        """Return the step of w towards mu; the dual variables remember theirs."""
+    def _step(self, mu: float, corrected: bool, last: bool) -> FloatArray:
+        """Return the step of w towards mu; the dual variables remember theirs.
+
+        The last one is made again where it misses much.
+        """
         slopes, flow = self._slopes.offset(mu, corrected), self._flow.offset(mu, corrected)
         move = self._system.move(-self._missing - self._system.gathered(slopes, flow))
-        left = self._take(move, corrected)
+        left = self._take(move, last)
         if left is not None and (self._doubtful or self._missed(left)):
             move = self._refine(move, left)
         self._row_step, self._jump_step = move.rows, move.jumps
