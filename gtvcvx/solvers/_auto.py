@@ -273,9 +273,12 @@ def _iteration(
 ) -> Paced:
     """Return the primal-dual method, polished or on models where that is known how to do."""
     if _second_order(problem, limits):
-        return SecondOrder(problem, start)
+        modelled = SecondOrder(problem, start)
+        modelled.seconds = interior.seconds
+        return modelled
     look()
     method = PrimalDual(problem, start)
+    method.seconds = interior.seconds
     look()
     if limits.stop != "gap":
         return method

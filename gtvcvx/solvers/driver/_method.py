@@ -96,6 +96,8 @@ class Iteration(ABC):
     gap_ratio : float
         Relative gap over residual at the last check, or where the start comes from; NaN if it is
         not known.
+    seconds : float
+        What an iteration takes, as counts predict it; NaN if they do not.
     """
 
     stride = ITERATIONS_A_LOOK
@@ -105,6 +107,7 @@ class Iteration(ABC):
     u: Any
     warm = False
     gap_ratio = float("nan")
+    seconds = float("nan")
     checks = DEFAULTS
 
     @abstractmethod
@@ -140,7 +143,12 @@ class Iteration(ABC):
     def begin(self, limits: Limits, rel_gap: float) -> None:
         """Make the schedule of checks."""
         self.schedule = Schedule(
-            limits, rel_gap, warm=self.warm, ratio=self.gap_ratio, settings=self.checks
+            limits,
+            rel_gap,
+            warm=self.warm,
+            ratio=self.gap_ratio,
+            seconds=self.seconds,
+            settings=self.checks,
         )
 
     def due(self) -> bool:

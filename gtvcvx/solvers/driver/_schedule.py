@@ -74,7 +74,8 @@ class Schedule:
     A check costs as much as some hundred iterations. It is made when the gap is expected to be
     small enough, judging by a cheap residual and its ratio to the gap at the last check; otherwise
     seldom, so that all such checks take a small share of the run. No clock is asked, but for the
-    early look at a run that takes long: the same run makes the same checks.
+    early look at a run that takes long, where counts do not tell: the same run makes the same
+    checks.
 
     Parameters
     ----------
@@ -85,6 +86,8 @@ class Schedule:
         Whether the start is a solution of this problem or of a similar one.
     ratio : float
         Relative gap over residual, if it is known beforehand.
+    seconds : float
+        What an iteration takes, if counts predict it.
     """
 
     def __init__(
@@ -94,13 +97,14 @@ class Schedule:
         *,
         warm: bool = False,
         ratio: float = np.nan,
+        seconds: float = np.nan,
         settings: ScheduleSettings = DEFAULTS,
     ) -> None:
         self._limits, self._settings = limits, settings
         self._first_look = settings.warm_look if warm else settings.first_look
         self._last = 0
         self._first_gap = min(rel_gap, settings.first_gap)
-        self._ratio = ratio
+        self._ratio, self._seconds = ratio, seconds
         self._first_check = settings.first_check if np.isnan(ratio) else settings.told_check
         self._checks = 0
         self._tenfold = 0  # when the expected gap was last more than ten times rtol
@@ -133,14 +137,14 @@ class Schedule:
                 return expected <= settings.sure * self._limits.rtol
             return n_iter >= settings.recheck * self._last
         if self._last == 0:
-            return n_iter >= self._look
+            return n_iter >= self._look(n_iter)
         return self._grown(n_iter)
 
-    @property
-    def _look(self) -> float:
-        """Iterations until the first check, whatever the residual says."""
+    def _look(self, n_iter: int) -> float:
+        """Return the iterations until the first check, whatever the residual says."""
         settings = self._settings
-        long = self._limits.counted >= settings.long_seconds
+        taken = self._limits.counted if np.isnan(self._seconds) else self._seconds * n_iter
+        long = taken >= settings.long_seconds
         return min(settings.long_look, self._first_look) if long else self._first_look
 
     def _grown(self, n_iter: int) -> bool:

@@ -287,6 +287,11 @@ class Alternative:
     def _row_entries(self) -> float:
         return row_entries(self._problem)
 
+    @property
+    def seconds(self) -> float:
+        """What a primal-dual iteration takes, in seconds."""
+        return 1e-9 * self.iteration
+
     @cached_property
     def iteration(self) -> float:
         """What a primal-dual iteration takes, in nanoseconds."""

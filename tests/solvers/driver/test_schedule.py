@@ -41,3 +41,10 @@ def test_later_checks_do_not_wait():
     schedule.checked(200, 1.5e-6, 1e-5)
     assert not schedule.due(210, 6e-6)  # .9 rtol, but too soon
     assert schedule.due(230, 6e-6)
+
+
+@pytest.mark.parametrize(("seconds", "look"), [(1e-3, 1500), (0.02, 500), (1.0, 300)])
+def test_a_long_run_is_looked_at_early_by_counts(seconds, look):
+    """Not by a clock: a busy machine made other checks, and other decisions after them."""
+    schedule = Schedule(Limits(1e-6, 10**6), seconds=seconds)
+    assert next(n for n in range(10, 2000, 10) if schedule.due(n, 1.0)) == look
