@@ -70,8 +70,9 @@ def _run(folder: Path) -> tuple[float, int]:
     """Run the caller in a new process; return its result, and whether its code was kept."""
     path = os.pathsep.join([str(folder), str(FOLDERS[0].parent)])
     environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder / "kept")}
+    # No bytecode: of an edit within the same second, to as many bytes, Python would not know.
     done = subprocess.run(
-        [sys.executable, "-m", "caller"],
+        [sys.executable, "-B", "-m", "caller"],
         cwd=folder,
         env=environment,
         capture_output=True,
