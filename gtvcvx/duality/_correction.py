@@ -302,15 +302,19 @@ class Correction:
 
         Where the machine has no wider numbers, that is no less than before.
         """
+        leak = -self._wide_balance(point)
+        share = float(np.finfo(np.longdouble).eps) / EPS
+        return leak, np.asarray(share * doubt + EPS * np.abs(leak))
+
+    def _wide_balance(self, point: DualPoint) -> FloatArray:
+        """Return what adds up at the nodes, (n, d), from sums in extended precision."""
         wide = np.longdouble
         flow = self._graph.divergence.astype(wide) @ point.u.astype(wide)
         rows = (self._transposed.astype(wide) @ point.a.astype(wide)).reshape(self._shape)
         total = flow + rows + point.t + point.nu[:, None].astype(wide)
         if len(self._classes):
             total = total + self._classes.pulled(point.p.astype(wide))
-        leak = -np.asarray(total, dtype=np.float64)
-        share = float(np.finfo(wide).eps) / EPS
-        return leak, np.asarray(share * doubt + EPS * np.abs(leak))
+        return np.asarray(total, dtype=np.float64)
 
     def _leaking(
         self,
@@ -367,7 +371,7 @@ class Correction:
     def _balance(self, point: DualPoint) -> FloatArray:
         """Return what adds up at the nodes, (n, d): zero if the point is feasible."""
         if len(self._classes):
-            return -self._precise(point, np.zeros(self._shape))[0]
+            return self._wide_balance(point)
         rows = self._of_rows(point.a, point.p)
         total: FloatArray = self._graph.divergence @ point.u + rows + point.t + point.nu[:, None]
         return total

@@ -19,6 +19,7 @@ from gtvcvx._pieces import rows_at_once
 from gtvcvx.losses.batched._doubt import uncertain
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, WEIGHT, Term
 from gtvcvx.losses.batched.multinomial import _softmax as softmax
+from gtvcvx.losses.batched.multinomial._class_rows import ClassRows
 
 # A value and a gap each lose half a unit in the last place for each product of a row; of more than
 # so many, whose roundings cancel in part, no more. A difference of two doubles loses nothing.
@@ -56,10 +57,11 @@ class ValueRounding:
         # Rows of those where residuals are precise, and the weights c_k of logistic ones.
         self._rates: list[Term] = []
         self._odds = 0.0
-        # Rows of several classes, with their weights.
-        self._chances: list[tuple[Term, FloatArray]] = []
+        self._classes: list[ClassRows] = []
         for term in terms:
-            if term["kind"] in ROW_KINDS or term["kind"] == MULTINOMIAL:
+            if term["kind"] == MULTINOMIAL:
+                self._classes.append(ClassRows([term], n, d))
+            elif term["kind"] in ROW_KINDS:
                 self._add_rows(term["kind"], term)
 
     @cached_property
@@ -70,7 +72,7 @@ class ValueRounding:
 
     def at(self, w: FloatArray, values: FloatArray) -> float:
         """Return the bound for points (n, d) whose losses have these values (n,)."""
-        if not (self._steep or self._squares or self._counts or self._chances):
+        if not (self._steep or self._squares or self._counts or self._classes):
             return 0.0
         size, unit, total = np.abs(w), self._unit, EPS * self._odds
         for x in self._steep:
@@ -86,7 +88,7 @@ class ValueRounding:
             total += float(np.sum(unit * (_products(most, size) * grown + counted)))
         for term in self._rates:
             total += _of_rates(term, w)
-        return total + sum(_of_chances(term, c, w, unit) for term, c in self._chances)
+        return total + sum(_of_chances(rows, w, unit) for rows in self._classes)
 
     def _add_rows(self, kind: str, term: Term) -> None:
         node, X = term["node"], term["X"]
@@ -106,8 +108,6 @@ class ValueRounding:
             counts = c * term["y"]
             counted = _of_nodes(node, lambda r: counts[r, None] * np.abs(X[r]), n, width)
             self._counts.append((most, counted))
-        elif kind == MULTINOMIAL:
-            self._chances.append((term, c))
         else:
             if kind == "logistic":  # far on the right side slopes fall sooner than residuals grow
                 self._odds += float(np.sum(c[self._precise[node]]))
@@ -125,27 +125,17 @@ def _of_rates(rows: Term, w: FloatArray) -> float:
     return float(4.0 * EPS * np.sum(rows["c"] * (rate + rows["y"]) * (1.0 + np.abs(z))))
 
 
-def _of_chances(rows: Term, c: FloatArray, w: FloatArray, unit: FloatArray) -> float:
-    """Return what rounding of scores makes of rows of several classes and weights c (N,).
+def _of_chances(rows: ClassRows, w: FloatArray, unit: FloatArray) -> float:
+    """Return what rounding of scores makes of rows of several classes.
 
     By slopes, which are differences of chances: those of rows that are clear are next to nothing.
     Within what is lost of scores they grow by no more than its exponential.
     """
-    X, y, n = rows["X"], rows["y"].astype(np.int64), len(w)
-    W, total = w.reshape(n, X.shape[1], -1), 0.0
-    for piece in rows_at_once(len(X), w.shape[1]):
-        at, features = W[rows["node"][piece]], X[piece]
-        lost = unit[rows["node"][piece], None] * np.einsum(
-            "rj,rjk->rk", np.abs(features), np.abs(at)
-        )
-        own = y[piece, None] == np.arange(W.shape[2])
-        slopes = np.abs(
-            softmax.slopes(softmax.probabilities(np.einsum("rj,rjk->rk", features, at)), own)
-        )
-        with np.errstate(over="ignore"):
-            slopes = np.minimum(slopes * np.exp(2.0 * lost.max(axis=1, keepdims=True)), 1.0)
-        total += float(np.sum(c[piece] * np.sum(slopes * lost, axis=1)))
-    return total
+    lost = unit[rows.node].reshape(rows.own.shape) * rows.sizes_of_scores(np.abs(w))
+    slopes = np.abs(softmax.slopes(softmax.probabilities(rows.scores(w)), rows.own))
+    with np.errstate(over="ignore"):
+        slopes = np.minimum(slopes * np.exp(2.0 * lost.max(axis=1, keepdims=True)), 1.0)
+    return float(np.sum(rows.coefficients * np.sum(slopes * lost, axis=1)))
 
 
 def _products(x: FloatArray, size: FloatArray) -> FloatArray:

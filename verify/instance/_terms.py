@@ -138,9 +138,9 @@ class MultinomialTerm(Term):
         super().__init__(blocks, (Part(blocks, function),), ends)
 
     def beside(self, w: FloatArray) -> MultinomialTerm:
-        """Return the term with the likeliest classes at w (n, d) as references, ours if as likely.
+        """Return the term with the likeliest classes at w (n, d) as references.
 
-        Scores that overflow tell nothing: the rows' own classes serve.
+        Own classes that are as likely stay, and where scores overflow, which tells nothing.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             at = w[self._field["node"]].reshape(len(self._y), -1, self._classes)
@@ -148,6 +148,8 @@ class MultinomialTerm(Term):
         rows = np.arange(len(self._y))
         likeliest = scores.argmax(axis=1) if len(rows) else self._y
         behind = scores[rows, self._y] < scores[rows, likeliest]
+        if not behind.any():
+            return self
         return MultinomialTerm(self._field, self.n, self.d, np.where(behind, likeliest, self._y))
 
     def documented(self, r: Exact) -> Exact:
