@@ -149,6 +149,15 @@ class GTVProblem:
         """Dual repair and gaps of this problem; factorizations are kept, by each thread its own."""
         return self._bounds.own
 
+    def forget(self) -> None:
+        """Keep nothing of what this thread's solves have found: the next one repeats the first.
+
+        Where losses had their last proximal points, and which factorizations bounds have, decides
+        how a solve begins, and what its first check is worth.
+        """
+        self.losses.forget()
+        self._bounds.forget()
+
     def checked_w(self, w: ArrayLike, name: str = "w") -> FloatArray:
         """Return w as a float64 array after checking its shape (n, d) and that it is finite."""
         return self._checked(w, name, (self.graph.n_nodes, self.dim), "node")

@@ -84,6 +84,7 @@ def solve(
         "%s: %d nodes, %d edges, dimension %d, penalty %s, lambda %.6g",
         *(name, graph.n_nodes, graph.n_edges, problem.dim, problem.penalty.name, problem.lam),
     )
+    problem.forget()
     with announced(verbose):
         solution = chosen.solve(problem, options)
     _LOG.info(

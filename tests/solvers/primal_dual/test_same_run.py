@@ -40,6 +40,19 @@ def test_runs_begin_anew(kind, other):
     assert second.gap == first.gap
 
 
+def test_solves_begin_without_the_factorizations_of_others():
+    """What a first check is worth depends on whether it has to pay for them."""
+    chain = gtv.EmpiricalGraph(N, [(i, i + 1) for i in range(N - 1)])
+    problem = gtv.GTVProblem(chain, made("huber"), "l2", lam=0.2)
+    problem.lower_bound(np.zeros((N - 1, D)))
+    before = problem.bounds
+    first = problem.solve()
+    assert problem.bounds is not before
+    second = problem.solve()
+    np.testing.assert_array_equal(second.u, first.u)
+    assert second.gap == first.gap
+
+
 @pytest.fixture
 def often_switched():
     """Let threads take turns all the time."""
