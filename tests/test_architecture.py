@@ -43,7 +43,8 @@ GTVCVX = (
     ("_diagnostics",),  # quantities of a problem and its solution
     # The run, its limits and its incumbent: of any method; what needs none.
     ("solvers/driver", "solvers/_interpolation"),
-    ("solvers/_row_space",),  # problems in fewer coordinates
+    # Problems in fewer coordinates; those that fall apart into scalar ones.
+    ("solvers/_row_space", "solvers/scalar"),
     ("solvers/primal_dual", "solvers/algorithm1", "solvers/divide", "solvers/forest"),
     # When a method stalls, and its blocks serve polishing; on models of smooth losses.
     ("solvers/interior_point", "solvers/second_order"),

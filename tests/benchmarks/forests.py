@@ -27,7 +27,8 @@ import gtvcvx as gtv  # noqa: E402
 from gtvcvx.solvers import _auto  # noqa: E402
 from gtvcvx.solvers.driver import Options  # noqa: E402
 from gtvcvx.solvers.forest import rooted_forest  # noqa: E402
-from gtvcvx.solvers.forest._forest import scalar_solution, slopes_in  # noqa: E402
+from gtvcvx.solvers.forest._forest import scalar_solution  # noqa: E402
+from gtvcvx.solvers.scalar._problems import slopes_in  # noqa: E402
 
 LAM = 0.5
 

@@ -9,8 +9,9 @@ import pytest
 import gtvcvx as gtv
 from gtvcvx.duality._scalar_gap import Extent, Slopes, _extent, extent, scalar_gap, total_gap
 from gtvcvx.solvers.forest import rooted_forest
-from gtvcvx.solvers.forest._forest import extent_in, scalar_solution, slopes_in
-from gtvcvx.solvers.forest._slopes import quadratic_slopes
+from gtvcvx.solvers.forest._forest import scalar_solution
+from gtvcvx.solvers.scalar._problems import extent_in, slopes_in
+from gtvcvx.solvers.scalar._slopes import quadratic_slopes
 from tests.solvers.forest.test_forest import SHAPES, random_problem
 
 

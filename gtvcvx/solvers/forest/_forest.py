@@ -8,26 +8,16 @@ parent, one back finds the values, and sums over subtrees are the optimal flow.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
-from gtvcvx.duality._line_gap import line_gap
-from gtvcvx.duality._scalar_gap import Extent, Slopes, extent, scalar_gap, total_gap
-from gtvcvx.duality._terms import Gap
-from gtvcvx.duality._value_rounding import ValueRounding
-from gtvcvx.losses.batched._terms import Term
+from gtvcvx.duality._scalar_gap import Extent, Slopes, extent
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solvers.driver import Limits, Proposal, Proved, Requirement
-from gtvcvx.solvers.driver._scalar import (
-    LARGEST,
-    scalar_capacities,
-    scalar_form,
-    separable_penalty,
-)
+from gtvcvx.solvers.driver import Limits, Proposal, Requirement
+from gtvcvx.solvers.driver._scalar import LARGEST, scalar_capacities, separable_penalty
 from gtvcvx.solvers.forest._capacities import effective
 from gtvcvx.solvers.forest._chain import Queue
 from gtvcvx.solvers.forest._compiled import flows, forest_bounds, values
@@ -36,13 +26,10 @@ from gtvcvx.solvers.forest._nodes import Bounds, Nodes, Own
 from gtvcvx.solvers.forest._positions import back, origins, positioned
 from gtvcvx.solvers.forest._rooted import RootedForest, is_chain, is_forest, rooted_forest
 from gtvcvx.solvers.forest._runs import Runs
-from gtvcvx.solvers.forest._slopes import (
-    moderate,
-    piecewise,
-    quadratic_slopes,
-    slopes_of,
-)
 from gtvcvx.solvers.forest._tree import Changes, ChildSlopes, tree_bounds
+from gtvcvx.solvers.scalar._problems import extent_in, scalar_losses, slopes_in
+from gtvcvx.solvers.scalar._proof import proved
+from gtvcvx.solvers.scalar._slopes import moderate
 
 # Changes are numbered in 32 bits.
 _MOST_CHANGES = 2**31 - 1
@@ -84,32 +71,8 @@ class DynamicProgram:
         """Return the point and the flow, optimal when finished."""
         if not self.finished:
             return Proposal(self._w, self._u, np.inf)
-        return Proposal(self._w, self._u, 0.0, exact=True, proved=self._proved())
-
-    def _proved(self) -> Proved:
-        """Return the objective and its gap, coordinate by coordinate."""
-        problem, gaps, values = self._problem, [], self._problem.losses.value(self._w)
-        value = float(np.sum(values))
-        for k, (w, u) in enumerate(zip(_columns(self._w), _columns(self._u), strict=True)):
-            gap, variation = self._gap_in(k, w, u)
-            gaps.append(gap)
-            value += variation
-        found = total_gap(gaps, value)
-        n, d = self._w.shape
-        # Data may be far from zero.
-        rounding = problem.cached(
-            "rounding of losses", lambda: ValueRounding(_terms_with_rows(problem), n, d)
-        )
-        own = rounding.at(self._w, values)
-        return Proved(value, replace(found, rounding=found.rounding + own))
-
-    def _gap_in(self, k: int, w: FloatArray, u: FloatArray) -> tuple[Gap, float]:
-        """Return the gap in coordinate k, and the total variation there."""
-        problem, capacities = self._problem, scalar_capacities(self._problem)
-        slopes, hull = slopes_in(problem, k), extent_in(problem, k)[:2]
-        if self._line and not len(slopes.node):
-            return line_gap(slopes.q, slopes.b, hull, capacities, w, u)
-        return scalar_gap(slopes, hull, problem.graph.edges, capacities, w, u)
+        found = proved(self._problem, self._w, self._u, self._line)
+        return Proposal(self._w, self._u, 0.0, exact=True, proved=found)
 
     def learn(self, rel_gap: float) -> None:
         """Take no notice."""
@@ -137,16 +100,6 @@ class DynamicProgram:
             forest = problem.cached("rooted forest", lambda: rooted_forest(problem.graph))
             solved = scalar_solution(forest, slopes, capacities, found)
         return solved
-
-
-def _terms_with_rows(problem: GTVProblem) -> list[Term]:
-    """Return the losses' terms, or none where no loss has rows: terms take sorting."""
-    some = any(batch.n_thin_rows != 0 for _, batch in problem.losses.parts)
-    return problem.losses.plain if some else []
-
-
-def _columns(values: FloatArray) -> list[FloatArray]:
-    return [np.ascontiguousarray(column) for column in values.T]
 
 
 def scalar_solution(
@@ -235,24 +188,6 @@ def clipped_by_heaps(first: int, nodes: Nodes, indptr: IntArray, own: Own, bound
         tree_bounds(start, min(start + PIECE, n), nodes, indptr, changes, slopes, bounds)
 
 
-def slopes_in(problem: GTVProblem, k: int) -> Slopes:
-    """Return the slopes of a problem's losses in coordinate k."""
-    name, form = f"slopes in coordinate {k}", scalar_form(problem)
-    if form is None:
-        return problem.cached(name, lambda: slopes_of(problem, k))
-
-    def quadratic() -> Slopes:
-        return quadratic_slopes(*(np.ascontiguousarray(part[:, k]) for part in form))
-
-    # In one dimension nothing is copied, and they are kept.
-    return problem.cached(name, quadratic) if problem.dim == 1 else quadratic()
-
-
-def extent_in(problem: GTVProblem, k: int) -> Extent:
-    """Return the extent of a problem's losses in coordinate k, found once."""
-    return problem.cached(f"extent in coordinate {k}", lambda: extent(slopes_in(problem, k)))
-
-
 def _is_line(problem: GTVProblem) -> bool:
     """Say whether nodes are a chain as they are numbered; looked at once."""
     return problem.cached("is a line", lambda: is_chain(problem.graph))
@@ -262,15 +197,6 @@ def no_cycles(problem: GTVProblem) -> str | None:
     """Ask for a graph without cycles."""
     forest = _is_line(problem) or problem.cached("is a forest", lambda: is_forest(problem.graph))
     return None if forest else "a graph without cycles"
-
-
-def scalar_losses(problem: GTVProblem) -> str | None:
-    """Ask for losses that are sums over coordinates of piecewise quadratic functions."""
-    if problem.losses.is_quadratic:
-        fits = scalar_form(problem) is not None
-    else:
-        fits = problem.cached("piecewise", lambda: piecewise(problem.losses.terms()))
-    return None if fits else "losses that are piecewise quadratic in single coordinates"
 
 
 def moderate_numbers(problem: GTVProblem) -> str | None:

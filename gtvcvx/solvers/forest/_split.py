@@ -17,7 +17,7 @@ from gtvcvx.problem import GTVProblem
 from gtvcvx.solution import Solution
 from gtvcvx.solvers.driver import Limits
 from gtvcvx.solvers.forest._rooted import tree_nodes
-from gtvcvx.solvers.forest._slopes import piecewise
+from gtvcvx.solvers.scalar._slopes import piecewise
 
 # Splitting costs about a millisecond, as much as other methods need for so many nodes.
 FEWEST_NODES = 100

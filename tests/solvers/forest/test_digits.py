@@ -9,7 +9,7 @@ import gtvcvx as gtv
 from gtvcvx.duality._scalar_gap import extent
 from gtvcvx.solvers.forest import rooted_forest
 from gtvcvx.solvers.forest._capacities import effective
-from gtvcvx.solvers.forest._forest import slopes_in
+from gtvcvx.solvers.scalar._problems import slopes_in
 
 METHOD = "dynamic programming"
 

@@ -8,7 +8,8 @@ import pytest
 import gtvcvx as gtv
 import verify
 from gtvcvx.solvers.forest import DynamicProgram, is_forest, rooted_forest
-from gtvcvx.solvers.forest._forest import scalar_solution, slopes_in
+from gtvcvx.solvers.forest._forest import scalar_solution
+from gtvcvx.solvers.scalar._problems import slopes_in
 
 METHOD = "dynamic programming"
 SHAPES = ("chain", "moved chain", "tree", "star", "forest")

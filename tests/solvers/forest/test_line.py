@@ -7,8 +7,9 @@ import gtvcvx as gtv
 from gtvcvx.duality._line_gap import line_gap
 from gtvcvx.duality._scalar_gap import scalar_gap
 from gtvcvx.solvers.forest import rooted_forest
-from gtvcvx.solvers.forest._forest import extent_in, scalar_solution, slopes_in
+from gtvcvx.solvers.forest._forest import scalar_solution
 from gtvcvx.solvers.forest._line import line_solution
+from gtvcvx.solvers.scalar._problems import extent_in, slopes_in
 from tests.solvers.forest.test_forest import random_problem
 
 

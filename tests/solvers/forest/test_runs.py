@@ -9,10 +9,11 @@ import gtvcvx as gtv
 from gtvcvx.duality._scalar_gap import extent
 from gtvcvx.solvers.forest import _forest, rooted_forest
 from gtvcvx.solvers.forest._capacities import effective
-from gtvcvx.solvers.forest._forest import clipped_by_heaps, scalar_solution, slopes_in
+from gtvcvx.solvers.forest._forest import clipped_by_heaps, scalar_solution
 from gtvcvx.solvers.forest._nodes import Bounds
 from gtvcvx.solvers.forest._positions import origins, positioned
 from gtvcvx.solvers.forest._runs import MOST_MOVES, Runs, run_bounds
+from gtvcvx.solvers.scalar._problems import slopes_in
 from tests.solvers.forest.test_forest import SHAPES, random_problem
 
 

@@ -1,0 +1,1 @@
+"""Problems whose coordinates are scalar ones with piecewise quadratic losses: slopes and gaps."""
