@@ -23,7 +23,7 @@ from gtvcvx.solution import Solution
 from gtvcvx.solvers._interpolation import interpolating
 from gtvcvx.solvers._row_space import RowSpace
 from gtvcvx.solvers.divide._division import Division
-from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
+from gtvcvx.solvers.divide._requirements import REQUIREMENTS
 from gtvcvx.solvers.driver import Limits, Method, Options, Run, Takes, missing
 from gtvcvx.solvers.driver._foreseen import MISSED, is_foreseen
 from gtvcvx.solvers.driver._scalar import separable_penalty
@@ -101,18 +101,31 @@ def _solved(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solu
 
 def _by_coordinates(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:
     """Solve by dynamic programming where coordinates are scalar problems, or by iterations."""
-    if limits.stop == "gap" and separable_penalty(problem) is None:
-        if missing(problem, FOREST) is None:
-            return _programmed(problem, limits)
-        if (split := Split.of(problem)) is not None:
-            return _in_pieces(problem, split, start, limits)
+    if limits.stop != "gap" or separable_penalty(problem) is not None:
+        return _whole(problem, start, limits)
+    run, forest, split = Run(problem, limits, NAME), False, None
+    with run.guarded():
+        forest = missing(problem, FOREST) is None
+        split = None if forest else Split.of(problem)
+    if run.stopped:
+        return run.solution(method=UNBEGUN, switched=False)
+    if forest:
+        return _programmed(problem, limits)
+    if split is not None:
+        return _in_pieces(problem, split, start, limits)
     return _whole(problem, start, limits)
 
 
 def _whole(problem: GTVProblem, start: Solution | None, limits: Limits) -> Solution:
     """Solve a problem without a look at the trees of its graph."""
-    if limits.stop == "gap" and missing(problem, REQUIREMENTS) is None:
-        return _divided(problem, start, limits)
+    if limits.stop == "gap":
+        run, divisible = Run(problem, limits, NAME), False
+        with run.guarded():
+            divisible = missing(problem, REQUIREMENTS) is None
+        if run.stopped:
+            return run.solution(method=UNBEGUN, switched=False)
+        if divisible:
+            return _divided(problem, start, limits)
     if problem.graph.n_edges < ORDERING_EDGES:
         return _iterated(problem, start, limits)
     return _reordered(problem, start, limits)
@@ -152,7 +165,7 @@ def _divided(problem: GTVProblem, start: Solution | None, limits: Limits) -> Sol
     with run.guarded():
         if start is not None:
             run.consider(start.w, start.u)
-        with Division(problem, scalar_problems(problem)) as division:
+        with Division(problem) as division:
             _drive(run, division, DIVISION)
     if run.stopped or run.satisfied:
         return run.solution(method=DIVISION, switched=False)

@@ -1,7 +1,7 @@
 """Exact solution of scalar total variation problems by divide and conquer with maximum flows.
 
 For d = 1, or the l1 norm and losses that are separable, every coordinate is a scalar problem with
-a quadratic loss. Its solution falls into clusters, and whether a cluster splits at its own
+piecewise quadratic losses. Its solution falls into clusters, and whether one splits at its own
 minimizer is decided by one maximum flow [1]_, [2]_; the last flows are the optimal u. Rounds split
 all clusters at once; five to twenty are enough.
 
@@ -29,8 +29,10 @@ from gtvcvx._deadline import Expired, look
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.divide._network import Skeleton
 from gtvcvx.solvers.divide._scalar_division import ScalarDivision
-from gtvcvx.solvers.divide._scalar_problems import ScalarProblems
 from gtvcvx.solvers.driver import Limits, Proposal
+from gtvcvx.solvers.driver._scalar import scalar_capacities
+from gtvcvx.solvers.scalar._problems import extent_in, slopes_in
+from gtvcvx.solvers.scalar._proof import proved
 
 # Rounds on fewer nodes than this are over before a second thread has started.
 _PARALLEL_NODES = 20_000
@@ -47,8 +49,7 @@ class Division:
     Parameters
     ----------
     problem : GTVProblem
-    scalars : ScalarProblems
-        Of the problem.
+        See `REQUIREMENTS`.
 
     Attributes
     ----------
@@ -58,8 +59,9 @@ class Division:
 
     stride = 1
 
-    def __init__(self, problem: GTVProblem, scalars: ScalarProblems) -> None:
-        self._scalars = scalars
+    def __init__(self, problem: GTVProblem) -> None:
+        self._problem = problem
+        self._capacities = scalar_capacities(problem)
         self._skeleton = Skeleton(problem.graph)
         self._threads = nb.get_num_threads()
         self._pool = ThreadPoolExecutor(self._threads)
@@ -97,7 +99,8 @@ class Division:
     def proposal(self, final: bool = False) -> Proposal:
         """Return the point, with the flow if it is optimal or the last that there will be."""
         if self.finished:
-            return Proposal(self.w(), self.u(), 0.0, exact=True)
+            w, u = self.w(), self.u()
+            return Proposal(w, u, 0.0, exact=True, proved=proved(self._problem, w, u))
         return Proposal(self.w(), self.u() if final else np.zeros_like(self._u), np.inf)
 
     def learn(self, rel_gap: float) -> None:
@@ -119,9 +122,9 @@ class Division:
             look()
             self._running[k] = ScalarDivision(
                 self._skeleton,
-                np.ascontiguousarray(self._scalars.curvature[:, k]),
-                self._scalars.linear[:, k],
-                self._scalars.capacities,
+                slopes_in(self._problem, k),
+                self._capacities,
+                extent_in(self._problem, k)[:2],
             )
             self._waiting.pop()
         size = sum(division.size for division in self._running.values())

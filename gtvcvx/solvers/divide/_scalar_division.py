@@ -14,8 +14,9 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
-from gtvcvx.solvers.divide._compiled import PROGRESS, divide, reverse_part
-from gtvcvx.solvers.divide._network import Clusters, Demands, Skeleton
+from gtvcvx.duality._scalar_gap import Slopes
+from gtvcvx.solvers.divide._compiled import MOST, NOTHING, PROGRESS, centres, divide, reverse_part
+from gtvcvx.solvers.divide._network import Changes, Clusters, Demands, Parts, Skeleton
 from verify.flows._network import edge_flow, scratch
 
 # All demands, and every capacity, come to less than 2^60 units: what adds up to excesses and
@@ -34,59 +35,85 @@ _BUDGET = 1 << 21
 class ScalarDivision:
     r"""Divide and conquer for one scalar problem.
 
-    .. math:: \min_x \sum_i \tfrac12 q_i x_i^2 - b_i x_i + \sum_e c_e |x_{e+} - x_{e-}|
+    .. math:: \min_x \sum_i f_i(x_i) + \sum_e c_e |x_{e+} - x_{e-}|
 
-    A cluster starts as a connected component. In each round every cluster takes the t that is best
-    if all its nodes agree, and its nodes' excesses b_i - q_i t, plus the flow that comes in over
-    its border, are routed to its deficits by a maximum flow. If all are routed, x = t and the flow
-    are optimal on the cluster. If not, the excess that is stuck reaches the nodes with x_i > t:
-    they form one half, the others the second, and flow stays at capacity on the edges between.
+    with convex piecewise quadratic functions f_i. A cluster starts as a connected component. In
+    each round every cluster takes a t that is best if all its nodes agree, and its nodes' excesses
+    -f_i'(t), plus the flow that comes in over its border, are routed to its deficits by a maximum
+    flow. If all are routed, x = t and the flow are optimal on the cluster. If not, the excess that
+    is stuck reaches the nodes with x_i > t: they form one part, the others the second, and flow
+    stays at capacity on the edges between.
 
-    The minimizer found is the smallest one, and for it every level set has a node with q_i > 0 in
-    each of its components, or else it could be lowered. So no cluster without such a node comes
-    up, except components without any, where x = 0.
+    Where slopes jump at t, excesses are intervals. The nodes with x_i > t are those which the least
+    excess gets stuck at, those with x_i < t the ones that have deficits left with the largest, and
+    the rest stay at t.
+
+    The minimizer found is the smallest one where f_i are quadratic, and for it every level set has
+    a node with q_i > 0 in each of its components, or else it could be lowered. So no cluster
+    without such a node comes up, except components without any, where x = 0.
 
     Parameters
     ----------
     skeleton : Skeleton
-    curvature, linear : (n,)
-        q >= 0, and b, which is 0 where q is.
+    slopes : Slopes
+        Of f (n,).
     capacities : (m,)
         c > 0.
+    hull : (low, high)
+        Some minimizer has no values outside of it.
     """
 
     def __init__(
         self,
         skeleton: Skeleton,
-        curvature: FloatArray,
-        linear: FloatArray,
+        slopes: Slopes,
         capacities: FloatArray,
+        hull: tuple[float, float] = (-np.inf, np.inf),
     ) -> None:
         self._skeleton = skeleton
-        n = len(curvature)
-        q, b = curvature[skeleton.nodes], linear[skeleton.nodes]
-        self._means = _means(skeleton.components, q, b)[skeleton.components]
+        self._order = np.argsort(skeleton.components, kind="stable").astype(np.int32)
+        self._changes = _changes(skeleton, slopes)
+        look()
+        self._clusters = _components(skeleton, self._changes, hull)
+        q, b = slopes.q[skeleton.nodes], slopes.b[skeleton.nodes]
+        self._means = self._centres(q, b)[skeleton.components]
         b = b - q * self._means
-        # With x counted from the mean, the nodes with x > 0, and those with x < 0, supply at most
-        # the sum of |b|; no demand comes to more than three times that.
-        supply = float(np.abs(b).sum())
+        self._changes.position[:] -= self._means[self._changes.node]
+        look()
+        # With x counted from the centre, the nodes with x > 0, and those with x < 0, supply at most
+        # the sum of all slopes there; no demand comes to more than three times that.
+        supply = float(_steepest(b, self._changes).sum())
         flow = np.minimum(capacities, supply)
-        limit = np.minimum(_degree(skeleton.edges, flow, n), 3.0 * supply)
+        limit = np.minimum(_degree(skeleton.edges, flow, len(q)), 3.0 * supply)
         exponent = math.frexp(min(3.0 * supply, float(limit.sum())))[1] - _BITS
         unit = math.ldexp(1.0, max(exponent, _SMALLEST_EXPONENT))
         limit = limit / (_INSIDE * unit) + 1.0  # more than fits, in spite of all rounding
-        self._data = Demands(q, b, limit, np.zeros(n, np.int64), unit)
+        self._data = Demands.of(q, b, limit, unit)
+        look()
         capacity = np.floor(flow / unit).astype(np.int64)
-        self._network = skeleton.network(capacity, np.zeros(n, np.int64))
+        self._network = skeleton.network(capacity, np.zeros(len(q), np.int64))
         self._x = self._means.copy()
-        self._order = np.argsort(skeleton.components, kind="stable").astype(np.int32)
-        last = np.cumsum(np.bincount(skeleton.components))
-        first = np.concatenate([[0], last[:-1]])
-        self._clusters = Clusters(first, last, np.zeros(len(last)), np.zeros(len(last), dtype=bool))
-        self._work = scratch(n)
-        self._upper = np.zeros(n, dtype=bool)
+        self._work = scratch(len(q))
+        self._spare = self._changes.room()
+        self._upper, self._lower = np.zeros(len(q), dtype=bool), np.zeros(len(q), dtype=bool)
         # Of the round that is going on: which clusters each call takes, and how far it is.
         self._shares: list[tuple[IntArray, IntArray]] = []
+
+    def _centres(self, q: FloatArray, b: FloatArray) -> FloatArray:
+        """Return the minimizer of each component if its nodes agree, 0 where there are no data.
+
+        Clusters are counted from there.
+        """
+        clusters = self._clusters
+        if len(self._changes.node):
+            centres(self._order, clusters, q, b, self._changes)
+            found = clusters.threshold.copy()
+            clusters.threshold[:] = 0.0
+        else:
+            found = _means(self._skeleton.components, q, b)
+        clusters.low[:] -= found
+        clusters.high[:] -= found
+        return found
 
     @property
     def finished(self) -> bool:
@@ -107,7 +134,7 @@ class ScalarDivision:
         """
         clusters = self._clusters
         lengths = clusters.last - clusters.first
-        self._sizes = np.zeros(len(lengths), np.int64)
+        self._parts = Parts(*(np.zeros(len(lengths), np.int64) for _ in Parts._fields))
         largest_first = np.argsort(-lengths, kind="stable")
         work = np.cumsum(lengths[largest_first])
         goals = np.searchsorted(work, np.arange(1, _SHARES) * (work[-1] / _SHARES))
@@ -121,39 +148,55 @@ class ScalarDivision:
             self._clusters,
             self._order,
             self._data,
+            self._changes,
+            self._spare,
             self._network,
             self._work,
             self._upper,
-            self._sizes,
+            self._lower,
+            self._parts,
             progress,
             _BUDGET,
         ):
             look()
 
     def conclude(self) -> None:
-        """End a round whose calls are all made: the halves are the clusters of the next."""
-        clusters = self._clusters
+        """End a round whose calls are all made: the parts are the clusters of the next."""
+        clusters, parts = self._clusters, self._parts
         lengths = clusters.last - clusters.first
         places = np.repeat(clusters.last - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
         nodes = self._order[places]
         self._x[nodes] = self._means[nodes] + np.repeat(clusters.threshold, lengths)
-        split = self._sizes > 0
-        first, last = clusters.first[split], clusters.last[split]
-        middle = first + self._sizes[split]
+        first = np.column_stack([clusters.first, clusters.first + parts.upper])
+        begin = np.column_stack([clusters.begin, clusters.begin + parts.above])
+        number = np.column_stack([parts.upper, parts.lower])
+        changes = np.column_stack([parts.above, parts.below])
+        both = np.column_stack([clusters.threshold] * 2)
+        low, high = both.copy(), both.copy()
+        low[:, 1], high[:, 0] = clusters.low, clusters.high
+        some = number > 0
         self._clusters = Clusters(
-            np.column_stack([first, middle]).ravel(),
-            np.column_stack([middle, last]).ravel(),
-            np.repeat(clusters.threshold[split], 2),
-            np.tile([False, True], len(first)),
+            first[some],
+            (first + number)[some],
+            begin[some],
+            (begin + changes)[some],
+            low[some],
+            high[some],
+            both[some],
+            np.broadcast_to([False, True], some.shape)[some],
         )
         self._shares = []
 
     def _settle(self) -> None:
         """Give flows their direction again where a round was left while they had the other."""
         clusters, shares, self._shares = self._clusters, self._shares, []
-        for chosen, (through, routing, *_) in shares:
-            if routing and clusters.lower[c := chosen[through]]:
-                reverse_part(self._order[clusters.first[c] : clusters.last[c]], self._network)
+        for chosen, (through, routed, *_) in shares:
+            if routed == NOTHING:
+                continue
+            c = chosen[through]
+            if routed == MOST or clusters.lower[c]:
+                first = clusters.first[c] + self._parts.upper[c]
+                reverse_part(self._order[first : clusters.last[c]], self._network)
 
     def x(self) -> FloatArray:
         """Return the thresholds of the nodes' clusters, (n,): the minimizer, when finished."""
@@ -167,6 +210,44 @@ class ScalarDivision:
         units = np.empty(len(self._skeleton.edges), np.int64)
         edge_flow(self._network, units)
         return units.astype(np.float64) * (_INSIDE * self._data.unit)
+
+
+def _changes(skeleton: Skeleton, slopes: Slopes) -> Changes:
+    """Return the changes of slopes, component by component, in ascending order in each."""
+    if not len(slopes.node):
+        none = np.empty(0)
+        return Changes(np.empty(0, np.int64), none, none, none)
+    place = np.empty_like(skeleton.nodes)
+    place[skeleton.nodes] = np.arange(len(place))
+    node = place[slopes.node]
+    look()
+    order = np.lexsort((slopes.position, skeleton.components[node]))
+    look()
+    return Changes(
+        node[order], *(part[order] for part in (slopes.position, slopes.bend, slopes.jump))
+    )
+
+
+def _components(skeleton: Skeleton, changes: Changes, hull: tuple[float, float]) -> Clusters:
+    """Return the components of the graph as clusters."""
+    last = np.cumsum(np.bincount(skeleton.components))
+    end = np.cumsum(np.bincount(skeleton.components[changes.node], minlength=len(last)))
+    first, begin = (np.concatenate([[0], ends[:-1]]) for ends in (last, end))
+    low, high = (np.full(len(last), bound) for bound in hull)
+    return Clusters(
+        first, last, begin, end, low, high, np.zeros(len(last)), np.zeros(len(last), dtype=bool)
+    )
+
+
+def _steepest(linear: FloatArray, changes: Changes) -> FloatArray:
+    """Return the largest sizes (n,) of slopes at 0, which is counted from."""
+    if not len(changes.node):
+        return np.abs(linear)
+    n, behind, at = len(linear), changes.position < 0.0, changes.position == 0.0
+    added = np.where(behind, changes.jump - changes.bend * changes.position, 0.0)
+    left = _sums(changes.node, added, n) - linear
+    right = left + _sums(changes.node, np.where(at, changes.jump, 0.0), n)
+    return np.maximum(np.abs(left), np.abs(right))
 
 
 def _degree(edges: IntArray, capacities: FloatArray, n_nodes: int) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._callbacks import Progress, SolveCallback
+from gtvcvx._deadline import look
 from gtvcvx.graph import EmpiricalGraph
 from gtvcvx.losses.batched._stacked import stacked_from_terms
 from gtvcvx.losses.batched._terms import FIELDS, Term, selected
@@ -49,6 +50,7 @@ class Split:
     def __init__(self, problem: GTVProblem, terms: list[Term], among_trees: np.ndarray) -> None:
         self._problem = problem
         self.trees = _piece(problem, terms, np.flatnonzero(among_trees))
+        look()
         self.rest = _piece(problem, terms, np.flatnonzero(~among_trees))
 
     @staticmethod
@@ -140,6 +142,7 @@ def _split(problem: GTVProblem) -> Split | None:
     connected[graph.edges.ravel()] = True
     if np.count_nonzero(trees & connected) < FEWEST_NODES:
         return None
+    look()
     terms = problem.losses.terms()
     if not {term["kind"] for term in terms} <= FIELDS.keys():
         return None
@@ -158,7 +161,9 @@ def _piece(problem: GTVProblem, terms: list[Term], nodes: IntArray) -> Piece:
     graph = problem.graph
     place = np.full(graph.n_nodes, -1, np.int64)
     place[nodes] = np.arange(len(nodes))
+    look()
     edges = np.flatnonzero(place[graph.edges[:, 0]] >= 0)
     own = EmpiricalGraph(len(nodes), place[graph.edges[edges]], graph.weights[edges])
+    look()
     losses = stacked_from_terms(_of(terms, place), problem.dim).completed(len(nodes))
     return Piece(GTVProblem(own, losses, problem.penalty, problem.lam), nodes, edges)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gtvcvx._arrays import FloatArray, IntArray
+from gtvcvx._deadline import look
 from gtvcvx.duality._scalar_gap import Extent, Slopes
 from gtvcvx.losses.batched._terms import Term
 from gtvcvx.losses.batched.composite._parts import Parts
@@ -52,6 +53,7 @@ def slopes_of(problem: GTVProblem, k: int) -> Slopes:
     x = parts.X[:, k]
     kinds = _kinds(parts.rows, x, c)
     for kind, changes in ((SQUARED, None), (KINK, _kinks), (HUBER, _hubers)):
+        look()
         at = np.flatnonzero((kinds == kind) & (x != 0.0))
         owner, rows, factor = parts.owner[at], parts.rows[at], x[at]
         if changes is None:
@@ -62,6 +64,7 @@ def slopes_of(problem: GTVProblem, k: int) -> Slopes:
         b -= np.bincount(owner, left, minlength=n)
         rise += np.bincount(owner, right - left, minlength=n)
         found += [(owner, *place) for place in places]
+    look()
     node = np.concatenate([at for at, *_ in found])
     position, bend, jump = (np.concatenate([f[j] for f in found]) for j in (1, 2, 3))
     order = np.argsort(node, kind="stable")

@@ -11,9 +11,12 @@ from gtvcvx.solvers import _auto
 from gtvcvx.solvers.divide import _division as _divide
 from gtvcvx.solvers.divide import _network as _divide_network
 from gtvcvx.solvers.divide import _scalar_division as _divide_scalar
-from gtvcvx.solvers.divide._scalar_problems import REQUIREMENTS, scalar_problems
+from gtvcvx.solvers.divide._requirements import REQUIREMENTS
 from gtvcvx.solvers.driver import missing
 from gtvcvx.solvers.driver._limits import Limits
+from gtvcvx.solvers.driver._scalar import scalar_capacities
+from gtvcvx.solvers.scalar._problems import slopes_in
+from tests.solvers._kinked import kinked_loss
 
 RTOL = 1e-9
 
@@ -82,6 +85,80 @@ def test_ties_against_cvxpy(seed):
 @pytest.mark.parametrize("labelled", [0.15, 1.0])
 def test_weights_over_orders_of_magnitude_against_cvxpy(seed, labelled):
     assert_agrees_with_cvxpy(random_problem(seed, "decades", labelled=labelled))
+
+
+def kinked_problem(seed, weights="integers"):
+    """Every node has another loss; with few digits kinks coincide."""
+    rng = np.random.default_rng(seed)
+    n, digits = int(rng.integers(2, 16)), int(rng.integers(0, 4))
+    graph = random_graph(rng, n, rng.uniform(0.05, 0.5), weights)
+    losses = [gtv.PointLoss([1.0])] + [kinked_loss(rng, digits) for _ in range(n - 1)]
+    return gtv.GTVProblem(graph, losses, "l2", float(rng.choice([0.05, 0.25, 1.0, 10.0])))
+
+
+@pytest.mark.parametrize("weights", ["integers", "decades"])
+@pytest.mark.parametrize("seed", range(700, 720))
+def test_losses_with_kinks_against_cvxpy(seed, weights):
+    assert_agrees_with_cvxpy(kinked_problem(seed, weights))
+
+
+@pytest.mark.parametrize("seed", range(720, 730))
+def test_the_exact_kernel_certifies_pairs_of_losses_with_kinks(seed):
+    problem = kinked_problem(seed)
+    solution = solved(problem)
+    certificate = verify.certify(problem, solution.w, solution.u, rtol=1e-9)
+    assert certificate.status == "CERTIFIED"
+
+
+ROWS = {
+    "absolute": (gtv.AbsoluteLoss, {}),
+    "quantile": (gtv.QuantileLoss, {"level": 0.2}),
+    "huber": (gtv.HuberLoss, {"delta": 0.3}),
+    "hinge": (gtv.HingeLoss, {}),
+}
+
+
+@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("lam", [1e-6, 0.02, 0.2, 1e3])
+def test_tables_of_one_feature_over_components(kind, lam):
+    """A thousand nodes, a third of them without data; large lambda fuses whole components."""
+    rng = np.random.default_rng(31)
+    n = 1_000
+    graph = gtv.generators.random_geometric(n, 5.0, seed=31)
+    X, y = rng.uniform(-2.0, 2.0, (n, 2, 1)), rng.standard_normal((n, 2))
+    if kind == "hinge":
+        y = np.sign(y)
+    loss, parameters = ROWS[kind]
+    losses = loss.stack(X, y, rng.random(n) < 0.67, **parameters)
+    solution = solved(gtv.GTVProblem(graph, losses, "l2", lam), rtol=1e-11)
+    if lam == 1e3:
+        for part in np.unique(graph.components):
+            assert len(np.unique(solution.w[graph.components == part])) == 1
+
+
+def test_rows_of_one_feature_each_are_problems_of_their_own():
+    rng = np.random.default_rng(13)
+    graph = random_graph(rng, 12, 0.4)
+    y = rng.standard_normal((12, 3))
+    features = np.broadcast_to(np.diag([1.0, -2.0, 0.5]), (12, 3, 3))
+    together = solved(gtv.GTVProblem(graph, gtv.AbsoluteLoss.stack(features, y), "l1", 0.1))
+    for k in range(3):
+        # The mean over three rows divides the loss of the single row by three.
+        column = gtv.AbsoluteLoss.stack(features[:, k : k + 1, k : k + 1], y[:, k : k + 1])
+        alone = solved(gtv.GTVProblem(graph, column, "l2", 0.3))
+        np.testing.assert_allclose(together.w[:, k], alone.w[:, 0], rtol=0, atol=1e-12)
+    coupled = gtv.GTVProblem(graph, gtv.AbsoluteLoss.stack(features + 0.1, y), "l1", 0.1)
+    assert missing(coupled, REQUIREMENTS) is not None
+
+
+def test_demands_beyond_what_edges_carry_have_more_slack_than_they_use():
+    """Weak edges beside steep losses that are flat on one side: slack is cut off, too."""
+    rng = np.random.default_rng(2)
+    for lam in (0.1, 0.3, 0.7):
+        graph = random_graph(rng, 30, 0.08)
+        X, y = rng.choice([1.0, -1.0, 2.5], (30, 2, 1)), rng.choice([-1.0, 1.0], (30, 2))
+        losses = gtv.HingeLoss.stack(X, y, rng.random(30) < 0.7)
+        assert_agrees_with_cvxpy(gtv.GTVProblem(graph, losses, "l2", lam))
 
 
 @pytest.mark.parametrize("seed", range(300, 308))
@@ -201,10 +278,13 @@ def test_orthogonal_features_are_recognized_and_their_data_exact():
     y = np.array([1.0, 2.0, 3.0, 4.0])
     graph = gtv.EmpiricalGraph(3, [(0, 1), (1, 2)])
     losses = gtv.SquaredLoss.from_rows(X, y, [0, 0, 1, 2])
-    scalars = scalar_problems(gtv.GTVProblem(graph, losses, "l1", 2.0))
-    np.testing.assert_array_equal(scalars.curvature, [[2.0, 2.0], [8.0, 0.0], [0.0, 0.5]])
-    np.testing.assert_array_equal(scalars.linear, [[3.0, -1.0], [12.0, 0.0], [0.0, 4.0]])
-    np.testing.assert_array_equal(scalars.capacities, [2.0, 2.0])
+    problem = gtv.GTVProblem(graph, losses, "l1", 2.0)
+    first, second = slopes_in(problem, 0), slopes_in(problem, 1)
+    np.testing.assert_array_equal(first.q, [2.0, 8.0, 0.0])
+    np.testing.assert_array_equal(second.q, [2.0, 0.0, 0.5])
+    np.testing.assert_array_equal(first.b, [3.0, 12.0, 0.0])
+    np.testing.assert_array_equal(second.b, [-1.0, 0.0, 4.0])
+    np.testing.assert_array_equal(scalar_capacities(problem), [2.0, 2.0])
 
 
 @pytest.mark.parametrize("labelled", [0.1, 1.0])

@@ -11,6 +11,8 @@ from gtvcvx._deadline import Expired
 from gtvcvx.solvers.divide._division import Division
 from gtvcvx.solvers.divide._network import Skeleton
 from gtvcvx.solvers.divide._scalar_division import ScalarDivision
+from gtvcvx.solvers.scalar._problems import slopes_in
+from gtvcvx.solvers.scalar._slopes import quadratic_slopes
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +24,16 @@ def problem():
     X = np.broadcast_to(np.eye(2), (n, 2, 2))
     losses = gtv.SquaredLoss.stack(X, 3.0 * rng.standard_normal((n, 2)), known)
     return gtv.GTVProblem(gtv.generators.grid(20, 20), losses, "l1", 0.3)
+
+
+@pytest.fixture(scope="module")
+def kinked():
+    """The same with absolute losses: demands have slack."""
+    rng = np.random.default_rng(0)
+    n = 400
+    X, y = rng.choice([1.0, 2.0], (n, 2, 1)), np.round(3.0 * rng.standard_normal((n, 2)), 1)
+    losses = gtv.AbsoluteLoss.stack(X, y, rng.random(n) < 0.6)
+    return gtv.GTVProblem(gtv.generators.grid(20, 20), losses, "l2", 0.3)
 
 
 @pytest.fixture(scope="module")
@@ -86,14 +98,54 @@ def test_a_round_may_be_left_anywhere(problem, optimum, monkeypatch, error, k, p
     assert_true_gap(solution, optimum)
 
 
+@pytest.mark.parametrize("parallel_nodes", [0, 10**9])
+def test_a_round_of_losses_with_kinks_may_be_left_anywhere(kinked, monkeypatch, parallel_nodes):
+    """Also between the two flows of a cluster; in pieces it is the same."""
+    optimum = kinked.solve(rtol=1e-11)
+    assert optimum.info["method"] == "divide and conquer"
+    monkeypatch.setattr("gtvcvx.solvers.divide._division._PARALLEL_NODES", parallel_nodes)
+    monkeypatch.setattr("gtvcvx.solvers.divide._scalar_division._BUDGET", 50)
+    for k in (0, 1, 3, 9, 27, 81):
+        with monkeypatch.context() as patched:
+            Looks(patched, k)
+            solution = kinked.solve(rtol=1e-11)
+        assert solution.status == "user_limit"
+        assert_true_gap(solution, optimum)
+    whole = kinked.solve(rtol=1e-11)
+    np.testing.assert_array_equal(whole.w, optimum.w)
+    np.testing.assert_array_equal(whole.u, optimum.u)
+
+
+def test_a_flow_that_is_left_where_demands_have_slack_keeps_to_the_capacities(kinked, monkeypatch):
+    monkeypatch.setattr("gtvcvx.solvers.divide._scalar_division._BUDGET", 2_000)
+    slopes, capacities, seen = slopes_in(kinked, 0), kinked.capacities, set()
+    for k in range(0, 120, 3):
+        division = ScalarDivision(Skeleton(kinked.graph), slopes, capacities)
+        looks = Looks(monkeypatch, k)
+        with suppress(Expired):
+            while not division.finished:
+                for task in division.tasks(looks):
+                    task()
+                division.conclude()
+        seen |= {int(progress[1]) for _, progress in division._shares}
+        flow = division.flow()
+        assert (np.abs(flow) <= capacities).all()
+        kept = division._network.excess - division._data.demand
+        out = kinked.graph.divergence @ flow
+        nodes = division._skeleton.nodes
+        np.testing.assert_allclose(kept * division._data.unit, -out[nodes], atol=1e-9)
+    assert seen >= {1, 2}
+
+
 def test_a_flow_that_is_left_keeps_to_the_capacities(problem, monkeypatch):
     """Also where it was being sent backwards: the bound is better than that of no flow."""
-    q, b = np.ones(400), 3.0 * np.random.default_rng(1).standard_normal(400)
+    b = 3.0 * np.random.default_rng(1).standard_normal(400)
+    slopes = quadratic_slopes(np.ones(400), b)
     capacities = problem.graph.weights * 0.3
     monkeypatch.setattr("gtvcvx.solvers.divide._scalar_division._BUDGET", 25)
     reversed_once = False
     for k in range(0, 200, 9):
-        division = ScalarDivision(Skeleton(problem.graph), q, b, capacities)
+        division = ScalarDivision(Skeleton(problem.graph), slopes, capacities)
         looks = Looks(monkeypatch, k)
         with suppress(Expired):
             while not division.finished:

@@ -32,6 +32,9 @@ def instances():
     return {
         "squared": gtv.GTVProblem(path, rank_one, "l2", 0.05),
         "scalar": gtv.GTVProblem(path, gtv.PointLoss.stack(rng.standard_normal((n, 1))), "l2", 0.3),
+        "kinks": gtv.GTVProblem(
+            gtv.generators.grid(6, 10), gtv.AbsoluteLoss.from_rows(X[:, :1], y, owner), "l2", 0.3
+        ),
         "logistic": gtv.GTVProblem(path, gtv.LogisticLoss.from_rows(X, (y > 0) * 1.0, owner)),
         "absolute": gtv.GTVProblem(path, gtv.AbsoluteLoss.from_rows(X, y, owner), "l1"),
         "cvxpy": gtv.GTVProblem(gtv.EmpiricalGraph(2, [(0, 1)]), by_cvxpy),
@@ -79,6 +82,10 @@ WITH_LOOKS = (
     "solvers.interior_point._written",
     "solvers.second_order._second_order",
     "solvers.divide._division",
+    "solvers.divide._network",
+    "solvers.divide._scalar_division",
+    "solvers.forest._split",
+    "solvers.scalar._slopes",
 )
 
 
@@ -95,7 +102,7 @@ def test_the_deadline_may_strike_anywhere(any_problem, monkeypatch, looks):
 @pytest.mark.usefixtures("iterations_alone")
 @pytest.mark.parametrize(
     "where",
-    ["Ordering", "Split", "missing", "PrimalDual", "Coarsening", "scalar_problems"],
+    ["Ordering", "Split", "missing", "PrimalDual", "Coarsening", "Division"],
 )
 def test_ctrl_c_in_the_set_up_returns_something(any_problem, monkeypatch, where):
     problem, optimum = any_problem

@@ -10,6 +10,7 @@ import verify
 from gtvcvx.solvers.forest import DynamicProgram, is_forest, rooted_forest
 from gtvcvx.solvers.forest._forest import scalar_solution
 from gtvcvx.solvers.scalar._problems import slopes_in
+from tests.solvers._kinked import kinked_loss
 
 METHOD = "dynamic programming"
 SHAPES = ("chain", "moved chain", "tree", "star", "forest")
@@ -25,24 +26,6 @@ def forest_edges(rng, n, shape):
         edges = [(int(rng.integers(i)), i) for i in range(1, n) if rng.random() < share]
     edges = np.array(edges, dtype=np.int64).reshape(-1, 2)
     return edges if shape == "chain" else rng.permutation(n)[edges]
-
-
-def kinked_loss(rng, digits):
-    """A loss of one coordinate; with few digits ties come up."""
-    m = int(rng.integers(1, 4))
-    X = rng.choice([1.0, -1.0, 2.5], (m, 1))
-    y = np.round(2.0 * rng.standard_normal(m), digits)
-    makers = (
-        lambda: gtv.ZeroLoss(),
-        lambda: gtv.PointLoss([y[0]]),
-        lambda: gtv.SquaredLoss(X, y),
-        lambda: gtv.AbsoluteLoss(X, y),
-        lambda: gtv.QuantileLoss(X, y, level=0.3),
-        lambda: gtv.HuberLoss(X, y, delta=0.7),
-        lambda: gtv.HingeLoss(X, np.where(y > 0.0, 1.0, -1.0)),
-        lambda: gtv.LassoLoss(X, y, kappa=0.4),
-    )
-    return makers[int(rng.integers(len(makers)))]()
 
 
 def random_problem(seed, shape, quadratic):
