@@ -82,6 +82,23 @@ def test_balance_at_a_kink_leaves_room_around_zero():
         np.testing.assert_array_equal(room, 0.0)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_rounding_at_a_kink_is_taken_from_the_slack(sign):
+    """In such units three slopes of 0.6 are 3, and -2.4 is -2: more than the least is asked for."""
+    jump = 4.8
+    changes = Changes(np.array([0]), np.zeros(1), np.zeros(1), np.array([jump]))
+    linear = np.array([0.5 * jump, *[sign * 0.6] * 3])
+    data = Demands.of(np.zeros(4), linear, np.full(4, 2.0**40), 1.0)
+    excess = np.zeros(4, np.int64)
+    threshold, slack = balanced(data, excess, changes)
+    assert threshold == 0.0
+    assert slack
+    assert excess.sum() <= 0 <= excess.sum() + data.slack.sum()
+    np.testing.assert_array_equal(excess, data.demand)
+    np.testing.assert_array_equal(excess[1:], sign)
+    assert abs(data.slack[0] - jump) < 1.5
+
+
 def test_balance_between_bends_takes_what_is_curved_there():
     """Huber losses around 0 and 4 with delta 1, weight 3 and 1: the first stays in its parabola."""
     changes = Changes(
