@@ -64,6 +64,10 @@ class NewtonSettings:
         before them, after which there are no more: what is left is the rounding of slopes and flows
         themselves. Up to `refinements` it only grew, or fell by a quarter in all.
     progress : float
+    astray : float
+        A first point that constraints have made so many times worse than the one before it is not
+        begun with: 1e20 times, where columns are nearly dependent. Up to 700 times it is the better
+        one as often as not.
     """
 
     inside: float = 0.99
@@ -79,6 +83,7 @@ class NewtonSettings:
     rough_if_dear: int = 20
     idle: int = 4
     progress: float = 0.9
+    astray: float = 1e6
 
 
 DEFAULTS = NewtonSettings()
@@ -186,9 +191,7 @@ class Newton:
         down = weights * (aims - self._residuals) - self._slopes.y
         flow = np.einsum("eij,ej->ei", edge_weights, self._jumps)
         right = self._system.gathered(down, -flow) - terms.gradient(self.w)
-        found = self.w + self._system.move(right).w
-        self.w = self._resting(self._problem.losses.project_domain(found))
-        self._look()
+        self._begin_at(self.w + self._system.move(right).w)
         half = np.concatenate([np.where(np.isinf(half), 0.0, half), curved.halves, classes.halves])
         lengths = self._problem.penalty.value(self._jumps)
         products = dot(half, np.abs(self._residuals - aims)) + dot(capacities, lengths)
@@ -204,6 +207,24 @@ class Newton:
         kinked = self._flow.degree > 0 and not isinstance(self._flow, Powers)
         if larger and (slopes.constrained.any() or kinked):
             self._begin_with(self.imbalance / self._degree)
+
+    def _begin_at(self, found: FloatArray) -> None:
+        """Take the point nearest to one that was found; where that is hopeless, the one so far.
+
+        Least squares without constraints may lie far outside: nothing of it is left then.
+        """
+        project = self._problem.losses.project_domain
+        inside, before = project(found), self._resting(project(self.w))
+        self.w = nearest = self._resting(inside)
+        self._look()
+        if np.array_equal(inside, found):
+            return
+        value = self.value()
+        self.w = before
+        self._look()
+        if not self._settings.astray * self.value() < value:
+            self.w = nearest
+            self._look()
 
     def _begin_with(self, mu: float) -> None:
         """Start dual variables at the current point."""

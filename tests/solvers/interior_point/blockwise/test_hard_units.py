@@ -352,3 +352,20 @@ def test_short_steps_are_followed_by_straight_ones(smooth, monkeypatch):
         method._newton.length = length
     method.run(1)
     assert seen == [True, True, smooth, True]
+
+
+@pytest.mark.parametrize("penalty", ["l2", gtv.PNorm(1.5)], ids=str)
+def test_a_first_point_that_bounds_have_ruined_is_not_begun_with(penalty):
+    """Columns far from zero are nearly dependent: least squares without the bounds are far off."""
+    rng = np.random.default_rng(2)
+    n, d, rows = 60, 10, 14
+    X = 10.0 ** rng.uniform(2, 4, d) + rng.standard_normal((rows, 1, d))
+    X[:, :, 0] = 1.0
+    y = 2358.0 + rng.standard_normal((rows, 1))
+    losses = [gtv.ZeroLoss() + gtv.Box(np.zeros(d), np.full(d, np.inf)) for _ in range(n)]
+    for k, i in enumerate(rng.choice(n, rows, replace=False)):
+        losses[i] = gtv.SquaredLoss(X[k], y[k]) + gtv.Box(np.zeros(d), np.full(d, np.inf))
+    chain = gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)])
+    run = driven(gtv.GTVProblem(chain, losses, penalty, 2e-4), rtol=1e-6)
+    assert run.satisfied
+    assert run.n_iter < 30
