@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gtvcvx._arrays import BoolArray, FloatArray
+from gtvcvx._deadline import look
 from gtvcvx._lazy import sp
 from gtvcvx._norms import EPS, row_norm_2, row_norm_inf
-from gtvcvx._pieces import rows_at_once, rowwise
+from gtvcvx._pieces import COLUMNS, rows_at_once, rowwise
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._lengths import (
     ENDLESS,
@@ -40,6 +41,8 @@ TOO_DOUBTFUL = 1e-10
 #: for that then.
 NEAR = 1e-3
 
+#: Sizes of flows with more entries, 64 MB, are taken some columns at a time.
+_AT_ONCE = 2**23
 
 #: What a flow adds to the bound of the flow zero is believed where it is so many times what leaks
 #: and rounding may make of it: those are told by sizes of solutions that are known to first order.
@@ -190,12 +193,26 @@ class GapTerms:
         D = self._graph.divergence
         wide = D.astype(np.longdouble) @ u.astype(np.longdouble)
         found = -np.asarray(wide, dtype=np.float64)
-        lost = SUM_ULPS * float(np.finfo(np.longdouble).eps) * (self._sizes @ np.abs(u))
+        lost = SUM_ULPS * float(np.finfo(np.longdouble).eps) * self._through(u)
         return found, np.asarray(EPS * np.abs(found) + lost)
 
     def unsure(self, u: FloatArray) -> FloatArray:
         """Return what rounding makes of the divergence of u (m, d), (n, d)."""
-        return np.asarray(SUM_ULPS * EPS * (self._sizes @ np.abs(u)))
+        return np.asarray(SUM_ULPS * EPS * self._through(u))
+
+    def _through(self, u: FloatArray) -> FloatArray:
+        """Return the sums (n, d) of the sizes of flows (m, d) at the nodes.
+
+        Many columns are taken some at a time: sizes of all would be one more array like u.
+        """
+        if u.size <= _AT_ONCE:
+            return np.asarray(self._sizes @ np.abs(u))
+        out = np.empty((self._graph.n_nodes, u.shape[1]))
+        for first in range(0, u.shape[1], COLUMNS):
+            look()
+            columns = slice(first, first + COLUMNS)
+            out[:, columns] = self._sizes @ np.abs(u[:, columns])
+        return out
 
     @cached_property
     def _sizes(self) -> sp.csr_array:

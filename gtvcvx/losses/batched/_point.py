@@ -152,5 +152,7 @@ class BatchedPoint(BatchedLoss):
     def terms(self, nodes: IntArray) -> list[dict[str, Any]]:
         """One point term."""
         order = np.argsort(nodes)
-        term = {"kind": "point", "node": nodes[order], "a": self.a[order]}
+        # Many points in many dimensions are most of what there is: no copy where none is needed.
+        a = self.a if (order[1:] > order[:-1]).all() else self.a[order]
+        term = {"kind": "point", "node": nodes[order], "a": a}
         return [term if self._weight is None else {**term, WEIGHT: self._weight[order]}]

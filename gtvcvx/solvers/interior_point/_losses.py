@@ -21,6 +21,8 @@ from gtvcvx.solvers.interior_point._program import Linear, Program, Rows, interl
 
 # Roots of weights up to which rows may have them.
 GOOD = 30.0
+#: Points beyond that are large.
+FAR = 1e3
 
 #: Reads the slopes (N,) of a term's rows, or (N, K) with K classes, from the multipliers of all
 #: constraints.
@@ -309,10 +311,27 @@ def _multinomial(program: Program, term: Term, at: IntArray) -> ReadSlopes:
 
 
 def _point(program: Program, term: Term, at: IntArray) -> None:
+    """Distances from points are variables, if some point is large.
+
+    As costs of coordinates their squares would be small differences of large numbers, and what
+    rounding makes of the constants more than gaps that are asked for.
+    """
     twice = 2.0 * _spread(term.get(WEIGHT, np.ones(len(at))), at)
-    program.square_cost(at.ravel(), twice)
-    program.linear_cost(at.ravel(), -twice * term["a"].ravel())
-    program.constant_cost(0.5 * float(twice @ term["a"].ravel() ** 2))
+    own, a = at.ravel(), term["a"].ravel()
+    if largest_point([term]) > FAR:
+        r = program.variables(len(own))
+        program.square_cost(r, twice)
+        program.constrain("zero", Linear.of(own) + -Linear.of(r), a)
+        return
+    program.square_cost(own, twice)
+    program.linear_cost(own, -twice * a)
+    program.constant_cost(0.5 * float(twice @ a**2))
+
+
+def largest_point(terms: list[Term]) -> float:
+    """Return the largest coordinate of the points of some terms; 0 without any."""
+    sizes = (np.abs(term["a"]).max(initial=0.0) for term in terms if term["kind"] == "point")
+    return float(max(sizes, default=0.0))
 
 
 def _spread(values: FloatArray, at: IntArray) -> FloatArray:

@@ -17,7 +17,7 @@ from gtvcvx.losses import StackedLoss
 from gtvcvx.losses.batched._terms import MULTINOMIAL, ROW_KINDS, Term
 from gtvcvx.losses.node._segments import owners
 from gtvcvx.problem import GTVProblem
-from gtvcvx.solvers.interior_point._losses import KINKED
+from gtvcvx.solvers.interior_point._losses import FAR, KINKED, largest_point
 
 # Sizes of features, and capacities, up to which the data's own units are good.
 GOOD = 30.0
@@ -142,6 +142,8 @@ def _of_known(problem: GTVProblem) -> list[Choice]:
         return [plain, edges, features_too, Choice(own, cost)]
     if "poisson" in kinds:  # rates grow as they do, whatever the units
         return [plain, Choice(own, cost), edges, features_too]
+    if kinds == {"point"} and largest_point(terms) > FAR:
+        return [plain, edges]  # capacities of 1 are beside points that are as much larger
     if kinds.isdisjoint(KINKED):
         return [features_too, edges, Choice(own, cost), plain]
     if cost <= 1.0 <= features.max():

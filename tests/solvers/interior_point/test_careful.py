@@ -201,7 +201,9 @@ def test_no_proof_is_waited_for_that_rounding_prevents(monkeypatch):
     rng = np.random.default_rng(1)
     graph = gtv.EmpiricalGraph(20, [(i, (i + 1) % 20) for i in range(20)])
     custom = gtv.CvxpyPenalty(lambda v: cp.norm(v) + 0.5 * cp.norm1(v), norm=True)
-    each = [gtv.PointLoss(1e5 + 0.1 * rng.standard_normal(2)) for _ in range(20)]
+    each = [
+        gtv.PseudoHuberLoss(np.eye(2), 0.1 * rng.standard_normal(2), delta=1e5) for _ in range(20)
+    ]
     problem = gtv.GTVProblem(graph, each, custom, 1.0)
     method = InteriorPoint(problem, 1e-6)
     method.begin(Limits(1e-6, 1000), np.inf)
@@ -217,6 +219,22 @@ def test_no_proof_is_waited_for_that_rounding_prevents(monkeypatch):
     method.begin(Limits(1e-6, 1000), np.inf)
     method.run(1)
     assert method.proposal().another  # the next point may miss less
+
+
+def test_points_in_raw_units_are_solved_and_proved_in_one_round():
+    """Squares of coordinates of 1e5 cancel to what edges of capacity 1e-5 leave: 1e-10."""
+    rng = np.random.default_rng(3)
+    n, d = 16, 5
+    graph = gtv.EmpiricalGraph(n, [(i, j) for i in range(n) for j in range(i)])
+    custom = gtv.CvxpyPenalty(lambda v: cp.norm(v) + 0.5 * cp.norm1(v), norm=True)
+    points = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-2, 5, d) + 1e4
+    problem = gtv.GTVProblem(graph, gtv.PointLoss.stack(points), custom, 5e-5)
+    method = InteriorPoint(problem, 1e-6)
+    method.begin(Limits(1e-6, 1000), np.inf)
+    method.run(1)
+    proved = method.proposal().proved
+    assert proved.gap.total <= 1e-7 * proved.value
+    assert method.n_iter <= 30
 
 
 def test_points_that_will_be_proved_are_not_checked_otherwise(monkeypatch):
