@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gtvcvx._arrays import FloatArray, IntArray
 from gtvcvx._deadline import look
@@ -19,6 +21,8 @@ from gtvcvx.solvers.divide._compiled import MOST, NOTHING, PROGRESS, centres, di
 from gtvcvx.solvers.divide._network import Changes, Clusters, Demands, Parts, Skeleton
 from verify.flows._network import edge_flow, scratch
 
+T = TypeVar("T", bound=np.generic)
+
 # All demands, and every capacity, come to less than 2^60 units: what adds up to excesses and
 # residual capacities stays within 64 bits.
 _BITS = 60
@@ -26,8 +30,9 @@ _BITS = 60
 # multiplied with again.
 _INSIDE = 1.0 - 2.0**-50
 _SMALLEST_EXPONENT = -1000
-# Shares of the work of a round are made about this small, for threads to take in turn.
-_SHARES = 8
+# Shares of the work of a round are made about this small, for threads to take in turn; where there
+# are few nodes, calls take longer than what they do.
+_SHARES, _FEW_NODES = 8, 4_000
 # Work between two looks at the clock, in the units of `divide`: some ten milliseconds.
 _BUDGET = 1 << 21
 
@@ -137,8 +142,10 @@ class ScalarDivision:
         self._parts = Parts(*(np.zeros(len(lengths), np.int64) for _ in Parts._fields))
         largest_first = np.argsort(-lengths, kind="stable")
         work = np.cumsum(lengths[largest_first])
-        goals = np.searchsorted(work, np.arange(1, _SHARES) * (work[-1] / _SHARES))
-        shares = np.split(largest_first, np.unique(goals) + 1)
+        shares = [largest_first]
+        if work[-1] >= _FEW_NODES:
+            goals = np.searchsorted(work, np.arange(1, _SHARES) * (work[-1] / _SHARES))
+            shares = np.split(largest_first, np.unique(goals) + 1)
         self._shares = [(share, np.zeros(PROGRESS, np.int64)) for share in shares if len(share)]
         return [partial(self._divide, *share, look) for share in self._shares]
 
@@ -167,24 +174,15 @@ class ScalarDivision:
         places = np.repeat(clusters.last - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
         nodes = self._order[places]
         self._x[nodes] = self._means[nodes] + np.repeat(clusters.threshold, lengths)
-        first = np.column_stack([clusters.first, clusters.first + parts.upper])
-        begin = np.column_stack([clusters.begin, clusters.begin + parts.above])
-        number = np.column_stack([parts.upper, parts.lower])
-        changes = np.column_stack([parts.above, parts.below])
-        both = np.column_stack([clusters.threshold] * 2)
-        low, high = both.copy(), both.copy()
-        low[:, 1], high[:, 0] = clusters.low, clusters.high
-        some = number > 0
-        self._clusters = Clusters(
-            first[some],
-            (first + number)[some],
-            begin[some],
-            (begin + changes)[some],
-            low[some],
-            high[some],
-            both[some],
-            np.broadcast_to([False, True], some.shape)[some],
-        )
+        number = _pairs(parts.upper, parts.lower)
+        some = np.flatnonzero(number)
+        number, t = number[some], np.repeat(clusters.threshold, 2)[some]
+        first = _pairs(clusters.first, clusters.first + parts.upper)[some]
+        begin = _pairs(clusters.begin, clusters.begin + parts.above)[some]
+        end = begin + _pairs(parts.above, parts.below)[some]
+        low = _pairs(clusters.threshold, clusters.low)[some]
+        high = _pairs(clusters.high, clusters.threshold)[some]
+        self._clusters = Clusters(first, first + number, begin, end, low, high, t, some % 2 == 1)
         self._shares = []
 
     def _settle(self) -> None:
@@ -237,6 +235,13 @@ def _components(skeleton: Skeleton, changes: Changes, hull: tuple[float, float])
     return Clusters(
         first, last, begin, end, low, high, np.zeros(len(last)), np.zeros(len(last), dtype=bool)
     )
+
+
+def _pairs(upper: NDArray[T], lower: NDArray[T]) -> NDArray[T]:
+    """Return what belongs to both parts of each cluster, the upper one first: (2 k,)."""
+    out = np.empty(2 * len(upper), upper.dtype)
+    out[::2], out[1::2] = upper, lower
+    return out
 
 
 def _steepest(linear: FloatArray, changes: Changes) -> FloatArray:
