@@ -35,6 +35,11 @@ class PerThread(Generic[_T]):
         self._made.pop(threading.current_thread(), None)
 
     @property
+    def made(self) -> _T | None:
+        """That of this thread, if it has asked for one."""
+        return self._made.get(threading.current_thread())
+
+    @property
     def own(self) -> _T:
         """That of this thread."""
         thread = threading.current_thread()

@@ -24,8 +24,9 @@ def in_a_thread(function):
 
 def test_each_thread_has_one_and_keeps_it():
     shared = PerThread(Made, 3)
+    assert shared.made is None
     mine = shared.own
-    assert shared.own is mine
+    assert shared.own is shared.made is mine
     assert mine.numbers == [0, 0, 0]
     assert in_a_thread(lambda: shared.own is shared.own and shared.own is not mine)
     shared.forget()

@@ -101,7 +101,11 @@ class Division:
         if self.finished:
             w, u = self.w(), self.u()
             return Proposal(w, u, 0.0, exact=True, proved=proved(self._problem, w, u))
-        return Proposal(self.w(), self.u() if final else np.zeros_like(self._u), np.inf)
+        if not final:
+            return Proposal(self.w(), np.zeros_like(self._u), np.inf)
+        # Beside kinks a flow that is still being routed proves less than none, and takes long to
+        # repair: the point alone is offered.
+        return Proposal(self.w(), self.u(), np.inf, another=not self._problem.losses.is_quadratic)
 
     def learn(self, rel_gap: float) -> None:
         """Take no notice: rounds go on until no cluster splits."""

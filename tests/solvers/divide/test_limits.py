@@ -1,5 +1,6 @@
 """Limits, callbacks, history, warm starts and Ctrl-C of divide and conquer."""
 
+import copy
 import itertools
 from contextlib import suppress
 
@@ -8,6 +9,7 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx._deadline import Expired
+from gtvcvx.duality._bounds import DualBounds
 from gtvcvx.solvers.divide._division import Division
 from gtvcvx.solvers.divide._network import Skeleton
 from gtvcvx.solvers.divide._scalar_division import ScalarDivision
@@ -114,6 +116,28 @@ def test_a_round_of_losses_with_kinks_may_be_left_anywhere(kinked, monkeypatch, 
     whole = kinked.solve(rtol=1e-11)
     np.testing.assert_array_equal(whole.w, optimum.w)
     np.testing.assert_array_equal(whole.u, optimum.u)
+
+
+def test_no_proximal_points_are_made_for_flows(kinked):
+    """To forget what was never there would take as long as to make it."""
+    problem = copy.deepcopy(kinked)  # copies begin without any
+    assert problem.solve().status == "optimal"
+    rows = [batch for _, batch in problem.losses.parts if hasattr(batch, "_followed")]
+    assert rows
+    assert all(batch._followed.made is None for batch in rows)
+
+
+def test_only_the_point_is_offered_where_demands_have_slack(kinked, monkeypatch):
+    """A flow that is being routed proves nothing there, and its repair would be waited for."""
+
+    def refused(*_):
+        raise AssertionError("a flow is repaired")
+
+    optimum = kinked.solve(rtol=1e-11)
+    Looks(monkeypatch, 30)
+    monkeypatch.setattr("gtvcvx.solvers.divide._scalar_division._BUDGET", 50)
+    monkeypatch.setattr(DualBounds, "repaired", refused)
+    assert_true_gap(kinked.solve(rtol=1e-11), optimum)
 
 
 def test_a_flow_that_is_left_where_demands_have_slack_keeps_to_the_capacities(kinked, monkeypatch):

@@ -157,7 +157,8 @@ class BatchedComposite(BatchedLoss):
 
     def forget(self) -> None:
         """Let the next proximal points start at zero."""
-        self._proximal.forget()
+        if (proximal := self._followed.made) is not None:  # which takes a while to make
+            proximal.forget()
 
     def project_domain(self, w: FloatArray) -> FloatArray:
         """Return w_i, or its projection on the constraints where it violates them."""
