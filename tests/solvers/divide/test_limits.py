@@ -140,24 +140,34 @@ def test_only_the_point_is_offered_where_demands_have_slack(kinked, monkeypatch)
     assert_true_gap(kinked.solve(rtol=1e-11), optimum)
 
 
+def left_at(looks, graph, slopes, capacities):
+    """Return a division that was left at one of the looks, if it was not over before."""
+    division = ScalarDivision(Skeleton(graph), slopes, capacities)
+    with suppress(Expired):
+        while not division.finished:
+            for task in division.tasks(looks):
+                task()
+            division.conclude()
+    return division
+
+
+def assert_keeps_to_the_capacities(division, graph, capacities):
+    flow = division.flow()
+    assert (np.abs(flow) <= capacities).all()
+    np.testing.assert_array_equal(division.flow(), flow)
+    kept = division._network.excess - division._data.demand
+    out = graph.divergence @ flow
+    nodes = division._skeleton.nodes
+    np.testing.assert_allclose(kept * division._data.unit, -out[nodes], atol=1e-9)
+
+
 def test_a_flow_that_is_left_where_demands_have_slack_keeps_to_the_capacities(kinked, monkeypatch):
     monkeypatch.setattr("gtvcvx.solvers.divide._scalar_division._BUDGET", 2_000)
     slopes, capacities, seen = slopes_in(kinked, 0), kinked.capacities, set()
     for k in range(0, 120, 3):
-        division = ScalarDivision(Skeleton(kinked.graph), slopes, capacities)
-        looks = Looks(monkeypatch, k)
-        with suppress(Expired):
-            while not division.finished:
-                for task in division.tasks(looks):
-                    task()
-                division.conclude()
+        division = left_at(Looks(monkeypatch, k), kinked.graph, slopes, capacities)
         seen |= {int(progress[1]) for _, progress in division._shares}
-        flow = division.flow()
-        assert (np.abs(flow) <= capacities).all()
-        kept = division._network.excess - division._data.demand
-        out = kinked.graph.divergence @ flow
-        nodes = division._skeleton.nodes
-        np.testing.assert_allclose(kept * division._data.unit, -out[nodes], atol=1e-9)
+        assert_keeps_to_the_capacities(division, kinked.graph, capacities)
     assert seen >= {1, 2}
 
 
@@ -169,22 +179,10 @@ def test_a_flow_that_is_left_keeps_to_the_capacities(problem, monkeypatch):
     monkeypatch.setattr("gtvcvx.solvers.divide._scalar_division._BUDGET", 25)
     reversed_once = False
     for k in range(0, 200, 9):
-        division = ScalarDivision(Skeleton(problem.graph), slopes, capacities)
-        looks = Looks(monkeypatch, k)
-        with suppress(Expired):
-            while not division.finished:
-                for task in division.tasks(looks):
-                    task()
-                division.conclude()
+        division = left_at(Looks(monkeypatch, k), problem.graph, slopes, capacities)
         lower = [bool(division._clusters.lower[c[p[0]]]) for c, p in division._shares if p[1]]
         reversed_once = reversed_once or any(lower)
-        flow = division.flow()
-        assert (np.abs(flow) <= capacities).all()
-        np.testing.assert_array_equal(division.flow(), flow)
-        kept = division._network.excess - division._data.demand
-        out = problem.graph.divergence @ flow
-        nodes = division._skeleton.nodes
-        np.testing.assert_allclose(kept * division._data.unit, -out[nodes], atol=1e-9)
+        assert_keeps_to_the_capacities(division, problem.graph, capacities)
     assert reversed_once
 
 
