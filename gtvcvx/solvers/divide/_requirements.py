@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gtvcvx.duality._scalar_gap import Extent
 from gtvcvx.problem import GTVProblem
 from gtvcvx.solvers.driver import Requirement
-from gtvcvx.solvers.driver._scalar import LARGEST, scalar_capacities, separable_penalty
+from gtvcvx.solvers.driver._scalar import scalar_capacities, separable_penalty
 from gtvcvx.solvers.scalar._problems import extent_in, scalar_losses
+from gtvcvx.solvers.scalar._slopes import moderate
 
 # Arcs are numbered in 32 bits.
 _MOST_EDGES = 2**30 - 1
@@ -20,14 +20,9 @@ def numbered_arcs(problem: GTVProblem) -> str | None:
 def moderate_numbers(problem: GTVProblem) -> str | None:
     """Ask for data whose squares stay far from overflow."""
     total = float(scalar_capacities(problem).sum())
-    small = all(_moderate(extent_in(problem, k), total) for k in range(problem.dim))
+    extents = (extent_in(problem, k) for k in range(problem.dim))
+    small = all(moderate(extent, min(total, extent.size)) for extent in extents)
     return None if small else "data of moderate size"
-
-
-def _moderate(extent: Extent, capacities: float) -> bool:
-    """Say whether every number that division meets stays far from overflow."""
-    reach = max(extent.reach, (extent.size + min(capacities, extent.size)) / extent.flattest)
-    return max(extent.size, extent.bends, reach, extent.bends * reach) < LARGEST
 
 
 #: What divide and conquer needs of a problem.

@@ -17,9 +17,9 @@ from gtvcvx.solvers.driver._scalar import LARGEST
 KINDS = frozenset({"squared", "huber", "absolute", "quantile", "hinge", "point", "ridge", "l1"})
 
 
-def moderate(extent: Extent) -> bool:
-    """Say whether all numbers, and their sums, stay far from overflow."""
-    reach = max(extent.reach, extent.size / extent.flattest)
+def moderate(extent: Extent, inflow: float = 0.0) -> bool:
+    """Say whether all numbers, and their sums, stay far from overflow; inflow moves minimizers."""
+    reach = max(extent.reach, (extent.size + inflow) / extent.flattest)
     return max(extent.size, extent.bends, reach, extent.bends * reach) < LARGEST
 
 
