@@ -234,12 +234,13 @@ def solve(system: System, b: FloatArray, goal: float, max_iter: int) -> FloatArr
 def multiplications(system: System, d: int) -> int:
     """Return what an iteration takes, at least 1."""
     ground, _, grounded = system.to_ground
-    blocks = 0 if ground is None else len(ground)
-    blocks += 0 if system.projectors is None else len(system.projectors.partial)
+    # Blocks, or diagonals: each coordinate of a node has that many entries.
+    entries = 0 if ground is None else len(ground) * ground.shape[2]
+    entries += 0 if system.projectors is None else len(system.projectors.partial) * d
     rows = 0 if system.projectors is None else 2 * len(system.projectors.rows)
     rows += 0 if grounded is None else 2 * len(grounded)
     edge = d if system.allowed is None else d * d
-    nodes = (len(system.degrees) + rows + blocks * d) * d
+    nodes = (len(system.degrees) + rows + entries) * d
     return max(len(system.conductance) * edge + nodes, 1)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +22,7 @@ from gtvcvx.compiled._conjugate_gradients import (
     write_projected,
 )
 from gtvcvx.compiled._projections import Flows, Limits, sweep
+from gtvcvx.duality._few_rows import FewRows, fits
 from gtvcvx.duality._refinement import refine
 from gtvcvx.duality._settings import COMPILED
 from gtvcvx.graph import EmpiricalGraph
@@ -31,6 +34,11 @@ from gtvcvx.penalties import Penalty
 
 # Squares of sizes up to 2^FAR, and of roundings beside sizes of 2^-FAR, are normal numbers.
 FAR = 400
+# What bases of few rows conduct to the ground, beside the edges of a node: as good as everything.
+_STIFF = 1e4
+
+#: Returns potentials (n, d) whose flow makes up a residual (n, d) but for a norm.
+Potentials = Callable[[FloatArray, float], FloatArray]
 
 
 def _rows(batch: BatchedLoss, domain: DualDomain | None) -> RangeRows | None:
@@ -248,6 +256,17 @@ class FlowConservation(LocalConservation):
     penalty all flows stay in range(Q).
     """
 
+    def __init__(
+        self,
+        graph: EmpiricalGraph,
+        losses: StackedLoss,
+        penalty: Penalty,
+        own: BoolArray | None = None,
+    ) -> None:
+        super().__init__(graph, losses, penalty, own)
+        self._graph = graph
+        self._solver: tuple[FloatArray | None, Potentials] | None = None
+
     def project(
         self, u: FloatArray, rtol: float, conductance: FloatArray | None = None
     ) -> FloatArray:
@@ -258,15 +277,17 @@ class FlowConservation(LocalConservation):
         u = self.admissible(u)
         if self.trivial or not u.any():
             return u
-        c = np.ones(len(u)) if conductance is None else conductance
         exponent = far_exponent_of(u)
-        return scaled(self._project_unit(scaled(u, -exponent), rtol, c), exponent)
+        return scaled(self._project_unit(scaled(u, -exponent), rtol, conductance), exponent)
 
-    def _project_unit(self, u: FloatArray, rtol: float, conductance: FloatArray) -> FloatArray:
-        system, floor = self.system(conductance), self._floor(norm(u))
+    def _project_unit(
+        self, u: FloatArray, rtol: float, conductance: FloatArray | None
+    ) -> FloatArray:
+        potentials, floor = self._potentials(conductance), self._floor(norm(u))
+        c = np.ones(len(u)) if conductance is None else conductance
 
         def corrected(u: FloatArray, residual: FloatArray, goal: float) -> FloatArray:
-            change = self.flow_of(self._potential(system, residual, goal), conductance)
+            change = self.flow_of(potentials(residual, goal), c)
             return np.subtract(u, change, out=change)
 
         return refine(u, self.residual, corrected, rtol, lambda _: floor, norm)
@@ -288,12 +309,12 @@ class FlowConservation(LocalConservation):
         state = self.alternation(u, capacities, exponent)
         u, on = state.flows.u, state.flows.on
         c = np.ones(len(u)) if conductance is None else conductance
-        system = self.system(c)
+        potentials = self._potentials(conductance)
         for _ in range(COMPILED.sweeps):
             look()
             residual = state.residual()
             goal = max(COMPILED.accuracy * norm(residual), self._floor(norm(u)))
-            potential = self._potential(system, residual, goal)
+            potential = potentials(residual, goal)
             if state.sweep(c, potential) <= max(COMPILED.shrink, excess):
                 return np.ldexp(on, exponent)
         return np.ldexp(u, exponent)
@@ -301,6 +322,38 @@ class FlowConservation(LocalConservation):
     def _floor(self, size: float) -> float:
         """Residual of flows of norm `size` that is rounding: it would only be amplified."""
         return rounding_of(size, self.largest_degree)
+
+    def _potentials(self, conductance: FloatArray | None) -> Potentials:
+        """Return what finds potentials for residuals: one for sweeps and the projection after."""
+        if self._solver is not None and self._solver[0] is conductance:
+            return self._solver[1]
+        c = np.ones(len(self._arcs.tails)) if conductance is None else conductance
+        held = self._held_by_few
+        if held is None:
+            found: Potentials = partial(self._potential, self.system(c))
+        else:
+            rows, nodes = held
+            stiff = _STIFF * self.largest_degree * float(c.max())
+            found = rows.factor(c, np.full(rows.size, stiff), stiff * nodes).solve
+        self._solver = conductance, found
+        return found
+
+    @cached_property
+    def _held_by_few(self) -> tuple[FewRows, FloatArray] | None:
+        """Bases of the directions with room where there are few, and which nodes have no others.
+
+        What they pull at their nodes is room, however much it is; so they are as good as a ground.
+        """
+        full, some, _, thin, rows, indptr = self._null.projectors
+        n, d = full.shape
+        if len(some) or self._allowed is not None or not fits(len(rows), n, d):
+            return None
+        held = 1.0 - full[:, 0]
+        held[thin] = 0.0
+        # Coordinates that differ from each other are told by no row.
+        if not (full == full[:, :1]).all():
+            return None
+        return FewRows(self._graph, np.repeat(thin, np.diff(indptr)), rows), held
 
     def _potential(self, system: System, residual: FloatArray, goal: float) -> FloatArray:
         """Return x (n, d) whose flow, c_e (x_head - x_tail), makes up the residual."""

@@ -65,10 +65,23 @@ class FewRows:
         self._incidence, self._node, self._rows = graph.incidence, node, rows
         self._gram = gram(np.ascontiguousarray(rows.T))
 
-    def factor(self, conductance: FloatArray, ground: FloatArray) -> RowFactor:
-        """Return the factored system with conductances (m,) and rows' own to the ground (Q,)."""
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return len(self._node)
+
+    def factor(
+        self, conductance: FloatArray, ground: FloatArray, nodes: FloatArray | None = None
+    ) -> RowFactor:
+        """Return the factored system.
+
+        Conductances are those of edges (m,), of rows to the ground (Q,), and of nodes, all of their
+        coordinates, to the ground (n,).
+        """
         D = self._incidence
         laplacian = (D.T @ (conductance[:, None] * D)).tocsc()
+        if nodes is not None and nodes.any():
+            laplacian += sp.diags_array(nodes, format="csc")
         return RowFactor(laplacian, self._node, self._rows, self._gram, ground)
 
 

@@ -6,7 +6,13 @@ from _instances import cases
 from _twins import dense_projectors
 
 import gtvcvx as gtv
-from gtvcvx.compiled._conjugate_gradients import GroundRows, System, add_blocks, solve
+from gtvcvx.compiled._conjugate_gradients import (
+    GroundRows,
+    System,
+    add_blocks,
+    multiplications,
+    solve,
+)
 from gtvcvx.duality._conservation import NullDirections
 
 
@@ -103,6 +109,22 @@ def test_ground_against_the_dense_system(given):
     system = System(graph.by_head, conductance, np.ones(n), ground=to_ground)
     x = solve(system, b, 1e-12, 500)
     np.testing.assert_allclose(x.ravel(), np.linalg.solve(matrix, b.ravel()), rtol=1e-8)
+
+
+def test_diagonals_to_the_ground_count_as_diagonals():
+    """They counted as blocks: with l1 terms in 300 dimensions no check was afforded."""
+    n, d, Q = 6, 40, 3
+    graph = gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)])
+    rows, diagonal = np.ones((Q, d)), np.ones((n, d, 1))
+    blocks = np.broadcast_to(np.eye(d), (n, d, d))
+
+    def counted(ground):
+        return multiplications(System(graph.by_head, np.ones(5), np.ones(n), ground=ground), d)
+
+    assert counted(None) == 5 * d + n * d
+    assert counted(blocks) == 5 * d + n * d + n * d * d
+    assert counted(GroundRows(np.arange(Q), rows)) == 5 * d + n * d + 2 * Q * d
+    assert counted(GroundRows(np.arange(Q), rows, diagonal)) == 5 * d + 2 * n * d + 2 * Q * d
 
 
 def test_blocks_of_generators_add_up_at_their_nodes():

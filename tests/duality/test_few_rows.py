@@ -5,6 +5,7 @@ import pytest
 
 import gtvcvx as gtv
 from gtvcvx._deadline import Allowance, Unaffordable, allowing
+from gtvcvx.duality._conservation import FlowConservation
 from gtvcvx.duality._few_rows import FewRows, RowFactor
 from gtvcvx.duality._flow import Flow
 from gtvcvx.duality._polyhedral import GroundedConservation
@@ -91,3 +92,80 @@ def test_otherwise_nothing_is_factored(case):
         losses[3] = gtv.SquaredLoss(np.ones((2, d)), np.ones(2))
     problem, conservation = conservation_of(losses, n)
     assert metric_of(conservation, problem.graph).factor is None
+
+
+def squares_at(nodes, d, n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        i: gtv.SquaredLoss(rng.standard_normal((n_rows, d)), rng.standard_normal(n_rows))
+        for i in nodes
+    }
+
+
+def held_by_squares(d, n_rows, n=40):
+    """Rows at most nodes; one is unlabelled, and two take whatever flows in."""
+    losses = squares_at(range(3, n), d, n_rows)
+    losses |= {1: gtv.PointLoss(np.ones(d)), 2: gtv.PointLoss(np.zeros(d))}
+    graph = gtv.generators.nearest_neighbours(np.random.default_rng(4).random((n, 2)), 4)
+    return gtv.GTVProblem(graph, losses, "l2", 0.1)
+
+
+def by_conjugate_gradients(problem):
+    conservation = FlowConservation(problem.graph, problem.losses, problem.penalty)
+    conservation.__dict__["_held_by_few"] = None
+    return conservation
+
+
+@pytest.mark.parametrize("n_rows", [1, 8])
+def test_flows_beside_few_squared_rows_are_conserved_in_a_part_of_the_work(n_rows):
+    """With fewer rows than coordinates in all, and with more; near what is projected exactly."""
+    problem = held_by_squares(200, n_rows)
+    rng = np.random.default_rng(2)
+    u = rng.standard_normal((problem.graph.n_edges, 200))
+    c = rng.uniform(0.01, 1.0, problem.graph.n_edges)
+    found, spent = [], []
+    few = FlowConservation(problem.graph, problem.losses, problem.penalty)
+    for way in (few, by_conjugate_gradients(problem)):
+        for _ in range(2):  # the second time there is a factor
+            with allowing(account := Allowance()):
+                found.append(way.project(u, 1e-16, c))
+            spent.append(account.spent)
+            assert np.abs(way.residual(found[-1])).max() <= 1e-13
+    assert few._held_by_few is not None
+    moved = np.linalg.norm(found[2] - u)
+    assert np.linalg.norm(found[0] - found[2]) <= 1e-3 * moved
+    assert spent[0] < spent[2]
+    assert 5.0 * spent[1] < spent[3]
+    with pytest.raises(Unaffordable), allowing(Allowance(0.5 * spent[0])):
+        few.project(u, 1e-16, c.copy())
+
+
+def test_sweeps_and_the_projection_after_them_share_a_factor(monkeypatch):
+    problem, factors = held_by_squares(200, 8), []
+    factor = FewRows.factor
+    monkeypatch.setattr(FewRows, "factor", lambda *given: factors.append(1) or factor(*given))
+    rng = np.random.default_rng(3)
+    w, u = rng.standard_normal((40, 200)), rng.standard_normal((problem.graph.n_edges, 200))
+    flow = problem.bounds.repair(u, w)
+    assert len(factors) == 1
+    conservation = by_conjugate_gradients(problem)
+    assert np.abs(conservation.residual(flow)).max() <= 1e-13
+    assert (np.linalg.norm(flow, axis=1) <= problem.capacities * (1.0 + 1e-12)).all()
+    assert flow.any()
+    # Another point has other jumps, and another factor.
+    problem.bounds.repair(u, rng.standard_normal((40, 200)))
+    assert len(factors) == 2
+
+
+def test_coordinates_of_their_own_are_not_held_by_rows():
+    """A ridge at some coordinates is room there alone: no row tells that."""
+    d = 200
+    problem = held_by_squares(d, 8)
+    ridge = gtv.Ridge(np.r_[0.0, np.ones(d - 1)])
+    rows = squares_at(range(4, 40), d, 8) | {3: ridge}
+    other = gtv.GTVProblem(problem.graph, rows, "l2", 0.1)
+    conservation = FlowConservation(other.graph, other.losses, other.penalty)
+    assert conservation._held_by_few is None
+    rng = np.random.default_rng(5)
+    u = conservation.project(rng.standard_normal((other.graph.n_edges, d)), 1e-16)
+    assert np.abs(conservation.residual(u)).max() <= 1e-13

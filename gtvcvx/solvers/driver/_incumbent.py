@@ -22,7 +22,7 @@ from gtvcvx.solvers.driver._best_pair import FUSED_SLACK, Against, BestPair
 
 # A repair beside so many numbers takes as long as some hundred iterations, or as all before; a
 # share of the flow as long as ten. That is asked for so often, and as long as gaps fall by so much.
-LARGE, MOST_ASKED, FALLING = 100_000, 6, 0.9
+LARGE, MOST_ASKED, FALLING = 100_000, 6, 0.75
 # Checks of so few numbers take far less than a second.
 FEW = 10_000
 

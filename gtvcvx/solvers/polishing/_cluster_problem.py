@@ -64,11 +64,16 @@ def _add_squares(program: Program, rows: sp.csr_array) -> None:
 
 
 def solved(
-    program: Program, seconds: float, tolerance: float = TOLERANCE, most: float = np.inf
+    program: Program,
+    seconds: float,
+    tolerance: float = TOLERANCE,
+    most: float = np.inf,
+    rounds: float = PRICES.rounds,
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return the variables and the multipliers; None where Clarabel fails, or needs longer.
 
-    Also where its factor is so large that it will take more than `most` nanoseconds, as counted.
+    Also where its factor is so large that so many rounds will take more than `most` nanoseconds, as
+    counted.
     """
     settings = clarabel.DefaultSettings()
     settings.verbose, settings.time_limit, settings.max_threads = False, seconds, 1
@@ -76,7 +81,7 @@ def solved(
     solver = program.solver(settings)
     if most < np.inf:
         known, size = solver.get_info().linsolver, program.size + program.n_rows
-        if PRICES.by_clarabel(known.nnzA, known.nnzL, size, PRICES.rounds) > most:
+        if PRICES.by_clarabel(known.nnzA, known.nnzL, size, rounds) > most:
             return None
     answer = solver.solve()
     if str(answer.status) not in ("Solved", "AlmostSolved"):

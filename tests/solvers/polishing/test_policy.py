@@ -257,3 +257,19 @@ def test_polishes_that_find_nothing_change_no_iterate():
     assert polisher.calls
     np.testing.assert_array_equal(plain.w, other.w)
     np.testing.assert_array_equal(plain.u, other.u)
+
+
+def test_polishes_that_take_seconds_have_half_of_the_iterations_time(scalar, monkeypatch):
+    """While they take less they may take longer than the iterations; here one is a millisecond."""
+    clock = Clock(monkeypatch)
+    settings = dataclasses.replace(DEFAULTS, first=100, share=4.0, generous=0.6)
+
+    def allowed(seconds):
+        method = Standstill(clock)
+        method.seconds = seconds
+        recorder = Recorder(method, clock)
+        polished(scalar, method, Limits(1e-6, 1700), recorder, settings)
+        return dict(call[:2] for call in recorder.calls)
+
+    assert allowed(1e-3) == {100: 400.0, 200: 600.0, 400: 600.0, 800: 600.0, 1600: 800.0}
+    assert allowed(np.nan) == {k: 4.0 * k for k in (100, 200, 400, 800, 1600)}
