@@ -213,11 +213,18 @@ class BestPair(ABC, Generic[Rows, Parts]):
         if better_w and better_u:
             self._take(own, value, against, parts)
         elif better_w:
-            self._take(own, value, *self._paired(w, self.against, enough))
+            self._take_paired(own, value, keep_last, enough)
         elif better_u:
             before = self._gap_against(self.w, against, enough)
             if np.isfinite(before.total):
                 self._take(self.w, self.value, against, before)
+
+    def _take_paired(self, w: Rows, value: float, keep_last: bool, enough: float = 0.0) -> None:
+        """Take w with the flow that is known; without keep_last it may be left where that is dear.
+
+        Nobody changes its array any more.
+        """
+        self._take(w, value, *self._paired(w, self.against, enough))
 
     def _paired(
         self, w: Rows, against: Against[Rows], enough: float = 0.0
@@ -256,7 +263,7 @@ class BestPair(ABC, Generic[Rows, Parts]):
             if self._is_zero(self.u):
                 self._take(self._copy(w), value, self.against, self._loose_gap(w))
             else:
-                self._take(self._copy(w), value, *self._paired(w, self.against))
+                self._take_paired(self._copy(w), value, keep_last)
 
     def begin(self) -> None:
         """Take w = 0, or what is feasible near it, and u = 0: they cost next to nothing."""

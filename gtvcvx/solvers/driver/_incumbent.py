@@ -98,14 +98,43 @@ class Incumbent(BestPair[FloatArray, Gap]):
         """Take w and a share of u that the losses take without a repair, if there is one."""
         if not (np.isfinite(w).all() and np.isfinite(u).all()):
             return
-        p = self.problem
         w = self._feasible(w)
-        found = short_gap(p.graph, p.losses, p.penalty, p.capacities, w, u)
         value = self._value(w)
-        # At kinks slopes are poor multipliers: no flow at all may prove more.
-        if found is not None and found[0].total < self._loose_gap(w).total:
-            gap, flow = found
-            self._offer(w, value, Against(flow), gap, False)
+        better = value < self.value
+        # Of the point that stays: to seek best multipliers beside a share would take seconds.
+        at = w if better else self.w
+        if (found := self._share_of(at, u)) is None:
+            return
+        value = min(value, self.value)
+        if value - found[1].total > self.dual_value:
+            self._take(self._copy(at) if better else at, value, *found)
+        elif better:
+            self._take_paired(self._copy(at), value, keep_last=False)
+
+    def _share_of(self, w: FloatArray, u: FloatArray) -> tuple[Against[FloatArray], Gap] | None:
+        """Return a share of the flow u, and the gap of w against it; None if no flow proves more.
+
+        At kinks slopes are poor multipliers.
+        """
+        p = self.problem
+        found = short_gap(p.graph, p.losses, p.penalty, p.capacities, w, u)
+        if found is None or not found[0].total < self._loose_gap(w).total:
+            return None
+        return Against(found[1]), found[0]
+
+    def _take_paired(
+        self, w: FloatArray, value: float, keep_last: bool, enough: float = 0.0
+    ) -> None:
+        """Take w with the flow that is known, or with a share of a flow that is one.
+
+        What a share has come without would be sought for seconds. Where slopes at w prove less of
+        it than is known, the point before and its gap are left.
+        """
+        shared = self.against.point is None and self.against.b is None
+        if keep_last or not (shared and asked_shortly(self.problem)) or self._is_zero(self.u):
+            super()._take_paired(w, value, keep_last, enough)
+        elif (found := self._share_of(w, self.u)) is not None and found[1].total <= self.gap:
+            self._take(w, value, *found)
 
     def suffices_shortly(self, w: FloatArray, u: FloatArray, enough: float) -> bool:
         """Ask so a few times, where there are many coordinates: their repairs take long.
