@@ -158,8 +158,7 @@ class Absorber:
             chosen, solution = found
             self._add(chosen, solution)
             if all(self._is_recoverable(t, b) for t, b in chosen):
-                for node, image in self._images(chosen, solution).items():
-                    self._route_to_root(node, image)
+                self._route_images(*self._images(chosen, solution))
                 return
             crossed = [row for row in chosen if not self._is_recoverable(*row)]
             self._add(chosen, [-x for x in solution])
@@ -202,15 +201,22 @@ class Absorber:
         for (t, b), step in zip(chosen, solution, strict=True):
             self.point.r[t].flat[b] += step
 
-    def _images(self, chosen: list[BlockIndex], solution: list[Fraction]) -> dict[int, Load]:
-        """Return per node the image of the changes of its blocks, summed over one denominator."""
+    def _images(
+        self, chosen: list[BlockIndex], solution: list[Fraction]
+    ) -> tuple[int, dict[int, integers.Exact]]:
+        """Return one denominator, and over it per node the image of the changes of its blocks."""
         common = lcm(*(x.denominator for x in solution))
         sums: dict[int, integers.Exact] = {}
         for (t, b), step in zip(chosen, solution, strict=True):
-            image = self.point.vector(t, b) * int(step * common)
+            image = self.point.vector(t, b) * (step.numerator * (common // step.denominator))
             node = self.point.node(t, b)
             sums[node] = sums[node] + image if node in sums else image
-        return {i: [whole(Fraction(x, common)) for x in v] for i, v in sums.items()}
+        return common, sums
+
+    def _route_images(self, common: int, sums: dict[int, integers.Exact]) -> None:
+        """Route loads over one denominator that appeared at nodes to the root of their tree."""
+        for node, image in sums.items():
+            self._route_to_root(node, [whole(Fraction(x, common)) for x in image])
 
     def _is_recoverable(self, t: int, b: int) -> bool:
         """Whether a multiplier is in its domain, or beyond an end that shrinking brings back."""

@@ -172,7 +172,10 @@ def _solve_rows(parts: list[Part], found: list[FloatArray], target: FloatArray) 
     splits = np.split(y + more, np.cumsum([len(found[k]) for k in rows])[:-1])
     own = [parts[k].function.clip(v) for k, v in zip(rows, splits, strict=True)]
     left = target - sum((parts[k].pull(v) for k, v in zip(rows, own, strict=True)), 0.0 * target)
+    before = target - sum((parts[k].pull(found[k]) for k in rows), 0.0 * target)
     enough = SOLVED * np.abs(target).max(axis=1)
+    # Flows that nearly cancel leave their own rounding, which is more than enough of the sum.
+    enough = np.maximum(enough, 0.5 * np.abs(before).max(axis=1))
     solves = alone & (np.abs(left).max(axis=1) <= enough)
     for k, v in zip(rows, own, strict=True):
         found[k] = np.where(parts[k].of_nodes(solves), v, found[k])

@@ -191,6 +191,12 @@ def fraction(bits: int) -> int:
     return 20 + 8 * words + 5 * words * words
 
 
+def division(long: int, short: int) -> int:
+    """Return the steps to divide an integer by a shorter one: words of the quotient times its."""
+    words, by = long >> 9, short >> 9
+    return 1 + words + 3 * max(0, words - by) * by
+
+
 def addition(long: int, short: int) -> int:
     """Return the steps to add a short rational to a long one."""
     words, more = long >> 9, short >> 9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from verify.certificates.arrays import _limbs as limbs
 from verify.certificates.arrays._archive import Array
 from verify.certificates.arrays._grid_point import GridPoint
 from verify.certificates.arrays._takers import hand_out
+from verify.instance import _integers as integers
+from verify.kernel.numbers import whole
 
 #: Condition of blocks that take a load: residuals are far below anything that this enlarges.
 WELL = 1e-6
@@ -218,6 +221,27 @@ class GridAbsorber(Absorber):
                 index = e * self.inst.d + j
                 changes[index] = changes.get(index, 0) + sign * x
             node = self.forest.parent[node]
+
+    def _route_images(self, common: int, sums: dict[int, integers.Exact]) -> None:
+        """Do what it does in `Absorber`: integers add up, and each edge is reduced once."""
+        forest, changes = self.forest, self.view.u.changes
+        place = {node: p for p, node in enumerate(forest.order)}
+        waiting = [-place[node] for node in sums]
+        heapify(waiting)
+        while waiting:
+            node = forest.order[-heappop(waiting)]
+            load, e = sums.pop(node), forest.parent_edge[node]
+            if e < 0:
+                continue
+            sign, parent = -forest.sign[node], forest.parent[node]
+            for j, x in enumerate(load):
+                index = e * self.inst.d + j
+                changes[index] = changes.get(index, 0) + sign * whole(Fraction(x, common))
+            if parent in sums:
+                sums[parent] = sums[parent] + load
+            else:
+                sums[parent] = load
+                heappush(waiting, -place[parent])
 
     def _vanish(self) -> None:
         """Set flow and multipliers to zero in components where nothing else was found."""

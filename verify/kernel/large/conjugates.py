@@ -17,7 +17,7 @@ from verify.kernel.large.tables import Columns, Table
 from verify.kernel.matrices import Semidefinite
 from verify.kernel.numbers import Bounds, Number
 from verify.kernel.powers import PowerNorm
-from verify.kernel.verdict import false
+from verify.kernel.verdict import Verdict, false
 
 # Different denominators that are kept apart until they are enclosed, more than `numbers.quotients`
 # adds up exactly.
@@ -31,6 +31,14 @@ class Piece(NamedTuple):
     heads: array[int]
     tails: array[int]
     caps: list[int]
+
+
+class OverCommon(NamedTuple):
+    """The flow on an edge of a piece: numerators, in units 2^-k, over a common denominator."""
+
+    at: int
+    common: int
+    row: list[Number]
 
 
 class Quotients:
@@ -113,11 +121,14 @@ class Capacities(Conjugate):
         """Return zero."""
         return Fraction(0)
 
-    def add(self, columns: Columns, piece: Piece) -> None:
+    def add(self, columns: Columns, piece: Piece, others: Iterable[OverCommon] = ()) -> None:
         """Compare with the capacities: an integer is at most x iff it is at most floor(x).
 
-        Ratios that are above the floor are compared once more.
+        The edges of the others, which are ratios, are zero in the columns once these have been
+        gone through.
         """
+        for other in others:
+            self._add_ratios(other, piece)
         down = self.power * self.down
         linf = self.phi == "linf"
         sizes = squares_of(columns) if self.power == 2 else sizes_of(columns, linf)
@@ -129,8 +140,26 @@ class Capacities(Conjugate):
             return
         for e, (size, limit) in enumerate(zip(sizes, limits, strict=True)):
             if size * (1 << down) > limit:
-                ends, number = [piece.heads[e], piece.tails[e]], piece.start + e
-                raise false(f"the flow on edge {number} {ends} is above its capacity")
+                raise _above(e, piece)
+
+    def _add_ratios(self, other: OverCommon, piece: Piece) -> None:
+        """Compare the flow on an edge, and the capacity, both times the denominator."""
+        at, common, row = other
+        longest = max([common.bit_length(), *(x.numerator.bit_length() for x in row)])
+        work.charge((len(row) + 2) * (4 + work.product(longest + self.down)))
+        columns, limit = [[x] for x in row], (piece.caps[at] << self.up) * common
+        if self.power == 2:
+            size, limit = squares_of(columns)[0], limit * limit
+        else:
+            size = sizes_of(columns, self.phi == "linf")[0]
+        if size * (1 << self.power * self.down) > limit:
+            raise _above(at, piece)
+
+
+def _above(at: int, piece: Piece) -> Verdict:
+    """Refuse the flow on an edge."""
+    ends = [piece.heads[at], piece.tails[at]]
+    return false(f"the flow on edge {piece.start + at} {ends} is above its capacity")
 
 
 class PowerCapacities(Conjugate):

@@ -17,6 +17,7 @@ from verify.kernel.data import NORM_OF_P
 from verify.kernel.large.conjugates import (
     Capacities,
     Conjugate,
+    OverCommon,
     Piece,
     PowerCapacities,
     QuadraticConjugate,
@@ -26,7 +27,7 @@ from verify.kernel.large.conjugates import (
 )
 from verify.kernel.large.content import Content, numbers_of
 from verify.kernel.large.layout import Head, Quadratic
-from verify.kernel.large.ratios import RatioBalance
+from verify.kernel.large.ratios import RatioBalance, over_common
 from verify.kernel.large.tables import Columns, Table, integers
 from verify.kernel.matrices import Semidefinite
 from verify.kernel.numbers import Bounds, Number
@@ -131,7 +132,10 @@ class Edges:
             for out, column in zip(divergence, columns, strict=True):
                 _diverge(out, column, piece)
             self._diverge_ratios(u, piece, ratios)
-            conjugate.add(u.with_ratios(columns, piece.start), piece)
+            if isinstance(conjugate, Capacities):
+                conjugate.add(columns, piece, _taken_out(u, columns, piece))
+            else:
+                conjugate.add(_with_ratios(u, columns, piece), piece)
         return conjugate.upper(), divergence
 
     def _conjugate(self, u: Table, witness: Quadratic | None) -> Conjugate:
@@ -149,12 +153,32 @@ class Edges:
         return QuadraticConjugate(q, u.k, x, self.k_caps)
 
     def _diverge_ratios(self, u: Table, piece: Piece, ratios: RatioBalance) -> None:
-        """Add the ratios of the flow to the balance, and count what squares of them will take."""
+        """Add the ratios of the flow to the balance."""
         scale = 1 << (ratios.k - u.k)
         for e in u.rows_of_ratios(piece.start, len(piece.caps)):
-            work.charge(8 * u.cost(e))
             ratios.add(piece.heads[e - piece.start], u.ratios[e], [scale] * self.head.d)
             ratios.add(piece.tails[e - piece.start], u.ratios[e], [-scale] * self.head.d)
+
+
+def _with_ratios(u: Table, columns: Columns, piece: Piece) -> Columns:
+    """Add the ratios of the flow to some edges' columns, and count what squares of them take."""
+    for e in u.rows_of_ratios(piece.start, len(piece.caps)):
+        work.charge(8 * u.cost(e))
+        u.charge_sums(e)
+    return u.with_ratios(columns, piece.start)
+
+
+def _taken_out(u: Table, columns: Columns, piece: Piece) -> Iterator[OverCommon]:
+    """Take the edges with ratios out of the columns, and yield each over a common denominator."""
+    for e in u.rows_of_ratios(piece.start, len(piece.caps)):
+        at = e - piece.start
+        common, numerators = over_common(u.ratios[e])
+        longest = max([common.bit_length(), *(c[at].numerator.bit_length() for c in columns)])
+        work.charge(len(columns) * (2 + work.product(longest)))
+        row = [c[at] * common + x for c, x in zip(columns, numerators, strict=True)]
+        for column in columns:
+            column[at] = 0
+        yield OverCommon(at, common, row)
 
 
 def _norm_of(penalty: dict[str, Any], d: int) -> str:

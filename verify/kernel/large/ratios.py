@@ -15,6 +15,22 @@ from verify.kernel.numbers import Number
 from verify.kernel.verdict import false
 
 
+def over_common(row: list[Number], known: int = 1) -> tuple[int, list[int]]:
+    """Return a common denominator of ratios, a multiple of one that is known, and numerators.
+
+    What it takes is counted first, by how long these numbers are.
+    """
+    common = 1
+    for q in [known, *(x.denominator for x in row)]:
+        work.charge(work.addition(common.bit_length(), q.bit_length()))
+        common = common if common % q == 0 else lcm(common, q)
+    size = common.bit_length()
+    for x in row:
+        by, longest = x.denominator.bit_length(), x.numerator.bit_length()
+        work.charge(work.division(size, by) + work.product(max(longest, size - by)))
+    return common, [x.numerator * (common // x.denominator) for x in row]
+
+
 class RatioBalance:
     """Sums at nodes of rows of ratios, in units 2^-k."""
 
@@ -24,26 +40,25 @@ class RatioBalance:
 
     def add(self, node: int, row: list[Number], factors: list[int]) -> None:
         """Add ratios at a node, each times its factor; one ratio goes with all factors."""
-        ratios = row * self.d if len(row) == 1 else row
         known, own = self.sums.get(node, (1, [0] * self.d))
-        common = self._common([known, *(x.denominator for x in row)])
+        common, numerators = over_common(row, known)
+        work.charge(work.division(common.bit_length(), known.bit_length()))
         grown = common // known
-        for c, (x, factor) in enumerate(zip(ratios, factors, strict=True)):
-            own[c] = own[c] * grown + x.numerator * (common // x.denominator) * factor
+        longest = [max(map(int.bit_length, numbers)) for numbers in (own, numerators, factors)]
+        steps = work.product(max(longest[0], grown.bit_length()))
+        work.charge(self.d * (2 + steps + work.product(max(longest[1:]))))
+        if len(numerators) == 1:
+            numerators *= self.d
+        for c, (x, factor) in enumerate(zip(numerators, factors, strict=True)):
+            own[c] = own[c] * grown + x * factor
         self.sums[node] = common, own
-
-    def _common(self, denominators: list[int]) -> int:
-        """Return a common denominator, and count what it takes to find and to use it."""
-        common = 1
-        for q in denominators:
-            work.charge(work.addition(common.bit_length(), q.bit_length()))
-            common = common if common % q == 0 else lcm(common, q)
-        work.charge(3 * self.d * work.fraction(2 * common.bit_length()))
-        return common
 
     def check(self, balance: Columns) -> None:
         """Check that balance and ratios together are zero, at every node and coordinate."""
         for i, (common, row) in self.sums.items():
+            entries = (column[i].numerator.bit_length() for column in balance)
+            longest = max([common.bit_length(), *entries])
+            work.charge(self.d * (2 + work.product(longest)))
             for column, x in zip(balance, row, strict=True):
                 column[i] = column[i] * common + x
         for c, column in enumerate(balance):

@@ -10,6 +10,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import repeat
+from math import lcm
 from typing import Any
 
 from verify.kernel import work
@@ -67,9 +68,13 @@ class Table:
         for layer in self.head.layers:
             scale = 1 << (self.k - layer.exponent) if layer.ratios else 1
             for i, row in (layer.ratios or {}).items():
-                work.charge(2 * self._cost(row))
-                own = found.get(i, [0] * len(row))
-                found[i] = [_whole(a + x * scale) for a, x in zip(own, row, strict=True)]
+                size = scale.bit_length()
+                work.charge(sum(work.addition(work.length(x), size) for x in row))
+                row = [_whole(x * scale) for x in row]
+                if i in found:
+                    work.charge(2 * self._cost(row))
+                    row = [_whole(a + x) for a, x in zip(found[i], row, strict=True)]
+                found[i] = row
         return found
 
     def _cost(self, row: list[Number]) -> int:
@@ -79,6 +84,17 @@ class Table:
     def cost(self, i: int) -> int:
         """Return the steps of an operation with products of the ratios of row i."""
         return sum(work.fraction(2 * (work.length(x) + self.k + self.bits)) for x in self.ratios[i])
+
+    def charge_sums(self, i: int) -> None:
+        """Count what sums of the ratios of row i take, and of their squares.
+
+        They grow until they are over a common denominator.
+        """
+        row, common = self.ratios[i], 1
+        for x in row:
+            work.charge(work.addition(common.bit_length(), x.denominator.bit_length()))
+            common = lcm(common, x.denominator)
+        work.charge(3 * len(row) * work.fraction(2 * common.bit_length()))
 
     def columns(self) -> Columns:
         """Return the whole table, ratios included."""

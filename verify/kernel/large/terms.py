@@ -114,6 +114,7 @@ class LargeTerm:
             self._add_image(part, columns, balance, ratios.k - r.k)
             for b in r.rows_of_ratios(part.start, part.rows):
                 work.charge(20 * r.cost(b))
+                r.charge_sums(b)
                 ratios.add(self.node[b], r.ratios[b], self._factors(part, b, ratios.k - r.k))
             columns = r.with_ratios(columns, part.start)
             name = f"dual.r[{self.number}][{part.start}:]"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zlib
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ import verify
 from verify.kernel import work
 from verify.kernel.large import layout
 from verify.kernel.large.archive import Archive, Stream
+from verify.kernel.large.ratios import RatioBalance, over_common
+from verify.kernel.numbers import Number
 from verify.kernel.result import Result
 from verify.kernel.verdict import Verdict
 from verify.kernel.work import STEPS
@@ -340,6 +343,27 @@ def test_long_ratios_are_counted(members: Members, path: Path) -> None:
         result = checked(path, raw, budget=STEPS // SHARE)
         assert time.process_time() - start < 10 / SHARE
         assert (result.status, "--budget" in result.reason) == ("UNPROVED", True)
+
+
+def test_sums_of_ratios_are_counted_before_they_are_made() -> None:
+    """Coprime denominators of 1,000 bits: one in common has 400,000, and 400 numerators as many."""
+    row: list[Number] = [Fraction(1, (1 << 1000) + 2 * k + 1) for k in range(400)]
+    for work_on in (over_common, lambda row: RatioBalance(0, 400).add(0, row, [1] * 400)):
+        start = time.process_time()
+        with work.counted(STEPS // SHARE), pytest.raises(Verdict, match="--budget"):
+            work_on(row)
+        assert time.process_time() - start < 10 / SHARE
+
+
+def test_ratios_over_a_common_denominator_are_the_ratios() -> None:
+    row: list[Number] = [Fraction(1, 6), 5, Fraction(-7, 4), 0]
+    common, numerators = over_common(row, 10)
+    assert (common, [Fraction(x, common) for x in numerators]) == (60, row)
+    balance = RatioBalance(0, 4)
+    for node, factors in ((2, [1, 2, 3, 4]), (2, [-1] * 4), (0, [5] * 4)):
+        balance.add(node, row, factors)
+    sums = {i: [Fraction(x, common) for x in own] for i, (common, own) in balance.sums.items()}
+    assert sums == {2: [0, 5, Fraction(-7, 2), 0], 0: [5 * x for x in row]}
 
 
 def test_exponents_of_ratios_are_counted() -> None:

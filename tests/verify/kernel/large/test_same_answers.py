@@ -121,6 +121,59 @@ def _text(x: Fraction) -> str:
     return f"{x.numerator:#x}/{x.denominator:#x}"
 
 
+@pytest.mark.parametrize(
+    ("phi", "full"),
+    [("l2", (Fraction(3, 5), Fraction(-4, 5))), ("linf", (Fraction(-1, 3), Fraction(2, 3))),
+     ("l1", (Fraction(1, 3), Fraction(-1))), ("l2", (Fraction(7, 25), Fraction(24, 25)))],
+)  # fmt: skip
+@pytest.mark.parametrize("weight", [1.0, 0.375])
+def test_flows_of_ratios_at_the_capacity(
+    phi: str, full: tuple[Fraction, Fraction], weight: float, tmp_path: Path
+) -> None:
+    """What is at it to the last digit is below, and what is above it by any is refused."""
+    data = {
+        **{"schema": "gtv-problem/1", "n_nodes": 3, "dim": 2, "edges": [[0, 1], [1, 2]]},
+        **{"weights": [weight, 1.0], "lam": 2.0, "penalty": {"kind": phi}},
+        "terms": [{"kind": "point", "node": [0, 1, 2], "a": [[1.0, 2.0], [0.0, 5.0], [0.5, 0.5]]}],
+    }
+    for more in (Fraction(0), Fraction(1, 3 * 10**30), Fraction(1), Fraction(-1, 3)):
+        row = [2 * Fraction(weight) * (1 + more) * x for x in full]
+        u = [[_text(x) for x in row], ["0x1p-3", "0x0p+0"]]
+        r = [[_text(-x) for x in row],
+             [_text(row[0] - Fraction(1, 8)), _text(row[1])],
+             ["0x1p-3", "0x0p+0"]]  # fmt: skip
+        document = {
+            **{"schema": "gtv-certificate/1", "sha256": digest(canonical(data))},
+            **{"data": canonical(data), "claim": {"rtol": 0, "upper": None, "lower": None}},
+            **{"w": [["0x0p+0"] * 2] * 3, "dual": {"u": u, "r": [r]}},
+        }
+        one, other = both(document, tmp_path)
+        assert_same(one, other)
+        layered = verify.check(_written(_in_layers(members_of(document), row), tmp_path))
+        for found in (one, other, layered):
+            assert ("edge 0 [0, 1] is above its capacity" in found.reason) == (more > 0)
+            assert (found.lower is not None) == (more <= 0)
+
+
+def _in_layers(members: Any, row: list[Fraction]) -> Any:
+    """Write the flow on the first edge as a multiple of 2^-20 and a ratio beside it."""
+    rough = [round(x * (1 << 20)) for x in row]
+    rest = [_text(x - Fraction(y, 1 << 20)) for x, y in zip(row, rough, strict=True)]
+    layers = [
+        {"type": "int", "words": 1, "exponent": 20},
+        {"type": "ratio", "rows": [0], "values": [rest]},
+    ]
+    whole = np.array([rough, [1 << 17, 0]], "<i8")
+
+    def change(manifest: dict[str, Any]) -> None:
+        manifest["dual"]["u"] = layers
+
+    members = [pair for pair in edited(members, manifest=change) if not pair[0].startswith("u/")]
+    names = [name for name, _ in members]
+    at = next((i for i, name in enumerate(names) if name.startswith("r/")), len(members))
+    return [*members[:at], ("u/0", whole.tobytes()), *members[at:]]
+
+
 def test_a_flow_outside_the_range_of_a_singular_penalty(tmp_path: Path) -> None:
     data = instance(3, "point", "quadratic", n=6)
     data["penalty"]["Q"] = np.diag([1.0, 0.0])
