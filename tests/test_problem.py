@@ -235,6 +235,28 @@ class TestNumberOfNodes:
         with pytest.raises(ValueError, match="node 32 has a loss but the graph has 32 nodes"):
             few + table
 
+    def test_a_single_loss_is_added_at_every_node(self):
+        losses = gtv.SquaredLoss.stack(self.X, self.y, labelled=np.arange(33) < 20)
+        w = np.linspace(-1.0, 2.0, 33)[:, None]
+        expected = losses.value(w) + 0.05 * w[:, 0] ** 2 + 0.2 * np.abs(w[:, 0])
+        both = gtv.Ridge(0.1) + losses + gtv.L1(0.2)
+        assert both.n_nodes == 33
+        np.testing.assert_allclose(both.value(w), expected)
+        own = losses + gtv.SquaredLoss(np.ones((1, 1)), np.zeros(1))
+        np.testing.assert_allclose(own.value(w), losses.value(w) + w[:, 0] ** 2)
+        table = gtv.SquaredLoss.from_rows(self.X.reshape(-1, 1), self.y.ravel(), self.node)
+        with pytest.raises(ValueError, match=r"cannot be added at all of them; .*completed\(n\)"):
+            table + gtv.Ridge(0.1)
+        whole = table.completed(33) + gtv.Ridge(0.1)
+        np.testing.assert_allclose(
+            whole.value(w) - table.completed(33).value(w), 0.05 * w[:, 0] ** 2
+        )
+        with pytest.raises(ValueError, match="dim: 2 is expected, got 1"):
+            losses + gtv.PointLoss(np.ones(2))
+        for wrong in (1.0, "ridge", np.ones(33)):
+            with pytest.raises(TypeError):
+                losses + wrong
+
     def test_fewer_nodes_can_be_said_to_be_meant(self):
         losses = gtv.SquaredLoss.stack(self.X, self.y).completed(34)
         assert gtv.GTVProblem(gtv.EmpiricalGraph(34, [[0, 33]]), losses).losses.n_nodes == 34

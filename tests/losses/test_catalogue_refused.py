@@ -133,7 +133,7 @@ class TestSums:
         with pytest.raises(TypeError, match="unsupported operand"):
             gtv.Ridge(1.0) + 1.0
         with pytest.raises(TypeError, match="unsupported operand"):
-            gtv.Ridge(1.0).everywhere(2, 1) + gtv.Ridge(1.0)
+            gtv.Ridge(1.0).everywhere(2, 1) + 1.0
 
     def test_of_other_dimensions(self):
         with pytest.raises(ValueError, match=r"losses: one dimension d .* got \[1, 2\]"):

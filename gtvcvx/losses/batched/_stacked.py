@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,12 +27,20 @@ from gtvcvx.losses.batched._thin import joined
 from gtvcvx.losses.batched._zero import BatchedZero
 
 
+class Repeatable(Protocol):
+    """A loss of one node that can be that of all."""
+
+    def everywhere(self, n_nodes: int, dim: int | None = None) -> StackedLoss:
+        """Return the same loss at n_nodes nodes."""
+
+
 class StackedLoss:
     """Losses of the n nodes of a graph, ``sum_i L_i(w_i)``, as batches of one kind each.
 
     Made by ``SquaredLoss.stack``, ``SquaredLoss.from_rows``, ``PointLoss.stack`` and so on, or
-    from single losses by `GTVProblem`. Two of them can be added, node by node, and they can be
-    multiplied, ``2.0 * losses``, also by an array with a number for each node.
+    from single losses by `GTVProblem`. Two of them can be added, node by node; a single loss such
+    as ``Ridge(0.1)`` is added at every node, those without data included. They can be multiplied,
+    ``2.0 * losses``, also by an array with a number for each node.
 
     Parameters
     ----------
@@ -369,18 +377,19 @@ class StackedLoss:
         n_losses = len(self.nodes_with_loss)
         return f"StackedLoss({n_losses} nodes with a loss, dim={self.dim})"
 
-    def __add__(self, other: StackedLoss) -> StackedLoss:
-        """Sum of the losses, node by node.
+    def __add__(self, other: StackedLoss | Repeatable) -> StackedLoss:
+        """Sum of the losses, node by node; a single loss is added at every node.
 
         Raises
         ------
         TypeError
             A node has a loss that cannot be added to: one that is not known by its data.
         ValueError
-            The dimensions or the numbers of nodes differ.
+            The dimensions or the numbers of nodes differ, or nobody knows at how many nodes a
+            single loss is to be.
         """
         if not isinstance(other, StackedLoss):
-            return NotImplemented
+            return self + self._repeated(other) if hasattr(other, "everywhere") else NotImplemented
         if other.dim != self.dim:
             raise ValueError(f"losses: dimension {self.dim} is expected, got {other.dim}")
         known = self.n_nodes if other.n_nodes is None else other.n_nodes
@@ -399,6 +408,18 @@ class StackedLoss:
                 kept.append((nodes, batch))
         total = StackedLoss([*kept, *parts_of_terms(terms, self.dim)], self.dim)
         return total if known is None else total.completed(n)
+
+    __radd__ = __add__
+
+    def _repeated(self, loss: Repeatable) -> StackedLoss:
+        """Return a single loss at all nodes of these."""
+        if self.n_nodes is None:
+            raise ValueError(
+                "losses: a table does not say how many nodes there are, so that a single loss "
+                "cannot be added at all of them; give n_nodes to from_rows, or say so: "
+                "losses.completed(n)"
+            )
+        return loss.everywhere(self.n_nodes, self.dim)
 
     # Arrays of NumPy leave products with losses to the losses.
     __array_ufunc__ = None
