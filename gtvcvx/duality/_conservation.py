@@ -333,7 +333,7 @@ class FlowConservation(LocalConservation):
             found: Potentials = partial(self._potential, self.system(c))
         else:
             rows, nodes = held
-            stiff = _STIFF * self.largest_degree * float(c.max())
+            stiff = _STIFF * self.largest_degree  # edges conduct at most 1
             found = rows.factor(c, np.full(rows.size, stiff), stiff * nodes).solve
         self._solver = conductance, found
         return found

@@ -169,3 +169,10 @@ def test_coordinates_of_their_own_are_not_held_by_rows():
     rng = np.random.default_rng(5)
     u = conservation.project(rng.standard_normal((other.graph.n_edges, d)), 1e-16)
     assert np.abs(conservation.residual(u)).max() <= 1e-13
+
+
+def test_a_graph_without_edges_has_nothing_to_project():
+    problem = gtv.GTVProblem(gtv.EmpiricalGraph(3, []), squares_at(range(3), 200, 4), "l2", 0.1)
+    bound, flow = problem.lower_bound(np.zeros((0, 200)))
+    assert flow.shape == (0, 200)
+    assert bound == pytest.approx(problem.solve().value, abs=1e-9)
