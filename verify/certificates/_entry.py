@@ -11,6 +11,9 @@ from verify.instance._instance import plain_data
 
 LARGE = 20_000  # numbers in w and u; from there on texts take half a second and more
 LARGE_DATA = 60_000  # numbers in them and in the data rows; the same
+# Coordinates from which on ratios are so long, where nothing but rows takes a load, that texts of
+# three nodes took half a minute, and more than the budget of a check.
+WIDE = 64
 
 
 def certify(
@@ -83,6 +86,7 @@ def _is_large(problem: Any) -> bool:
     try:
         count = (data["n_nodes"] + len(data["edges"])) * data["dim"]
         rows = sum(getattr(term.get("X"), "size", 0) for term in data["terms"])
-        return bool(count >= LARGE or count + rows >= LARGE_DATA)
+        alone = data["dim"] >= WIDE and all("X" in term for term in data["terms"])
+        return bool(alone or count >= LARGE or count + rows >= LARGE_DATA)
     except (AttributeError, KeyError, TypeError):
         return False

@@ -191,6 +191,12 @@ def fraction(bits: int) -> int:
     return 20 + 8 * words + 5 * words * words
 
 
+def times(one: int, other: int) -> int:
+    """Return the steps to multiply integers of these lengths, of which one may be short."""
+    long, short = max(one, other), min(one, other)
+    return min(product(long), addition(long, short))
+
+
 def division(long: int, short: int) -> int:
     """Return the steps to divide an integer by a shorter one: words of the quotient times its."""
     words, by = long >> 9, short >> 9

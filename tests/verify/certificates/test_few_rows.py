@@ -116,6 +116,19 @@ def test_rows_alone_more_than_coordinates_are_certified(monkeypatch: pytest.Monk
     assert found.status == "CERTIFIED", found.reason
 
 
+@pytest.mark.parametrize(("n", "m", "d"), [(3, 40, 64), (3, 60, 100), (6, 30, 120)])
+def test_rows_alone_at_few_nodes_are_certified(n: int, m: int, d: int) -> None:
+    """As texts three nodes took 36 s, and more than the budget of the check."""
+    rng = np.random.default_rng(n)
+    X, W = rng.standard_normal((n, m, d)), rng.standard_normal((n, d))
+    y = np.einsum("nmd,nd->nm", X, W) + 0.1 * rng.standard_normal((n, m))
+    graph = gtv.EmpiricalGraph(n, [(i, i + 1) for i in range(n - 1)])
+    model = gtv.GTVProblem(graph, gtv.SquaredLoss.stack(X, y), "l2", 0.3)
+    solution = model.solve(rtol=1e-6)
+    found = verify.certify(model, solution.w, solution.u, rtol=1e-5, search=False)
+    assert found.status == "CERTIFIED", found.reason
+
+
 def test_rows_alone_take_what_hardly_adds_up() -> None:
     """Flows that nearly cancel leave their rounding, which is more than rounding of their sum."""
     model = problem("squared")

@@ -45,8 +45,8 @@ class RatioBalance:
         work.charge(work.division(common.bit_length(), known.bit_length()))
         grown = common // known
         longest = [max(map(int.bit_length, numbers)) for numbers in (own, numerators, factors)]
-        steps = work.product(max(longest[0], grown.bit_length()))
-        work.charge(self.d * (2 + steps + work.product(max(longest[1:]))))
+        steps = work.times(longest[0], grown.bit_length()) + work.times(*longest[1:])
+        work.charge(self.d * steps)
         if len(numerators) == 1:
             numerators *= self.d
         for c, (x, factor) in enumerate(zip(numerators, factors, strict=True)):

@@ -85,6 +85,12 @@ class Table:
         """Return the steps of an operation with products of the ratios of row i."""
         return sum(work.fraction(2 * (work.length(x) + self.k + self.bits)) for x in self.ratios[i])
 
+    def charge_conjugate(self, i: int, enclosed: bool) -> None:
+        """Count what a conjugate of the ratios of row i takes: squares, or logarithms."""
+        work.charge(20 * self.cost(i) if enclosed else self.cost(i) + 500 * len(self.ratios[i]))
+        if len(self.ratios[i]) > 1:
+            self.charge_sums(i)
+
     def charge_sums(self, i: int) -> None:
         """Count what sums of the ratios of row i take, and of their squares.
 

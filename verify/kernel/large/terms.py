@@ -22,6 +22,7 @@ from verify.kernel.large.ratios import RatioBalance
 from verify.kernel.large.tables import Columns, Table
 from verify.kernel.losses import Term
 from verify.kernel.numbers import Bounds
+from verify.kernel.rules import ENCLOSED
 from verify.kernel.verdict import Verdict
 
 ROWS_AT_ONCE = 1 << 12  # data rows or nodes looked at together, more where one node has more
@@ -113,8 +114,7 @@ class LargeTerm:
             part.term.charge(0, 0, 0)
             self._add_image(part, columns, balance, ratios.k - r.k)
             for b in r.rows_of_ratios(part.start, part.rows):
-                work.charge(20 * r.cost(b))
-                r.charge_sums(b)
+                r.charge_conjugate(b, self.head.kind in ENCLOSED)
                 ratios.add(self.node[b], r.ratios[b], self._factors(part, b, ratios.k - r.k))
             columns = r.with_ratios(columns, part.start)
             name = f"dual.r[{self.number}][{part.start}:]"
