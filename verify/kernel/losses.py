@@ -208,7 +208,7 @@ class RowTerm(RuleTerm):
     def dual(self, witness: object, name: str) -> tuple[Fraction, Image, int]:
         """Return an upper bound of h*(r), and X_i^T r_i per node in units 2^-k with that k."""
         r, k = numbers.scaled(numbers.as_list(witness, len(self.node), name))
-        self.charge(work.rational_rows([v] for v in r), 1, self.d)
+        self.charge(work.rational_rows([v] for v in r), 1, 0)  # sums are counted below
         image: Image = {i: [0] * self.d for i in self.node}
         for i, v, x in zip(self.node, r, self.x, strict=True):
             total = image[i]

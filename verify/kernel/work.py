@@ -167,7 +167,7 @@ def plus(a: int | Fraction, b: int | Fraction) -> int | Fraction:
     """
     if type(a) is Fraction or type(b) is Fraction:
         one, other = length(a), length(b)
-        charge(2 * addition(max(one, other), min(one, other)))
+        charge(addition(max(one, other), min(one, other)))
     return a + b
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -117,8 +118,8 @@ def test_rows_alone_more_than_coordinates_are_certified(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("n", "m", "d"), [(3, 40, 64), (3, 60, 100), (6, 30, 120)])
-def test_rows_alone_at_few_nodes_are_certified(n: int, m: int, d: int) -> None:
-    """As texts three nodes took 36 s, and more than the budget of the check."""
+def test_rows_alone_at_few_nodes_are_certified(n: int, m: int, d: int, tmp_path: Path) -> None:
+    """Made as texts three nodes took 36 s, and more than the budget of the check."""
     rng = np.random.default_rng(n)
     X, W = rng.standard_normal((n, m, d)), rng.standard_normal((n, d))
     y = np.einsum("nmd,nd->nm", X, W) + 0.1 * rng.standard_normal((n, m))
@@ -127,6 +128,10 @@ def test_rows_alone_at_few_nodes_are_certified(n: int, m: int, d: int) -> None:
     solution = model.solve(rtol=1e-6)
     found = verify.certify(model, solution.w, solution.u, rtol=1e-5, search=False)
     assert found.status == "CERTIFIED", found.reason
+    for name in ("proof.gtvc", "proof.json"):
+        found.save(tmp_path / name)
+        checked = verify.check(tmp_path / name, rtol=1e-5)
+        assert checked.status == "CERTIFIED", checked.reason
 
 
 def test_rows_alone_take_what_hardly_adds_up() -> None:
