@@ -167,7 +167,7 @@ class LocalConservation:
         penalty: Penalty,
         own: BoolArray | None = None,
     ) -> None:
-        self._penalty = penalty
+        self._graph, self._penalty = graph, penalty
         self._null = NullDirections(losses, graph.n_nodes, own=own)
         self._incidence, self._divergence = graph.incidence, graph.divergence
         self._arcs, self._ends = graph.by_head, graph.edges.ravel()
@@ -256,16 +256,7 @@ class FlowConservation(LocalConservation):
     penalty all flows stay in range(Q).
     """
 
-    def __init__(
-        self,
-        graph: EmpiricalGraph,
-        losses: StackedLoss,
-        penalty: Penalty,
-        own: BoolArray | None = None,
-    ) -> None:
-        super().__init__(graph, losses, penalty, own)
-        self._graph = graph
-        self._solver: tuple[FloatArray | None, Potentials] | None = None
+    _solver: tuple[FloatArray | None, Potentials] | None = None  # of the last conductance
 
     def project(
         self, u: FloatArray, rtol: float, conductance: FloatArray | None = None

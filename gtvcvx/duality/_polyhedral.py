@@ -69,7 +69,6 @@ class GroundedConservation(FlowConservation):
         own: BoolArray | None = None,
     ) -> None:
         super().__init__(graph, losses, penalty, own)
-        self._graph = graph
         g = self.generators = Generators.of(losses)
         self._null = NullDirections(losses, graph.n_nodes, grounded=True, own=own)
         # Takes the generators' multipliers to what they pull at the nodes, one after the other.
