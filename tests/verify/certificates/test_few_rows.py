@@ -11,10 +11,12 @@ import pytest
 import gtvcvx as gtv
 import verify
 from gtvcvx.losses.batched._stacked import stacked_from_terms
+from verify._deadline import Expired
 from verify.certificates import _node_curvature, _repair
 from verify.certificates._node_curvature import NodeCurvature
 from verify.certificates._thin_rounds import in_pieces
 from verify.certificates._thin_system import ThinSystem, solved
+from verify.certificates.arrays import _root
 from verify.instance._blocks import Blocks
 from verify.instance._instance import load
 
@@ -146,3 +148,22 @@ def test_rows_alone_take_what_hardly_adds_up() -> None:
     own = in_pieces(inst.parts, w, target, 1e-6, lambda: False)
     left = target - sum(part.pull(r) for part, r in zip(inst.parts, own, strict=True))
     assert np.abs(left).max() <= 1e-15
+
+
+def test_loads_in_ratios_are_carried_under_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hundred coordinates' ratios were eight seconds late."""
+    looks: list[int] = []
+
+    def expired() -> None:
+        looks.append(1)
+        raise Expired
+
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3, 30, 64)), rng.standard_normal((3, 30))
+    graph = gtv.EmpiricalGraph(3, [(0, 1), (1, 2)])
+    model = gtv.GTVProblem(graph, gtv.SquaredLoss.stack(X, y), "l2", 0.3)
+    solution = model.solve()
+    monkeypatch.setattr(_root, "look", expired)
+    found = verify.certify(model, solution.w, solution.u, search=False)
+    assert looks
+    assert found.status == "UNPROVED"

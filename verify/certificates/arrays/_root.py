@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg as la
 
 from verify._arrays import BoolArray, FloatArray, IntArray
+from verify._deadline import look
 from verify.certificates._absorb import Absorber, BlockIndex, Load
 from verify.certificates._coordinates import FEWEST
 from verify.certificates.arrays import _lifting
@@ -229,6 +230,7 @@ class GridAbsorber(Absorber):
         waiting = [-place[node] for node in sums]
         heapify(waiting)
         while waiting:
+            look()
             node = forest.order[-heappop(waiting)]
             load, e = sums.pop(node), forest.parent_edge[node]
             if e < 0:

@@ -7,10 +7,8 @@ Standard library only.
 
 from __future__ import annotations
 
-from math import lcm
-
 from verify.kernel import work
-from verify.kernel.large.tables import Columns
+from verify.kernel.large.tables import Columns, common_denominator
 from verify.kernel.numbers import Number
 from verify.kernel.verdict import false
 
@@ -20,10 +18,7 @@ def over_common(row: list[Number], known: int = 1) -> tuple[int, list[int]]:
 
     What it takes is counted first, by how long these numbers are.
     """
-    common = 1
-    for q in [known, *(x.denominator for x in row)]:
-        work.charge(work.addition(common.bit_length(), q.bit_length()))
-        common = common if common % q == 0 else lcm(common, q)
+    common = common_denominator([known, *(x.denominator for x in row)])
     size = common.bit_length()
     for x in row:
         by, longest = x.denominator.bit_length(), x.numerator.bit_length()

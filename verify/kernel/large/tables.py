@@ -33,6 +33,15 @@ def integers(values: Iterable[float], scale: Scale, k: int) -> list[Number]:
     return shifted(found, k - own)
 
 
+def common_denominator(denominators: Iterable[int]) -> int:
+    """Return a multiple of all of these, and count what it takes to find it."""
+    common = 1
+    for q in denominators:
+        work.charge(work.addition(common.bit_length(), q.bit_length()))
+        common = common if common % q == 0 else lcm(common, q)
+    return common
+
+
 def shifted(values: list[Number], by: int) -> list[Number]:
     """Return integers in units smaller by 2^-by, by >= 0."""
     scale = 1 << by
@@ -96,11 +105,8 @@ class Table:
 
         They grow until they are over a common denominator.
         """
-        row, common = self.ratios[i], 1
-        for x in row:
-            work.charge(work.addition(common.bit_length(), x.denominator.bit_length()))
-            common = lcm(common, x.denominator)
-        work.charge(3 * len(row) * work.fraction(2 * common.bit_length()))
+        common = common_denominator(x.denominator for x in self.ratios[i])
+        work.charge(3 * len(self.ratios[i]) * work.fraction(2 * common.bit_length()))
 
     def columns(self) -> Columns:
         """Return the whole table, ratios included."""
